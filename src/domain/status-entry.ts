@@ -1,4 +1,4 @@
-import { isWhole, type Instant } from './instant.ts'
+import { type Instant, isWhole } from './instant.ts'
 
 /** The texts one source gave in one language. `undefined`: not said. `null`: said to be none (only a poll can). */
 export interface Texts {

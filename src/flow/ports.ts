@@ -1,5 +1,7 @@
-import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import type { Entry } from '../domain/history.ts'
+import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
+import type { KeptAnswer } from '../domain/parcel-record.ts'
+import type { KeptSighting } from '../domain/sightings.ts'
 
 /** Wall clock for what is written down, monotonic clock for intervals; both in milliseconds. Injected so tests own time. */
 export interface Clock {
@@ -97,6 +99,112 @@ export interface WriteSide {
   close(): Promise<void>
 }
 
+// ── what recording needs of the store ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What is known of a parcel apart from its sightings. Times are epoch milliseconds. */
+export interface ParcelState {
+  readonly parcelId: number
+  /** Since when it is polled for; null: it is not. */
+  readonly watchedAtMs: number | null
+  /** The earliest `eventTime` a push brought; null: none did. */
+  readonly firstPushedAtMs: number | null
+  /** The last push, app's question or order to watch. */
+  readonly revivedAtMs: number
+  readonly entryCount: number
+  /** Of the first entry of its history. */
+  readonly latest: { readonly status: string; readonly atMs: number } | null
+  /** When the carrier was last heard about it, by push or poll. */
+  readonly heardAtMs: number | null
+  readonly checkedAtMs: number | null
+  readonly failures: number
+  readonly nextPollAtMs: number | null
+  readonly stopped: 'delivered' | 'stale' | 'unknown' | 'unwatched' | null
+  /** It reached the most entries a parcel may hold. */
+  readonly full: boolean
+}
+
+export interface IdentifierState {
+  readonly value: string
+  readonly parcelId: number
+}
+
+/** A push as it is kept: the bytes, and what became of it. */
+export interface InboxEntry {
+  readonly push: IncomingPush
+  readonly digest: Uint8Array
+  readonly state: 'recorded' | 'quarantined'
+  readonly reason: QuarantineReason | null
+  readonly parcelId: number | null
+}
+
+export interface FeedEvent {
+  readonly sequence: number
+  readonly kind: 'entry' | 'update' | 'united' | 'split' | 'join'
+  readonly parcelId: number
+  /** The sequence of the entry it is about; for `join` that of the event itself. */
+  readonly entry: number
+}
+
+/** The store inside one transaction. Every verb sees what the ones before it did. */
+export interface RecordingTx {
+  nextSequence(): number
+  hasPush(digest: Uint8Array): Promise<boolean>
+  countDuplicate(digest: Uint8Array): Promise<void>
+  saveInbox(entry: InboxEntry): Promise<void>
+  findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
+  addIdentifiers(request: {
+    readonly parcelId: number
+    readonly values: readonly string[]
+    readonly trackingIds: readonly string[]
+  }): Promise<void>
+  createParcel(nowMs: number): Promise<ParcelState>
+  loadParcel(parcelId: number): Promise<ParcelState>
+  saveParcel(state: ParcelState): Promise<void>
+  /** Moves all that is known of `from` to `into` and writes it down so that it can be undone (DOMAIN 1.4). */
+  joinParcels(request: { readonly into: number; readonly from: number; readonly nowMs: number; readonly sequence: number }): Promise<void>
+  /** Whether some identifier of the parcel may be polled at this time. */
+  isPollable(parcelId: number, nowMs: number): Promise<boolean>
+  /** The sightings of a parcel within a second since the epoch, or all of them. */
+  loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
+  saveSighting(parcelId: number, kept: KeptSighting): Promise<void>
+  loadOrderAnswer(parcelId: number): Promise<KeptAnswer | null>
+  /** The sighting ids of the order answer, in its order. */
+  loadOrder(parcelId: number): Promise<readonly string[]>
+  saveAnswer(request: {
+    readonly parcelId: number
+    readonly answer: KeptAnswer
+    readonly body: Uint8Array
+    readonly decidesOrder: boolean
+  }): Promise<void>
+  appendFeed(event: FeedEvent): Promise<void>
+  expectPush(request: {
+    readonly parcelId: number
+    readonly entry: number
+    readonly eventAtMs: number
+    readonly foundAtMs: number
+    readonly dueAtMs: number
+  }): Promise<void>
+  duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
+  settlePush(entry: number): Promise<void>
+}
+
+/** An entry that only polls have brought so far, until its grace is over (DOMAIN 6.6). */
+export interface ExpectedPush {
+  readonly parcelId: number
+  readonly entry: number
+  readonly eventAtMs: number
+  readonly foundAtMs: number
+}
+
+export interface RecordingStore {
+  /** Commits, durably, when `work` resolves; undoes everything when it rejects. One at a time. */
+  transaction<T>(work: (tx: RecordingTx) => Promise<T>): Promise<T>
+  /** Within `transaction`: undoes only `work` when that rejects. */
+  savepoint<T>(tx: RecordingTx, work: () => Promise<T>): Promise<T>
+  /** Whether an error came from the store (full, unreadable, locked) rather than from what was being recorded. */
+  isStorageFailure(error: unknown): boolean
+}
+
 // ── the read side ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Everything an answer about a parcel is made from. */
@@ -158,7 +266,12 @@ export type UnavailableReason =
 /** The carrier's pull API. Never throws for what the carrier or the network does: failure is a value. */
 export interface Carrier {
   /** Asks `all` for one identifier in one language. */
-  fetchAll(request: { readonly identifier: string; readonly language: string; readonly priority: CallPriority; readonly signal?: AbortSignal }): Promise<CarrierAnswer>
+  fetchAll(request: {
+    readonly identifier: string
+    readonly language: string
+    readonly priority: CallPriority
+    readonly signal?: AbortSignal
+  }): Promise<CarrierAnswer>
   state(): CarrierState
 }
 

@@ -1,0 +1,163 @@
+import type { RawMembers } from './json-body.ts'
+import { type KeptSighting, sightingId } from './sightings.ts'
+import { canonicalSighting, groupOf, joinedKey, keyOf, keysFit, type SightingKey, type Texts, tellingRank } from './status-entry.ts'
+import { compareBytes, mostTelling } from './text.ts'
+
+/** One status of a parcel, derived from all the sightings of it (DOMAIN 2). */
+export interface Entry {
+  readonly status: string
+  readonly detailedStatus: string
+  /** As written by its best source. */
+  readonly eventTimestamp: string
+  /** The instant of `eventTimestamp`, epoch milliseconds. */
+  readonly atMs: number
+  readonly location: string
+  readonly displayToConsumer: boolean
+  /** By lower-case language tag. */
+  readonly texts: Readonly<Record<string, Texts>>
+  readonly extra: RawMembers
+  /** Place among the entries of its group in the order they were founded. */
+  readonly founding: number
+  /** The sightings it is made of, in the order they joined; never empty. */
+  readonly members: readonly KeptSighting[]
+  /** When we first learnt of it: the least of its members' sequences. */
+  readonly sequence: number
+}
+
+interface Founding {
+  readonly members: KeptSighting[]
+  readonly listings: Set<number>
+  key: SightingKey
+}
+
+/** Entries from sightings, group by group (DOMAIN 2.3), in no order. A pure function of the set: the order given does not matter. */
+export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
+  const groups = Map.groupBy(sightings, (kept) => groupOf(kept.sighting))
+  return [...groups.values()].flatMap((group) => deriveGroup(group))
+}
+
+function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
+  const founded: Founding[] = []
+  for (const kept of group.length === 1 ? group : group.toSorted(compareTelling)) {
+    const key = keyOf(kept.sighting)
+    const open = founded.filter((entry) => !entry.listings.has(kept.listing) && keysFit(entry.key, key))
+    const entry = open.find((candidate) => compareKeys(candidate.key, key) === 0) ?? open[0]
+    if (entry === undefined) founded.push({ members: [kept], listings: listingsOf(kept), key })
+    else {
+      entry.members.push(kept)
+      entry.key = joinedKey(entry.key, key)
+      if (kept.listing !== 0) entry.listings.add(kept.listing)
+    }
+  }
+  return founded.map(({ members }, founding) => presentEntry(members, founding))
+}
+
+/** A sighting that was listed alone keeps no other from its entry. */
+function listingsOf(kept: KeptSighting): Set<number> {
+  return new Set(kept.listing === 0 ? [] : [kept.listing])
+}
+
+/** The order in which sightings of a group join (DOMAIN 2.3). */
+function compareTelling(a: KeptSighting, b: KeptSighting): number {
+  const aKey = keyOf(a.sighting)
+  const bKey = keyOf(b.sighting)
+  return (
+    tellingRank(aKey) - tellingRank(bKey) ||
+    compareKeys(aKey, bKey) ||
+    a.ordinal - b.ordinal ||
+    compareBytes(canonicalSighting(a.sighting, a.content), canonicalSighting(b.sighting, b.content)) ||
+    a.listing - b.listing
+  )
+}
+
+function compareKeys(a: SightingKey, b: SightingKey): number {
+  return Number(a.whole) - Number(b.whole) || a.atMs - b.atMs || compareBytes(a.location, b.location)
+}
+
+/** The values of an entry (DOMAIN 2.5): the last-asked poll that says it, else the pushes. */
+function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
+  const polls = members.filter((kept) => kept.sighting.source === 'poll').sort(compareLastAsked)
+  const pushes = members.filter((kept) => kept.sighting.source === 'push').map((kept) => kept.sighting)
+  const lastAsked = polls[0]?.sighting
+  const [first] = members
+  const instant = lastAsked?.instant ?? greatestInstant(pushes.map((push) => push.instant)) ?? { text: '', atMs: 0 }
+  const shown = polls.find((kept) => kept.sighting.displayToConsumer !== null)?.sighting.displayToConsumer
+  return {
+    status: first?.sighting.status ?? '',
+    detailedStatus: first?.sighting.detailedStatus ?? '',
+    eventTimestamp: instant.text,
+    atMs: instant.atMs,
+    location: lastAsked?.location ?? mostTelling(pushes.map((push) => push.location)) ?? '',
+    displayToConsumer: shown ?? pushes.some((push) => push.displayToConsumer === true),
+    texts: presentTexts(polls, pushes),
+    extra: lastAsked?.extra ?? [],
+    founding,
+    members,
+    sequence: members.reduce((least, kept) => Math.min(least, kept.sequence), Number.POSITIVE_INFINITY),
+  }
+}
+
+/** Last asked first; of those asked at once, the bytewise greatest first. */
+function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
+  return b.askedAtMs - a.askedAtMs || compareBytes(canonicalSighting(b.sighting, b.content), canonicalSighting(a.sighting, a.content))
+}
+
+function greatestInstant<T extends { readonly text: string }>(instants: readonly T[]): T | undefined {
+  const text = mostTelling(instants.map((instant) => instant.text))
+  return instants.find((instant) => instant.text === text)
+}
+
+function presentTexts(polls: readonly KeptSighting[], pushes: readonly KeptSighting['sighting'][]): Readonly<Record<string, Texts>> {
+  const sources = [...polls.map((kept) => kept.sighting), ...pushes]
+  const languages = new Set(sources.flatMap((sighting) => Object.keys(sighting.texts)))
+  const textIn = (language: string, field: keyof Texts): string | null | undefined => {
+    const poll = polls.find((kept) => kept.sighting.texts[language]?.[field] !== undefined)
+    if (poll !== undefined) return poll.sighting.texts[language]?.[field]
+    return mostTelling(pushes.flatMap((push) => push.texts[language]?.[field] ?? []))
+  }
+  return Object.fromEntries(
+    [...languages].map((language) => {
+      const consumer = textIn(language, 'consumer')
+      const detailed = textIn(language, 'detailed')
+      return [language, { ...(consumer === undefined ? {} : { consumer }), ...(detailed === undefined ? {} : { detailed }) }]
+    }),
+  )
+}
+
+/**
+ * Entries newest first (DOMAIN 3.1). `orderAnswer` gives the sighting ids of the order answer, in its order; it is asked only when instants
+ * are equal, which is rare.
+ */
+export function orderHistory(entries: readonly Entry[], orderAnswer: () => readonly string[]): readonly Entry[] {
+  const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
+  if (!byInstant.some((entry, at) => entry.atMs === byInstant[at + 1]?.atMs)) return byInstant
+  const places = new Map(orderAnswer().map((id, place) => [id, place]))
+  const ranked = byInstant.map((entry) => ({ entry, place: placeOf(entry, places) }))
+  return ranked.sort(compareRanked).map(({ entry }) => entry)
+}
+
+interface Ranked {
+  readonly entry: Entry
+  /** In the order answer; -1 outside it. */
+  readonly place: number
+}
+
+function placeOf(entry: Entry, places: ReadonlyMap<string, number>): number {
+  return entry.members.reduce((found, kept) => Math.max(found, places.get(sightingId(kept)) ?? -1), -1)
+}
+
+function compareRanked(a: Ranked, b: Ranked): number {
+  if (a.entry.atMs !== b.entry.atMs) return b.entry.atMs - a.entry.atMs
+  if (a.place !== b.place) return a.place - b.place
+  return (
+    compareBytes(a.entry.detailedStatus, b.entry.detailedStatus) ||
+    compareBytes(a.entry.status, b.entry.status) ||
+    compareBytes(a.entry.location, b.entry.location) ||
+    a.entry.founding - b.entry.founding
+  )
+}
+
+/** The languages in which something is said of an entry. */
+export function languagesOf(entry: Entry): readonly string[] {
+  return Object.keys(entry.texts).sort(compareBytes)
+}

@@ -1,0 +1,78 @@
+/** Deepest nesting that is read at all (DOMAIN 5.3): what follows may recurse. */
+const DEPTH_MAX = 64
+
+export type JsonReading =
+  | { readonly ok: true; readonly value: unknown; readonly text: string }
+  | { readonly ok: false; readonly reason: 'utf8' | 'json_syntax' | 'too_deep' }
+
+/** JSON members in the order received: name and JSON text, numbers as they were written. */
+export type RawMembers = readonly (readonly [name: string, json: string])[]
+
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * Reads bytes as JSON text in UTF-8, altering nothing: a BOM, a NUL byte (UTF-16) or a malformed sequence is `utf8`. `JSON.parse` is
+ * iterative, so it may meet any depth; nothing recursive runs before the depth is known.
+ */
+export function readJson(body: Uint8Array): JsonReading {
+  let text: string
+  try {
+    text = strictUtf8.decode(body)
+  } catch {
+    return { ok: false, reason: 'utf8' }
+  }
+  if (text.charCodeAt(0) === 0xfeff || text.includes('\u0000')) return { ok: false, reason: 'utf8' }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return { ok: false, reason: 'json_syntax' }
+  }
+  return nestsDeeper(text, DEPTH_MAX) ? { ok: false, reason: 'too_deep' } : { ok: true, value, text }
+}
+
+/** Whether valid JSON text nests arrays and objects deeper than `max`. */
+function nestsDeeper(text: string, max: number): boolean {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === 0x22) inString = !inString
+    else if (inString) at += unit === 0x5c ? 1 : 0
+    else if (unit === 0x5b || unit === 0x7b) {
+      if (++depth > max) return true
+    } else if (unit === 0x5d || unit === 0x7d) depth--
+  }
+  return false
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A member of its own, never one inherited: `constructor` and `__proto__` are names like any other. */
+export function member(object: Readonly<Record<string, unknown>>, name: string): unknown {
+  return Object.hasOwn(object, name) ? object[name] : undefined
+}
+
+/** The members of an object whose names are not `known`, as JSON text. */
+export function unknownMembers(object: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): RawMembers {
+  return Object.keys(object)
+    .filter((name) => !known.has(name))
+    .map((name) => [name, JSON.stringify(object[name])] as const)
+}
+
+interface JsonSource {
+  rawJSON(text: string): unknown
+}
+
+const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
+
+/** Parses again so that every number prints as it was written (`1e400`, 20 digits, `-0`): only for text that passed `readJson`. */
+export function parseKeepingNumbers(text: string): unknown {
+  const json: object = JSON
+  if (!hasRawJson(json)) return JSON.parse(text)
+  return JSON.parse(text, (_name: string, value: unknown, context?: { readonly source?: string }) =>
+    typeof value === 'number' && context?.source !== undefined ? json.rawJSON(context.source) : value,
+  )
+}

@@ -1,0 +1,17 @@
+const TAG = /^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,4}$/
+
+/** Reads a language tag, in lower case so that `SV` and `sv` are one; `null`: not a tag. */
+export function parseLanguageTag(text: unknown): string | null {
+  return typeof text === 'string' && TAG.test(text) ? text.toLowerCase() : null
+}
+
+/** The languages to try in order (DOMAIN 4.1): the exact tag asked, its primary subtag, then the configured ones. */
+export function languagePreference(asked: string | null, configured: readonly string[]): readonly string[] {
+  const wanted = asked === null ? [] : [asked, primarySubtag(asked)]
+  return [...new Set([...wanted, ...configured])]
+}
+
+export function primarySubtag(tag: string): string {
+  const end = tag.indexOf('-')
+  return end === -1 ? tag : tag.slice(0, end)
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import type { PollObservation, PushObservation } from './observation.ts'
+import { canonicalSighting, encodeContent, groupOf, keyOf, type Sighting } from './status-entry.ts'
+
+/**
+ * A sighting as it is kept. Of equal sightings only one is: an observation that says of a group exactly what another said changes nothing
+ * but, for a poll, the time of asking (the proof is in docs/decisions/0003-the-merge.md).
+ */
+export interface KeptSighting {
+  readonly sighting: Sighting
+  /** `encodeContent(sighting)`. */
+  readonly content: string
+  /**
+   * Which sightings of its group one observation listed together, and so knows to be different entries: 0 when it listed just this one,
+   * else a 48-bit digest of them all. Two observations that listed the same share the number, and are one.
+   */
+  readonly listing: number
+  /** Place among equal keys of the same listing, counted from the oldest (DOMAIN 2.3). */
+  readonly ordinal: number
+  /** When a poll that said this was last asked, epoch milliseconds; 0 for a push. */
+  readonly askedAtMs: number
+  /** When we learnt of it, by our own counter. */
+  readonly sequence: number
+}
+
+/** A sighting that has not been given its place in the sequence. */
+export type ListedSighting = Omit<KeptSighting, 'sequence'>
+
+/** What makes a kept sighting the same as another: equal ids are equal sightings. */
+export function sightingId(kept: ListedSighting): string {
+  return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
+}
+
+/** The sightings of an observation, each with what must be kept of the others: its listing and its ordinal. In the observation's order. */
+export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
+  if (observation.kind === 'push') return [alone(observation.sighting, 0)]
+  // An answer with bad items decides no multiplicity: each of its sightings stands alone (DOMAIN 6.7).
+  if (observation.skipped > 0) return observation.sightings.map((sighting) => alone(sighting, observation.askedAtMs))
+
+  const groups = new Map<string, Sighting[]>()
+  for (const sighting of observation.sightings.toReversed()) {
+    const group = groupOf(sighting)
+    groups.set(group, [...(groups.get(group) ?? []), sighting])
+  }
+  const listed = new Map<Sighting, ListedSighting>()
+  for (const group of groups.values()) {
+    for (const one of listTogether(group, observation.askedAtMs)) listed.set(one.sighting, one)
+  }
+  return observation.sightings.flatMap((sighting) => listed.get(sighting) ?? [])
+}
+
+function alone(sighting: Sighting, askedAtMs: number): ListedSighting {
+  return { sighting, content: encodeContent(sighting), listing: 0, ordinal: 0, askedAtMs }
+}
+
+/** @param sightings of one group and one observation, oldest first. */
+function listTogether(sightings: readonly Sighting[], askedAtMs: number): readonly ListedSighting[] {
+  const [first] = sightings
+  if (first === undefined || sightings.length === 1) return first === undefined ? [] : [alone(first, askedAtMs)]
+  const contents = sightings.map((sighting) => encodeContent(sighting))
+  const listing = digest48(sightings.map((sighting, at) => canonicalSighting(sighting, contents[at])).join('\n'))
+  const seen = new Map<string, number>()
+  return sightings.map((sighting, at) => {
+    const key = keyOf(sighting)
+    const equal = JSON.stringify([key.atMs, key.location])
+    const ordinal = seen.get(equal) ?? 0
+    seen.set(equal, ordinal + 1)
+    return { sighting, content: contents[at] ?? '', listing, ordinal, askedAtMs }
+  })
+}
+
+/** 48 bits of SHA-256, never 0: fits a number exactly, and two different listings of one group never meet in practice. */
+function digest48(text: string): number {
+  return createHash('sha256').update(text).digest().readUIntBE(0, 6) || 1
+}
+
+export interface Merged {
+  /** Those that were not kept before. */
+  readonly added: readonly ListedSighting[]
+  /** Those that were, and that a later poll said again. */
+  readonly reasked: readonly KeptSighting[]
+  /** All of them, the added ones numbered by `nextSequence`. */
+  readonly kept: readonly KeptSighting[]
+}
+
+/** Adds what an observation listed to what is kept. A pure union: no order of calls gives another set (only other sequences). */
+export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
+  const byId = new Map(kept.map((one) => [sightingId(one), one]))
+  const added: ListedSighting[] = []
+  const reasked: KeptSighting[] = []
+  for (const one of listed) {
+    const id = sightingId(one)
+    const known = byId.get(id)
+    if (known === undefined) {
+      byId.set(id, { ...one, sequence: nextSequence() })
+      added.push(one)
+    } else if (one.askedAtMs > known.askedAtMs) {
+      const again = { ...known, askedAtMs: one.askedAtMs }
+      byId.set(id, again)
+      reasked.push(again)
+    }
+  }
+  return { added, reasked, kept: [...byId.values()] }
+}

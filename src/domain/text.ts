@@ -1,0 +1,25 @@
+/** What lone surrogates and NUL become in derived text; the raw bytes keep what was sent (DOMAIN 5.3). */
+export function derivedText(text: string): string {
+  return text.toWellFormed().replaceAll('\u0000', '\ufffd')
+}
+
+/** Orders strings as their UTF-8 bytes would be: negative, 0 or positive. UTF-16 order differs where surrogates meet U+E000..U+FFFF. */
+export function compareBytes(a: string, b: string): number {
+  const length = Math.min(a.length, b.length)
+  for (let at = 0; at < length; at++) {
+    const left = a.charCodeAt(at)
+    const right = b.charCodeAt(at)
+    if (left !== right) return byteRank(left) - byteRank(right)
+  }
+  return a.length - b.length
+}
+
+/** Surrogates stand for code points above every other unit. */
+function byteRank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
+}
+
+/** The bytewise greatest, any non-empty one before the empty one; undefined of none (DOMAIN 2.5). */
+export function mostTelling(texts: readonly string[]): string | undefined {
+  return texts.reduce<string | undefined>((best, text) => (best === undefined || compareBytes(text, best) > 0 ? text : best), undefined)
+}

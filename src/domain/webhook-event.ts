@@ -1,0 +1,86 @@
+import { parseIdentifier } from './identifiers.ts'
+import { parseInstant } from './instant.ts'
+import { isObject, member, readJson } from './json-body.ts'
+import { parseLanguageTag } from './languages.ts'
+import type { PushObservation, QuarantineReason } from './observation.ts'
+import type { Texts } from './status-entry.ts'
+import { derivedText } from './text.ts'
+
+/** Most identifiers one push may name (DOMAIN 5.3). */
+const TRACKING_IDS_MAX = 100
+
+export type EventReading =
+  | { readonly ok: true; readonly observation: PushObservation }
+  | { readonly ok: false; readonly reason: QuarantineReason }
+
+/**
+ * Reads a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). Valid: non-empty `status` and `detailedStatus`, a real
+ * `eventTime`, 1 to 100 valid `trackingIds`; all else may be missing or of another shape, and then says nothing.
+ */
+export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): EventReading {
+  if (contentEncoding !== null) return { ok: false, reason: 'content_encoding' }
+  const reading = readJson(body)
+  if (!reading.ok) return reading
+  const event = reading.value
+  if (!isObject(event)) return { ok: false, reason: 'schema' }
+
+  const status = member(event, 'status')
+  const detailedStatus = member(event, 'detailedStatus')
+  if (typeof status !== 'string' || status === '' || typeof detailedStatus !== 'string' || detailedStatus === '') {
+    return { ok: false, reason: 'schema' }
+  }
+  const instant = parseInstant(member(event, 'eventTime'))
+  if (instant === null) return { ok: false, reason: 'event_time' }
+  const trackingIds = parseTrackingIds(member(event, 'trackingIds'))
+  if (trackingIds === null) return { ok: false, reason: 'tracking_id' }
+
+  const location = member(event, 'location')
+  const displayToConsumer = member(event, 'displayToConsumer')
+  const distributionType = member(event, 'distributionType')
+  return {
+    ok: true,
+    observation: {
+      kind: 'push',
+      trackingIds,
+      sighting: {
+        source: 'push',
+        status: derivedText(status),
+        detailedStatus: derivedText(detailedStatus),
+        instant,
+        location: typeof location === 'string' ? derivedText(location) : '',
+        displayToConsumer: typeof displayToConsumer === 'boolean' ? displayToConsumer : null,
+        distributionType: typeof distributionType === 'string' ? derivedText(distributionType) : null,
+        texts: parseTexts(member(event, 'consumerDescription'), member(event, 'detailedStatusDescription')),
+        extra: [],
+      },
+    },
+  }
+}
+
+/** All valid, or null: an event that names one identifier we cannot understand may belong to a parcel we cannot see. */
+function parseTrackingIds(value: unknown): readonly string[] | null {
+  if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
+  const ids = new Set<string>()
+  for (const item of value) {
+    const id = parseIdentifier(item)
+    if (id === null) return null
+    ids.add(id)
+  }
+  return [...ids]
+}
+
+function parseTexts(consumer: unknown, detailed: unknown): Readonly<Record<string, Texts>> {
+  const byLanguage = new Map<string, Texts>()
+  for (const [field, list] of [['consumer', consumer] as const, ['detailed', detailed] as const]) {
+    if (!Array.isArray(list)) continue
+    for (const item of list) {
+      if (!isObject(item)) continue
+      const language = parseLanguageTag(member(item, 'languageCode'))
+      const value = member(item, 'value')
+      if (language !== null && typeof value === 'string') {
+        byLanguage.set(language, { ...byLanguage.get(language), [field]: derivedText(value) })
+      }
+    }
+  }
+  return Object.fromEntries(byLanguage)
+}

@@ -1,0 +1,115 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { deriveEntries, type Entry, orderHistory } from '../../src/domain/history.ts'
+import { emptyParcel, observe, type ParcelRecord, presentParcel, unite } from '../../src/domain/parcel-record.ts'
+import { encodeAll, encodeLatest } from '../../src/domain/pull-response.ts'
+import { type KeptSighting, mergeSightings, sightingsOf } from '../../src/domain/sightings.ts'
+import { groupOf, joinedKey, keyOf, keysFit } from '../../src/domain/status-entry.ts'
+import { type Observation, observations, rearranged } from '../support/observations.ts'
+
+type Matcher = (sightings: readonly KeptSighting[]) => readonly Entry[]
+
+/** Parcels as a relay would hold them after these observations, joins included. */
+function recordAll(all: readonly Observation[]): readonly ParcelRecord[] {
+  return all.reduce<readonly ParcelRecord[]>((parcels, observation) => {
+    const lone = observe(emptyParcel, observation)
+    const related = parcels.filter((parcel) => parcel.identifiers.some((id) => lone.identifiers.includes(id)))
+    const united = related.reduce(unite, emptyParcel)
+    return [...parcels.filter((parcel) => !related.includes(parcel)), observe(united, observation)]
+  }, [])
+}
+
+/** Every answer of every identifier in every language, as the bytes that would be served. */
+function answers(parcels: readonly ParcelRecord[], derive: Matcher): Readonly<Record<string, string>> {
+  const served = parcels.flatMap((parcel) => {
+    const entries = orderHistory(derive(parcel.sightings), () => parcel.order?.sightingIds ?? [])
+    const source = presentParcel(entries, parcel.answers, parcel.trackingIds)
+    return ['en', 'sv'].flatMap((language) =>
+      parcel.identifiers.flatMap((id): [string, string][] => [
+        [`${id}/all?${language}`, encodeAll(source, [language, 'en', 'sv']).body],
+        [`${id}/latest?${language}`, encodeLatest(source, [language, 'en', 'sv'])?.body ?? 'none'],
+      ]),
+    )
+  })
+  return Object.fromEntries(served.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+const pairs = observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all)))
+
+function lawHolds(derive: Matcher, runs: number, seen: (parcels: readonly ParcelRecord[]) => void = () => undefined) {
+  return fc.check(
+    fc.property(pairs, ([all, again]) => {
+      const parcels = recordAll(all)
+      seen(parcels)
+      expect(answers(recordAll(again), derive)).toEqual(answers(parcels, derive))
+    }),
+    { numRuns: runs, seed: 20261121, endOnFailure: true },
+  )
+}
+
+/** Whether some sighting fits more than one entry of its group: where a matcher has to choose. */
+function isAmbiguous(parcel: ParcelRecord): boolean {
+  const entries = deriveEntries(parcel.sightings)
+  return parcel.sightings.some((kept) => {
+    const fitting = entries.filter(
+      (entry) =>
+        entry.members.some((one) => groupOf(one.sighting) === groupOf(kept.sighting)) &&
+        keysFit(entry.members.map((one) => keyOf(one.sighting)).reduce(joinedKey), keyOf(kept.sighting)),
+    )
+    return fitting.length > 1
+  })
+}
+
+test('gives the same bytes whatever the order, the duplicates and the split over push and poll', () => {
+  let ambiguous = 0
+  let joined = 0
+  const report = lawHolds(deriveEntries, 3000, (parcels) => {
+    if (parcels.some(isAmbiguous)) ambiguous++
+    if (parcels.some((parcel) => parcel.identifiers.length > 3)) joined++
+  })
+  expect(report.failed, fc.defaultReportMessage(report)).toBe(false)
+  expect(ambiguous / report.numRuns).toBeGreaterThan(0.3)
+  expect(joined / report.numRuns).toBeGreaterThan(0.1)
+})
+
+test('catches a matcher that decides by order of arrival', () => {
+  const byArrival: Matcher = (sightings) => {
+    const clusters: KeptSighting[][] = []
+    for (const kept of sightings) {
+      const home = clusters.find((cluster) =>
+        cluster.every(
+          (one) =>
+            groupOf(one.sighting) === groupOf(kept.sighting) &&
+            (one.listing === 0 || one.listing !== kept.listing) &&
+            keysFit(keyOf(one.sighting), keyOf(kept.sighting)),
+        ),
+      )
+      if (home === undefined) clusters.push([kept])
+      else home.push(kept)
+    }
+    return clusters.flatMap((cluster) => deriveEntries(cluster.map((kept) => ({ ...kept, listing: 0 }))))
+  }
+  expect(lawHolds(byArrival, 3000).failed).toBe(true)
+})
+
+test('catches a poll that counts as asked when it arrived', () => {
+  let arrivals = 0
+  const arrivalIsAsking: Matcher = (sightings) => deriveEntries(sightings.map((kept) => ({ ...kept, askedAtMs: ++arrivals })))
+  expect(lawHolds(arrivalIsAsking, 3000).failed).toBe(true)
+})
+
+test('keeps equal sightings once without changing an answer', () => {
+  const report = fc.check(
+    fc.property(pairs, ([, all]) => {
+      const everyOne = all.flatMap((observation, at) =>
+        sightingsOf(observation).map((listed) => ({ ...listed, listing: listed.listing === 0 ? 0 : at + 1, sequence: 0 })),
+      )
+      const values = (entries: readonly Entry[]) =>
+        entries.map(({ members: _, founding: __, ...value }) => JSON.stringify({ ...value, sequence: 0 })).sort()
+      const { kept } = mergeSightings([], all.flatMap(sightingsOf), () => 0)
+      expect(values(deriveEntries(kept))).toEqual(values(deriveEntries(everyOne)))
+    }),
+    { numRuns: 2000, seed: 7, endOnFailure: true },
+  )
+  expect(report.failed, fc.defaultReportMessage(report)).toBe(false)
+})

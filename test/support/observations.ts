@@ -1,0 +1,84 @@
+import fc from 'fast-check'
+import type { PollObservation, PushObservation } from '../../src/domain/observation.ts'
+import { aPoll, aPush, type PolledEntry } from './builders.ts'
+
+export type Observation = PushObservation | PollObservation
+
+/** Few words, so that sightings of one second meet often: precision, place, text and multiplicity are what varies. */
+const second = fc.constantFrom('2026-03-01T10:00:00', '2026-03-01T10:00:00', '2026-03-01T10:00:01')
+const fraction = fc.constantFrom('', '.000', '.250', '.750')
+const location = fc.constantFrom('', '', 'Lund', 'Umeå')
+const statuses = fc.constantFrom(['TerminalArrived', 'ArrivedT2'], ['TerminalArrived', 'ArrivedT2'], ['DeliveryStarted', 'DeliveryStarted'])
+const text = fc.constantFrom('', 'Arrived', 'Framme')
+const languages = fc.constantFrom('en', 'sv')
+const ids = fc.uniqueArray(fc.constantFrom('1001', '1002', '2001', '2002'), { minLength: 1, maxLength: 2 })
+
+const push: fc.Arbitrary<Observation> = fc
+  .record({
+    second,
+    fraction,
+    location: fc.option(location),
+    statuses,
+    text,
+    languages,
+    ids,
+    shown: fc.boolean(),
+    type: fc.constantFrom('', 'Mailbox', 'Home'),
+  })
+  .map((one) =>
+    aPush({
+      status: one.statuses[0] ?? '',
+      detailedStatus: one.statuses[1] ?? '',
+      eventTime: `${one.second}${one.fraction}Z`,
+      location: one.location,
+      texts: { [one.languages]: one.text },
+      trackingIds: one.ids,
+      displayToConsumer: one.shown,
+      distributionType: one.type,
+    }),
+  )
+
+const polledEntry: fc.Arbitrary<PolledEntry> = fc
+  .record({ second, fraction, location, statuses, text, consumer: fc.option(text), shown: fc.boolean(), odd: fc.boolean() })
+  .map((one) => ({
+    status: one.statuses[0] ?? '',
+    detailedStatus: one.statuses[1] ?? '',
+    eventTimestamp: `${one.second}${one.fraction}Z`,
+    location: one.location,
+    detailedStatusDescription: one.text,
+    consumerDescription: one.consumer,
+    displayToConsumer: one.shown,
+    ...(one.odd ? { weight: 12 } : {}),
+  }))
+
+const poll: fc.Arbitrary<Observation> = fc
+  .record({
+    entries: fc.array(polledEntry, { maxLength: 4 }),
+    repeats: fc.integer({ min: 1, max: 3 }),
+    bad: fc.integer({ min: 0, max: 9 }),
+    language: languages,
+    asked: fc.constantFrom('AB123456789SE', 'CD123456789SE', '1001'),
+    askedAtMs: fc.constantFrom(1, 2, 3).map((hour) => Date.UTC(2026, 2, 1, 10 + hour)),
+    ids,
+  })
+  .map(({ entries, repeats, bad, language, asked, askedAtMs, ids }) => {
+    const [first, ...rest] = entries
+    const statuses = first === undefined ? [] : [...Array.from({ length: repeats }, () => first), ...rest]
+    return aPoll({
+      statuses: bad === 0 ? [{ eventTimestamp: 'never' }, ...statuses] : statuses,
+      language,
+      asked,
+      askedAtMs,
+      trackingIds: ids,
+    })
+  })
+
+/** A set of observations of one to three parcels, some of which prove to be one. */
+export const observations: fc.Arbitrary<readonly Observation[]> = fc.array(fc.oneof(push, poll), { minLength: 1, maxLength: 9 })
+
+/** The same observations in another order, some of them more than once. */
+export function rearranged(of: readonly Observation[]): fc.Arbitrary<readonly Observation[]> {
+  return fc
+    .tuple(fc.shuffledSubarray([...of], { minLength: of.length }), fc.subarray([...of]))
+    .chain(([all, again]) => fc.shuffledSubarray([...all, ...again], { minLength: all.length + again.length }))
+}
