@@ -24,11 +24,11 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
 }
 
 function sameValue(a: Entry, b: Entry): boolean {
-  return valueOf(a) === valueOf(b)
+  return servedValue(a) === servedValue(b)
 }
 
 /** Everything of an entry that an answer can show. */
-function valueOf(entry: Entry): string {
+function servedValue(entry: Entry): string {
   const { eventTimestamp, location, displayToConsumer, extra } = entry
   const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))
   return JSON.stringify([eventTimestamp, location, displayToConsumer, texts, extra])

@@ -124,14 +124,16 @@ function presentTexts(polls: readonly KeptSighting[], pushes: readonly KeptSight
   )
 }
 
-/**
- * Entries newest first (DOMAIN 3.1). `orderAnswer` gives the sighting ids of the order answer, in its order; it is asked only when instants
- * are equal, which is rare.
- */
-export function orderHistory(entries: readonly Entry[], orderAnswer: () => readonly string[]): readonly Entry[] {
+/** Whether two entries are of the same instant, so that the order answer has a say (DOMAIN 3.1). */
+export function instantsTie(entries: readonly Entry[]): boolean {
+  return new Set(entries.map((entry) => entry.atMs)).size < entries.length
+}
+
+/** Entries newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the order answer, in its order; not looked at unless instants tie. */
+export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
   const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
-  if (!byInstant.some((entry, at) => entry.atMs === byInstant[at + 1]?.atMs)) return byInstant
-  const places = new Map(orderAnswer().map((id, place) => [id, place]))
+  if (!instantsTie(byInstant)) return byInstant
+  const places = new Map(orderAnswer.map((id, place) => [id, place]))
   const ranked = byInstant.map((entry) => ({ entry, place: placeOf(entry, places) }))
   return ranked.sort(compareRanked).map(({ entry }) => entry)
 }

@@ -6,3 +6,6 @@ export function parseIdentifier(text: unknown): string | null {
   const folded = text.trim().replace(/[a-z]/g, (letter) => letter.toUpperCase())
   return FORM.test(folded) ? folded : null
 }
+
+/** How long the carrier's word that it does not know an identifier holds before it is asked again, in milliseconds (DOMAIN 6.3). */
+export const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000

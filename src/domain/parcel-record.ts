@@ -99,6 +99,6 @@ export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
 
 /** The parcel as it is answered: its history newest first and what is said of it as a whole. */
 export function presentRecord(parcel: ParcelRecord): AnswerSource {
-  const entries = orderHistory(deriveEntries(parcel.sightings), () => parcel.order?.sightingIds ?? [])
+  const entries = orderHistory(deriveEntries(parcel.sightings), parcel.order?.sightingIds ?? [])
   return presentParcel(entries, parcel.answers, parcel.trackingIds)
 }

@@ -75,30 +75,23 @@ function digest48(text: string): number {
 }
 
 export interface Merged {
-  /** Those that were not kept before. */
-  readonly added: readonly ListedSighting[]
-  /** Those that were, and that a later poll said again. */
-  readonly reasked: readonly KeptSighting[]
-  /** All of them, the added ones numbered by `nextSequence`. */
+  /** All that is kept now, the new ones numbered by `nextSequence`. */
   readonly kept: readonly KeptSighting[]
+  /** Of those, the ones that are new or that a later poll said again. */
+  readonly changed: readonly KeptSighting[]
 }
 
 /** Adds what an observation listed to what is kept. A pure union: no order of calls gives another set (only other sequences). */
 export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
   const byId = new Map(kept.map((one) => [sightingId(one), one]))
-  const added: ListedSighting[] = []
-  const reasked: KeptSighting[] = []
+  const changed = new Map<string, KeptSighting>()
   for (const one of listed) {
     const id = sightingId(one)
     const known = byId.get(id)
-    if (known === undefined) {
-      byId.set(id, { ...one, sequence: nextSequence() })
-      added.push(one)
-    } else if (one.askedAtMs > known.askedAtMs) {
-      const again = { ...known, askedAtMs: one.askedAtMs }
-      byId.set(id, again)
-      reasked.push(again)
-    }
+    if (known !== undefined && known.askedAtMs >= one.askedAtMs) continue
+    const now = { ...one, sequence: known?.sequence ?? nextSequence() }
+    byId.set(id, now)
+    changed.set(id, now)
   }
-  return { added, reasked, kept: [...byId.values()] }
+  return { kept: [...byId.values()], changed: [...changed.values()] }
 }

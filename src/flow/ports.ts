@@ -99,7 +99,7 @@ export interface WriteSide {
   close(): Promise<void>
 }
 
-// ── what recording needs of the store ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── what writing needs of the store ───────────────────────────────────────────────────────────────────────────────────────────────
 
 /** What is known of a parcel apart from its sightings. Times are epoch milliseconds. */
 export interface ParcelState {
@@ -126,6 +126,8 @@ export interface ParcelState {
 export interface IdentifierState {
   readonly value: string
   readonly parcelId: number
+  /** Whether the carrier named it in `trackingIds`; if not, somebody asked for it. */
+  readonly isTrackingId: boolean
 }
 
 /** A push as it is kept: the bytes, and what became of it. */
@@ -146,17 +148,13 @@ export interface FeedEvent {
 }
 
 /** The store inside one transaction. Every verb sees what the ones before it did. */
-export interface RecordingTx {
+export interface WriteTx {
   nextSequence(): number
   hasPush(digest: Uint8Array): Promise<boolean>
   countDuplicate(digest: Uint8Array): Promise<void>
   saveInbox(entry: InboxEntry): Promise<void>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  addIdentifiers(request: {
-    readonly parcelId: number
-    readonly values: readonly string[]
-    readonly trackingIds: readonly string[]
-  }): Promise<void>
+  saveIdentifier(identifier: IdentifierState): Promise<void>
   createParcel(nowMs: number): Promise<ParcelState>
   loadParcel(parcelId: number): Promise<ParcelState>
   saveParcel(state: ParcelState): Promise<void>
@@ -186,6 +184,12 @@ export interface RecordingTx {
   }): Promise<void>
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   settlePush(entry: number): Promise<void>
+  /** The most overdue watched parcels, their next poll pushed forward to `leaseUntilMs`. */
+  claimDuePolls(request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number }): Promise<readonly DuePoll[]>
+  markNotPollable(identifier: string, nowMs: number): Promise<void>
+  markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
+  loadSetting(name: string): Promise<Uint8Array | null>
+  saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
 /** An entry that only polls have brought so far, until its grace is over (DOMAIN 6.6). */
@@ -196,11 +200,11 @@ export interface ExpectedPush {
   readonly foundAtMs: number
 }
 
-export interface RecordingStore {
+export interface WriteStore {
   /** Commits, durably, when `work` resolves; undoes everything when it rejects. One at a time. */
-  transaction<T>(work: (tx: RecordingTx) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: WriteTx) => Promise<T>): Promise<T>
   /** Within `transaction`: undoes only `work` when that rejects. */
-  savepoint<T>(tx: RecordingTx, work: () => Promise<T>): Promise<T>
+  savepoint<T>(tx: WriteTx, work: () => Promise<T>): Promise<T>
   /** Whether an error came from the store (full, unreadable, locked) rather than from what was being recorded. */
   isStorageFailure(error: unknown): boolean
 }

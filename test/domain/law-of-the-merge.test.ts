@@ -1,38 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { deriveEntries, type Entry, orderHistory } from '../../src/domain/history.ts'
-import { emptyParcel, observe, type ParcelRecord, presentParcel, unite } from '../../src/domain/parcel-record.ts'
-import { encodeAll, encodeLatest } from '../../src/domain/pull-response.ts'
+import { deriveEntries, type Entry } from '../../src/domain/history.ts'
+import type { ParcelRecord } from '../../src/domain/parcel-record.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../src/domain/sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit } from '../../src/domain/status-entry.ts'
-import { type Observation, observations, rearranged } from '../support/observations.ts'
-
-type Matcher = (sightings: readonly KeptSighting[]) => readonly Entry[]
-
-/** Parcels as a relay would hold them after these observations, joins included. */
-function recordAll(all: readonly Observation[]): readonly ParcelRecord[] {
-  return all.reduce<readonly ParcelRecord[]>((parcels, observation) => {
-    const lone = observe(emptyParcel, observation)
-    const related = parcels.filter((parcel) => parcel.identifiers.some((id) => lone.identifiers.includes(id)))
-    const united = related.reduce(unite, emptyParcel)
-    return [...parcels.filter((parcel) => !related.includes(parcel)), observe(united, observation)]
-  }, [])
-}
-
-/** Every answer of every identifier in every language, as the bytes that would be served. */
-function answers(parcels: readonly ParcelRecord[], derive: Matcher): Readonly<Record<string, string>> {
-  const served = parcels.flatMap((parcel) => {
-    const entries = orderHistory(derive(parcel.sightings), () => parcel.order?.sightingIds ?? [])
-    const source = presentParcel(entries, parcel.answers, parcel.trackingIds)
-    return ['en', 'sv'].flatMap((language) =>
-      parcel.identifiers.flatMap((id): [string, string][] => [
-        [`${id}/all?${language}`, encodeAll(source, [language, 'en', 'sv']).body],
-        [`${id}/latest?${language}`, encodeLatest(source, [language, 'en', 'sv'])?.body ?? 'none'],
-      ]),
-    )
-  })
-  return Object.fromEntries(served.sort(([a], [b]) => (a < b ? -1 : 1)))
-}
+import { answers, type Matcher, recordAll } from '../support/model.ts'
+import { observations, rearranged } from '../support/observations.ts'
 
 const pairs = observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all)))
 
@@ -101,12 +74,16 @@ test('catches a poll that counts as asked when it arrived', () => {
 test('keeps equal sightings once without changing an answer', () => {
   const report = fc.check(
     fc.property(pairs, ([, all]) => {
-      const everyOne = all.flatMap((observation, at) =>
+      const everyOne = all.flatMap(({ observation }, at) =>
         sightingsOf(observation).map((listed) => ({ ...listed, listing: listed.listing === 0 ? 0 : at + 1, sequence: 0 })),
       )
       const values = (entries: readonly Entry[]) =>
         entries.map(({ members: _, founding: __, ...value }) => JSON.stringify({ ...value, sequence: 0 })).sort()
-      const { kept } = mergeSightings([], all.flatMap(sightingsOf), () => 0)
+      const { kept } = mergeSightings(
+        [],
+        all.flatMap(({ observation }) => sightingsOf(observation)),
+        () => 0,
+      )
       expect(values(deriveEntries(kept))).toEqual(values(deriveEntries(everyOne)))
     }),
     { numRuns: 2000, seed: 7, endOnFailure: true },

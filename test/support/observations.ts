@@ -1,8 +1,23 @@
 import fc from 'fast-check'
 import type { PollObservation, PushObservation } from '../../src/domain/observation.ts'
-import { aPoll, aPush, type PolledEntry } from './builders.ts'
+import { aPoll, aPush, type PolledEntry, type PollFields, type PushFields, pushBody } from './builders.ts'
 
 export type Observation = PushObservation | PollObservation
+
+/** An observation, and the bytes it came in. */
+export interface Seen {
+  readonly observation: Observation
+  readonly body: Uint8Array
+}
+
+function seenPush(fields: PushFields): Seen {
+  return { observation: aPush(fields), body: pushBody(fields) }
+}
+
+function seenPoll(fields: PollFields): Seen {
+  const observation = aPoll(fields)
+  return { observation, body: observation.body }
+}
 
 /** Few words, so that sightings of one second meet often: precision, place, text and multiplicity are what varies. */
 const second = fc.constantFrom('2026-03-01T10:00:00', '2026-03-01T10:00:00', '2026-03-01T10:00:01')
@@ -13,7 +28,7 @@ const text = fc.constantFrom('', 'Arrived', 'Framme')
 const languages = fc.constantFrom('en', 'sv')
 const ids = fc.uniqueArray(fc.constantFrom('1001', '1002', '2001', '2002'), { minLength: 1, maxLength: 2 })
 
-const push: fc.Arbitrary<Observation> = fc
+const push: fc.Arbitrary<Seen> = fc
   .record({
     second,
     fraction,
@@ -26,7 +41,7 @@ const push: fc.Arbitrary<Observation> = fc
     type: fc.constantFrom('', 'Mailbox', 'Home'),
   })
   .map((one) =>
-    aPush({
+    seenPush({
       status: one.statuses[0] ?? '',
       detailedStatus: one.statuses[1] ?? '',
       eventTime: `${one.second}${one.fraction}Z`,
@@ -51,7 +66,7 @@ const polledEntry: fc.Arbitrary<PolledEntry> = fc
     ...(one.odd ? { weight: 12 } : {}),
   }))
 
-const poll: fc.Arbitrary<Observation> = fc
+const poll: fc.Arbitrary<Seen> = fc
   .record({
     entries: fc.array(polledEntry, { maxLength: 4 }),
     repeats: fc.integer({ min: 1, max: 3 }),
@@ -64,7 +79,7 @@ const poll: fc.Arbitrary<Observation> = fc
   .map(({ entries, repeats, bad, language, asked, askedAtMs, ids }) => {
     const [first, ...rest] = entries
     const statuses = first === undefined ? [] : [...Array.from({ length: repeats }, () => first), ...rest]
-    return aPoll({
+    return seenPoll({
       statuses: bad === 0 ? [{ eventTimestamp: 'never' }, ...statuses] : statuses,
       language,
       asked,
@@ -74,10 +89,10 @@ const poll: fc.Arbitrary<Observation> = fc
   })
 
 /** A set of observations of one to three parcels, some of which prove to be one. */
-export const observations: fc.Arbitrary<readonly Observation[]> = fc.array(fc.oneof(push, poll), { minLength: 1, maxLength: 9 })
+export const observations: fc.Arbitrary<readonly Seen[]> = fc.array(fc.oneof(push, poll), { minLength: 1, maxLength: 9 })
 
 /** The same observations in another order, some of them more than once. */
-export function rearranged(of: readonly Observation[]): fc.Arbitrary<readonly Observation[]> {
+export function rearranged(of: readonly Seen[]): fc.Arbitrary<readonly Seen[]> {
   return fc
     .tuple(fc.shuffledSubarray([...of], { minLength: of.length }), fc.subarray([...of]))
     .chain(([all, again]) => fc.shuffledSubarray([...all, ...again], { minLength: all.length + again.length }))

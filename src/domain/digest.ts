@@ -1,0 +1,11 @@
+import { createHash } from 'node:crypto'
+
+/** SHA-256 of a text's UTF-8 bytes or of bytes, as 43 characters that are safe in headers, URLs and keys. */
+export function digest(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('base64url')
+}
+
+/** A strong entity tag: equal only for answers of equal bytes in equal languages (RFC 9110, 8.8.3). */
+export function entityTag(body: string, contentLanguage: string): string {
+  return `"${digest(`${contentLanguage}\n${body}`)}"`
+}

@@ -1,0 +1,280 @@
+import { createHash } from 'node:crypto'
+import { type CadencePolicy, nextCheck } from '../domain/cadence.ts'
+import { diffEntries, type EntryChange } from '../domain/changes.ts'
+import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
+import type { PollObservation, PushObservation, QuarantineReason } from '../domain/observation.ts'
+import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
+import { ENTRIES_MAX } from '../domain/pull-response.ts'
+import type { PushHealth } from '../domain/push-health.ts'
+import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
+import { parseWebhookEvent } from '../domain/webhook-event.ts'
+import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
+
+export interface RecordOptions {
+  readonly cadence: CadencePolicy
+  readonly missedPushGraceMs: number
+  readonly historyRetentionMs: number
+}
+
+export interface RecordPorts {
+  readonly store: WriteStore
+  readonly clock: { now(): number; monotonic(): number }
+  readonly log: Pick<Log, 'error'>
+  readonly pushHealth: () => PushHealth
+}
+
+/** Told apart from bugs: the observation is understood and cannot be kept. */
+class Refused extends Error {
+  readonly reason: QuarantineReason
+  constructor(reason: QuarantineReason) {
+    super(reason)
+    this.reason = reason
+  }
+}
+
+interface Recorded {
+  readonly outcome: RecordOutcome
+  readonly touched: readonly number[]
+}
+
+/**
+ * The one door through which everything becomes known, push or poll: one transaction a batch (DOMAIN 5.2). A batch is first recorded
+ * straight through; if an observation breaks it, the batch is undone and recorded again with each observation on its own, so that the one
+ * that fails is quarantined and no other. A store that fails takes the whole batch with it.
+ */
+export function createRecord(ports: RecordPorts, options: RecordOptions): (batch: readonly Incoming[]) => Promise<BatchReport> {
+  const { store, clock } = ports
+
+  async function recordAll(batch: readonly Incoming[], alone: boolean): Promise<readonly Recorded[]> {
+    return await store.transaction(async (tx) => {
+      const recorded: Recorded[] = []
+      for (const incoming of batch) recorded.push(alone ? await recordAlone(tx, incoming) : await recordOne(tx, incoming, ports, options))
+      return recorded
+    })
+  }
+
+  async function recordAlone(tx: WriteTx, incoming: Incoming): Promise<Recorded> {
+    try {
+      return await store.savepoint(tx, () => recordOne(tx, incoming, ports, options))
+    } catch (error) {
+      if (store.isStorageFailure(error)) throw error
+      if (error instanceof Refused) return await quarantine(tx, incoming, error.reason)
+      ports.log.error({ err: error }, 'an observation could not be recorded; it is quarantined')
+      return await quarantine(tx, incoming, 'failed')
+    }
+  }
+
+  return async (batch) => {
+    const startedAt = clock.monotonic()
+    const recorded = await recordAll(batch, false).catch((error: unknown) => {
+      if (store.isStorageFailure(error)) throw error
+      return recordAll(batch, true)
+    })
+    return {
+      outcomes: recorded.map(({ outcome }) => outcome),
+      touchedParcels: [...new Set(recorded.flatMap(({ touched }) => touched))],
+      durationMs: clock.monotonic() - startedAt,
+    }
+  }
+}
+
+async function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
+  if (incoming.kind === 'poll') {
+    const { parcel, touched } = await findOrJoin(tx, pollIdentifiers(incoming.observation), ports.clock.now())
+    const revived = incoming.watch ? revive(parcel, incoming.observation.askedAtMs) : parcel
+    return await merge(tx, revived, touched, incoming.observation, ports, options)
+  }
+  return await recordPush(tx, incoming, ports, options)
+}
+
+async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
+  const digest = digestOf(push.body)
+  if (await tx.hasPush(digest)) {
+    await tx.countDuplicate(digest)
+    return { outcome: { kind: 'duplicate' }, touched: [] }
+  }
+  const reading = parseWebhookEvent(push.body, push.contentEncoding)
+  if (!reading.ok) return await quarantine(tx, push, reading.reason)
+  const { observation } = reading
+  const eventAtMs = observation.sighting.instant.atMs
+  if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) return { outcome: { kind: 'expired' }, touched: [] }
+
+  const { parcel, touched } = await findOrJoin(tx, { asked: null, trackingIds: observation.trackingIds }, push.receivedAtMs)
+  const known = {
+    ...revive(parcel, push.receivedAtMs),
+    firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
+    heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
+  }
+  const recorded = await merge(tx, known, touched, observation, ports, options)
+  await tx.saveInbox({ push, digest, state: 'recorded', reason: null, parcelId: parcel.parcelId })
+  return recorded
+}
+
+/** Half a SHA-256: no two bodies an honest signer sends share it, and it is kept for as long as the relay lives. */
+function digestOf(body: Uint8Array): Uint8Array {
+  return createHash('sha256').update(body).digest().subarray(0, 16)
+}
+
+async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
+  if (incoming.kind === 'push') {
+    await tx.saveInbox({ push: incoming, digest: digestOf(incoming.body), state: 'quarantined', reason, parcelId: null })
+  }
+  if (reason === 'parcel_full') await flagFull(tx, incoming)
+  return { outcome: { kind: 'quarantined', reason }, touched: [] }
+}
+
+async function flagFull(tx: WriteTx, incoming: Incoming): Promise<void> {
+  const names = incoming.kind === 'poll' ? pollIdentifiers(incoming.observation).trackingIds : trackingIdsOf(incoming)
+  const [known] = await tx.findIdentifiers(names)
+  if (known !== undefined) await tx.saveParcel({ ...(await tx.loadParcel(known.parcelId)), full: true })
+}
+
+function trackingIdsOf(push: IncomingPush): readonly string[] {
+  const reading = parseWebhookEvent(push.body, push.contentEncoding)
+  return reading.ok ? reading.observation.trackingIds : []
+}
+
+interface Names {
+  readonly asked: string | null
+  readonly trackingIds: readonly string[]
+}
+
+function pollIdentifiers(poll: PollObservation): Names {
+  return { asked: poll.asked, trackingIds: poll.trackingIds }
+}
+
+/** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). */
+async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<{ parcel: ParcelState; touched: readonly number[] }> {
+  const values = [...new Set([...(names.asked === null ? [] : [names.asked]), ...names.trackingIds])]
+  const known = await tx.findIdentifiers(values)
+  const [oldest, ...others] = [...new Set(known.map(({ parcelId }) => parcelId))].sort((a, b) => a - b)
+  const created = oldest === undefined ? await tx.createParcel(nowMs) : null
+  const parcelId = created?.parcelId ?? oldest ?? 0
+  for (const from of others) {
+    const sequence = tx.nextSequence()
+    await tx.joinParcels({ into: parcelId, from, nowMs, sequence })
+    await tx.appendFeed({ sequence, kind: 'join', parcelId, entry: sequence })
+  }
+  for (const value of values) {
+    const before = known.find((identifier) => identifier.value === value)
+    const isTrackingId = before?.isTrackingId === true || names.trackingIds.includes(value)
+    if (before?.isTrackingId !== isTrackingId) await tx.saveIdentifier({ value, parcelId, isTrackingId })
+  }
+  return { parcel: created ?? (await tx.loadParcel(parcelId)), touched: [parcelId, ...others] }
+}
+
+/** Watched again, whatever had stopped it: a push and an app's question both do (DOMAIN 6.1). */
+function revive(parcel: ParcelState, nowMs: number): ParcelState {
+  return {
+    ...parcel,
+    watchedAtMs: parcel.watchedAtMs ?? nowMs,
+    revivedAtMs: Math.max(parcel.revivedAtMs, nowMs),
+    stopped: parcel.stopped === 'unwatched' ? null : parcel.stopped,
+  }
+}
+
+/** Adds what an observation says to what is known, and writes down what that changed. */
+async function merge(
+  tx: WriteTx,
+  parcel: ParcelState,
+  touched: readonly number[],
+  observation: PushObservation | PollObservation,
+  ports: RecordPorts,
+  options: RecordOptions,
+): Promise<Recorded> {
+  const second = observation.kind === 'push' && touched.length === 1 ? Math.floor(observation.sighting.instant.atMs / 1000) : null
+  const before = await tx.loadSightings(parcel.parcelId, second)
+  const { kept, changed } = mergeSightings(before, sightingsOf(observation), tx.nextSequence)
+  const entriesBefore = deriveEntries(before)
+  const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
+  const entryCount = second === null ? entries.length : parcel.entryCount + entries.length - entriesBefore.length
+  if (entryCount > ENTRIES_MAX && entries.length > entriesBefore.length) throw new Refused('parcel_full')
+
+  for (const one of changed) await tx.saveSighting(parcel.parcelId, one)
+  if (observation.kind === 'poll') await saveAnswer(tx, parcel.parcelId, observation)
+
+  const changes = diffEntries(entriesBefore, entries)
+  for (const change of changes) await tellChange(tx, parcel, change, observation, ports, options)
+
+  const counted = { ...parcel, entryCount }
+  const checked = observation.kind === 'poll' ? afterPoll(counted, observation.askedAtMs) : counted
+  const latest = await findLatest(tx, checked, entries, second)
+  await tx.saveParcel(await schedule(tx, { ...checked, latest }, ports, options))
+  const newEntries = changes.filter(({ kind }) => kind === 'entry').length
+  return { outcome: { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries }, touched }
+}
+
+async function saveAnswer(tx: WriteTx, parcelId: number, poll: PollObservation): Promise<void> {
+  const answer = keptAnswer(poll)
+  const decidesOrder = betterOrderAnswer(await tx.loadOrderAnswer(parcelId), answer) === answer
+  await tx.saveAnswer({ parcelId, answer, body: poll.body, decidesOrder })
+}
+
+function afterPoll(parcel: ParcelState, askedAtMs: number): ParcelState {
+  return {
+    ...parcel,
+    heardAtMs: Math.max(parcel.heardAtMs ?? 0, askedAtMs),
+    checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, askedAtMs),
+    failures: 0,
+  }
+}
+
+/**
+ * Puts a change in the feed. Deliveries to endpoints are queued here, in the same transaction: an event is recorded with all that is owed
+ * for it, or not at all (DOMAIN 7.2).
+ */
+async function tellChange(
+  tx: WriteTx,
+  parcel: ParcelState,
+  { kind, entry }: EntryChange,
+  observation: PushObservation | PollObservation,
+  ports: RecordPorts,
+  options: RecordOptions,
+): Promise<void> {
+  const sequence = kind === 'entry' ? entry.sequence : tx.nextSequence()
+  await tx.appendFeed({ sequence, kind, parcelId: parcel.parcelId, entry: entry.sequence })
+  if (kind !== 'entry') return
+  if (observation.kind === 'push') return
+  const foundAtMs = ports.clock.now()
+  await tx.expectPush({
+    parcelId: parcel.parcelId,
+    entry: entry.sequence,
+    eventAtMs: entry.atMs,
+    foundAtMs,
+    dueAtMs: foundAtMs + options.missedPushGraceMs,
+  })
+}
+
+/** The first of the history. A push touches one second: only when that is the newest one does the whole history have to be looked at. */
+async function findLatest(
+  tx: WriteTx,
+  parcel: ParcelState,
+  touchedEntries: readonly Entry[],
+  second: number | null,
+): Promise<ParcelState['latest']> {
+  const newestSecond = parcel.latest === null ? null : Math.floor(parcel.latest.atMs / 1000)
+  if (second !== null && newestSecond !== null && second < newestSecond) return parcel.latest
+  const [only, ...more] = touchedEntries
+  if (second !== null && (newestSecond === null || second > newestSecond) && only !== undefined && more.length === 0) return latestOf(only)
+  const entries = deriveEntries(await tx.loadSightings(parcel.parcelId, null))
+  const [latest] = orderHistory(entries, instantsTie(entries) ? await tx.loadOrder(parcel.parcelId) : [])
+  return latest === undefined ? null : latestOf(latest)
+}
+
+function latestOf(entry: Entry): NonNullable<ParcelState['latest']> {
+  return { status: entry.status, atMs: entry.atMs }
+}
+
+/** Sets when the parcel is asked about again. */
+export async function schedule(
+  tx: WriteTx,
+  parcel: ParcelState,
+  ports: Pick<RecordPorts, 'clock' | 'pushHealth'>,
+  options: Pick<RecordOptions, 'cadence'>,
+): Promise<ParcelState> {
+  if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
+  const unpollable = !(await tx.isPollable(parcel.parcelId, ports.clock.now()))
+  const next = nextCheck({ ...parcel, unpollable, pushHealth: ports.pushHealth() }, options.cadence)
+  if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
+  return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
+}

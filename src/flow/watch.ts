@@ -1,0 +1,70 @@
+import { deriveEntries } from '../domain/history.ts'
+import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
+
+type WatchVerbs = Pick<
+  WriteSide,
+  'claimDuePolls' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'watch' | 'settleMissedPushes'
+>
+
+/** How many overdue verdicts are reached in one transaction. */
+const SETTLED_AT_ONCE = 256
+
+/** The verbs that keep track of whom to ask, and of what asking found (DOMAIN 6). */
+export function createWatch(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchVerbs {
+  const { store, clock } = ports
+  const reschedule = async (tx: WriteTx, parcel: ParcelState) => await tx.saveParcel(await schedule(tx, parcel, ports, options))
+  return {
+    claimDuePolls: ({ nowMs, limit, leaseMs }) =>
+      store.transaction((tx) => tx.claimDuePolls({ nowMs, limit, leaseUntilMs: nowMs + leaseMs })),
+
+    notePollFailure: (failure) =>
+      store.transaction(async (tx) => await reschedule(tx, afterFailure(await tx.loadParcel(failure.parcelId), failure))),
+
+    noteNotPollable: (identifier) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        // Until the carrier has told anything of a parcel, not knowing it means not knowing it yet.
+        if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
+        await tx.markNotPollable(identifier, clock.now())
+      }),
+
+    noteLanguageAsked: ({ parcelId, language }) => store.transaction((tx) => tx.markLanguageAsked(parcelId, language, tx.nextSequence())),
+
+    watch: ({ identifier, nowMs }) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
+        if (known === undefined) await tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
+        await reschedule(tx, { ...parcel, watchedAtMs: parcel.watchedAtMs ?? nowMs, revivedAtMs: nowMs, stopped: null })
+        return { parcelId: parcel.parcelId, created: known === undefined }
+      }),
+
+    settleMissedPushes: (nowMs) =>
+      store.transaction(async (tx) => {
+        const missed: MissedPush[] = []
+        for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
+          await tx.settlePush(entry)
+          if (await wasMissed(tx, await tx.loadParcel(parcelId), entry)) missed.push({ parcelId, eventAtMs, foundAtMs })
+        }
+        return missed
+      }),
+  }
+}
+
+function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
+  const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs) }
+  return kind === 'unknown' ? { ...checked, failures: 0 } : { ...checked, failures: parcel.failures + 1 }
+}
+
+/**
+ * An entry only polls brought, that happened since the relay knows the parcel: a push should have brought it. What is older is backfill
+ * (DOMAIN 6.6).
+ */
+async function wasMissed(tx: WriteTx, parcel: ParcelState, sequence: number): Promise<boolean> {
+  const entries = deriveEntries(await tx.loadSightings(parcel.parcelId, null))
+  const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
+  if (entry === undefined || entry.members.some((kept) => kept.sighting.source === 'push')) return false
+  const knownSinceMs = Math.min(parcel.watchedAtMs ?? Number.POSITIVE_INFINITY, parcel.firstPushedAtMs ?? Number.POSITIVE_INFINITY)
+  return entry.atMs >= knownSinceMs
+}

@@ -1,0 +1,89 @@
+import type { Selectable } from 'kysely'
+import type { Instant } from '../domain/instant.ts'
+import type { KeptAnswer } from '../domain/parcel-record.ts'
+import type { Sighting } from '../domain/status-entry.ts'
+import type { ParcelState } from '../flow/ports.ts'
+import type { Tables } from './schema.ts'
+
+/** A sighting apart from its instant, as `encodeContent` wrote it. */
+export type Content = Omit<Sighting, 'instant'>
+
+/** Trusted: only `encodeContent` writes what is read here. */
+export function decodeContent(json: string): Content {
+  return JSON.parse(json) as Content
+}
+
+export function encodeInstant(instant: Instant): { readonly at_ms: number; readonly has_ms: number } {
+  return { at_ms: instant.atMs, has_ms: instant.text.includes('.') ? 1 : 0 }
+}
+
+/** The two forms a timestamp may have print back exactly (domain/instant). */
+export function decodeInstant(atMs: number, hasMs: number): Instant {
+  const text = new Date(atMs).toISOString()
+  return { atMs, text: hasMs === 1 ? text : text.replace('.000Z', 'Z') }
+}
+
+type AnswerHead = Pick<KeptAnswer, 'trackingIds' | 'distributionType' | 'extra'>
+
+export function encodeAnswerHead({ trackingIds, distributionType, extra }: AnswerHead): string {
+  return JSON.stringify({ trackingIds, distributionType, extra })
+}
+
+type AnswerRow = Pick<Tables['answer'], 'language' | 'digest' | 'asked_at_ms' | 'entry_count' | 'is_flawed' | 'head'>
+
+export function decodeAnswer(row: AnswerRow): KeptAnswer {
+  // Trusted: only `encodeAnswerHead` writes it.
+  const head = JSON.parse(row.head) as AnswerHead
+  return {
+    ...head,
+    language: row.language,
+    askedAtMs: row.asked_at_ms,
+    digest: Buffer.from(row.digest).toString('hex'),
+    entryCount: row.entry_count,
+    flawed: row.is_flawed === 1,
+  }
+}
+
+export function encodeParcel(state: ParcelState): Selectable<Tables['parcel']> {
+  return {
+    id: state.parcelId,
+    watched_at_ms: state.watchedAtMs,
+    first_pushed_at_ms: state.firstPushedAtMs,
+    revived_at_ms: state.revivedAtMs,
+    entry_count: state.entryCount,
+    latest_status: state.latest?.status ?? null,
+    latest_at_ms: state.latest?.atMs ?? null,
+    heard_at_ms: state.heardAtMs,
+    checked_at_ms: state.checkedAtMs,
+    failures: state.failures,
+    next_poll_at_ms: state.nextPollAtMs,
+    stopped: state.stopped,
+    is_full: state.full ? 1 : 0,
+  }
+}
+
+export function decodeParcel(row: Selectable<Tables['parcel']>): ParcelState {
+  return {
+    parcelId: row.id,
+    watchedAtMs: row.watched_at_ms,
+    firstPushedAtMs: row.first_pushed_at_ms,
+    revivedAtMs: row.revived_at_ms,
+    entryCount: row.entry_count,
+    latest: row.latest_status === null || row.latest_at_ms === null ? null : { status: row.latest_status, atMs: row.latest_at_ms },
+    heardAtMs: row.heard_at_ms,
+    checkedAtMs: row.checked_at_ms,
+    failures: row.failures,
+    nextPollAtMs: row.next_poll_at_ms,
+    // The column holds only what `encodeParcel` wrote.
+    stopped: row.stopped as ParcelState['stopped'],
+    full: row.is_full === 1,
+  }
+}
+
+/** Kinds of feed events by their number in the table: append only. */
+const FEED_KINDS = ['entry', 'update', 'united', 'split', 'join'] as const
+export type FeedKind = (typeof FEED_KINDS)[number]
+
+export function encodeFeedKind(kind: FeedKind): number {
+  return FEED_KINDS.indexOf(kind)
+}

@@ -1,0 +1,26 @@
+import type { Params, Statement } from './statement.ts'
+
+/** Runs statements, within a transaction or outside. */
+export interface Session {
+  all<P extends Params, R>(statement: Statement<P, R>, params: P): Promise<readonly R[]>
+  run<P extends Params>(statement: Statement<P, unknown>, params: P): Promise<void>
+}
+
+/** One connection that writes: all that differs between databases, seen from the store. */
+export interface WriteEngine {
+  readonly session: Session
+  /** Durable when it resolves; nothing has happened when it rejects. Callers wait for one another. */
+  transaction<T>(work: () => Promise<T>): Promise<T>
+  /** Undoes only `work` when it rejects, within a transaction. */
+  savepoint<T>(work: () => Promise<T>): Promise<T>
+  /** Whether the database failed, rather than what was asked of it. */
+  isStorageFailure(error: unknown): boolean
+  close(): Promise<void>
+}
+
+export interface ReadEngine {
+  readonly session: Session
+  /** All that `work` reads is of one moment. Callers wait for one another. */
+  snapshot<T>(work: () => Promise<T>): Promise<T>
+  close(): Promise<void>
+}

@@ -1,0 +1,32 @@
+import type Database from 'better-sqlite3'
+import { Kysely, SqliteDialect, sql } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import { initial } from '../migrations/0001-initial.ts'
+
+/** Append only: what has been released is never changed. */
+const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-initial': initial }
+
+/**
+ * Brings a database up to date, or leaves it as it was: the migrator's own runs on SQLite are neither transactional nor locked, so all of
+ * them run inside one transaction that takes the write lock first. A database made by a newer version is refused.
+ */
+export async function migrate(db: Database.Database): Promise<void> {
+  // Kysely closes the database it is given when it is destroyed; this one goes on.
+  const kysely = new Kysely<unknown>({ dialect: new SqliteDialect({ database: db }) })
+  await kysely.connection().execute(async (connection) => {
+    await sql`BEGIN IMMEDIATE`.execute(connection)
+    const migrator = new Migrator({ db: connection, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } })
+    const { error } = await migrator.migrateToLatest()
+    if (error === undefined) {
+      await sql`COMMIT`.execute(connection)
+      return
+    }
+    await sql`ROLLBACK`.execute(connection)
+    throw new Error(`the database cannot be brought to the schema of this version: ${describe(error)}`, { cause: error })
+  })
+}
+
+function describe(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  return message.includes('is missing') ? `it was made by a newer one (${message})` : message
+}

@@ -1,0 +1,104 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
+import { bind, type Params, type SqlValue, type Statement } from '../statement.ts'
+import { migrate } from './sqlite-migrate.ts'
+
+/** How long to wait for a lock that another process holds, in milliseconds: every wait stops the thread. */
+const BUSY_TIMEOUT_MS = 100
+/** The log of changes is cut back to this after a checkpoint, in bytes, or it stays as large as it ever grew. */
+const JOURNAL_BYTES_MAX = 64 * 1024 * 1024
+const CACHE_KIB = 64 * 1024
+
+/** Opens (and makes, and brings up to date) the database file for its one writer. */
+export async function openSqliteWriter(path: string): Promise<WriteEngine> {
+  mkdirSync(dirname(path), { recursive: true })
+  const db = new Database(path, { timeout: BUSY_TIMEOUT_MS })
+  db.pragma('journal_mode = WAL')
+  // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.
+  db.pragma('synchronous = FULL')
+  db.pragma('foreign_keys = ON')
+  db.pragma(`journal_size_limit = ${JOURNAL_BYTES_MAX}`)
+  db.pragma(`cache_size = -${CACHE_KIB}`)
+  await migrate(db)
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+  const inTurn = createTurns()
+
+  return {
+    session: createSession(db),
+    transaction: (work) => inTurn(() => bracket(db, begin, commit, work)),
+    async savepoint(work) {
+      db.exec('SAVEPOINT one')
+      try {
+        const result = await work()
+        db.exec('RELEASE one')
+        return result
+      } catch (error) {
+        // A database that failed has already undone the whole transaction.
+        if (db.inTransaction) db.exec('ROLLBACK TO one; RELEASE one')
+        throw error
+      }
+    },
+    isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
+    close: () => inTurn(async () => void db.close()),
+  }
+}
+
+/** One connection has one transaction at a time: whoever comes meanwhile waits. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const turn = last.then(work)
+    last = turn.catch(() => undefined)
+    return turn
+  }
+}
+
+async function bracket<T>(db: Database.Database, begin: Database.Statement, end: Database.Statement, work: () => Promise<T>): Promise<T> {
+  begin.run()
+  try {
+    const result = await work()
+    end.run()
+    return result
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+/** Opens the database file once more, to read what the writer has committed. */
+export function openSqliteReader(path: string): ReadEngine {
+  const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
+  db.pragma(`cache_size = -${CACHE_KIB}`)
+  const begin = db.prepare('BEGIN')
+  const end = db.prepare('COMMIT')
+  const inTurn = createTurns()
+  return {
+    session: createSession(db),
+    snapshot: (work) => inTurn(() => bracket(db, begin, end, work)),
+    close: () => inTurn(async () => void db.close()),
+  }
+}
+
+/** Statements are prepared once a connection: preparing takes five times as long as running. */
+function createSession(db: Database.Database): Session {
+  const prepared = new WeakMap<object, Database.Statement<SqlValue[], unknown>>()
+  function prepare(statement: Statement<never, unknown>): Database.Statement<SqlValue[], unknown> {
+    const known = prepared.get(statement)
+    if (known !== undefined) return known
+    const made = db.prepare<SqlValue[], unknown>(statement.sql)
+    prepared.set(statement, made)
+    return made
+  }
+  return {
+    async all<P extends Params, R>(statement: Statement<P, R>, params: P) {
+      // The driver cannot know a row's type; the statement was compiled with it.
+      return prepare(statement).all(...bind(statement, params)) as R[]
+    },
+    async run(statement, params) {
+      prepare(statement).run(...bind(statement, params))
+    },
+  }
+}

@@ -1,0 +1,127 @@
+import { REFUSAL_HOLDS_MS } from '../domain/identifiers.ts'
+import type { DuePoll, IdentifierState, ParcelState } from '../flow/ports.ts'
+import { decodeParcel, encodeParcel } from './codec.ts'
+import type { Session } from './engine.ts'
+import type { Tables } from './schema.ts'
+import { statement } from './statement.ts'
+
+const insertParcel = statement<{ nowMs: number }>()((db, p) =>
+  db.insertInto('parcel').values({ revived_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
+)
+const findParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
+const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('parcel').where('id', '=', p.id))
+
+type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
+
+const updateParcel = statement<ParcelRow>()((db, p) =>
+  db
+    .updateTable('parcel')
+    .set({
+      watched_at_ms: p.watched_at_ms,
+      first_pushed_at_ms: p.first_pushed_at_ms,
+      revived_at_ms: p.revived_at_ms,
+      entry_count: p.entry_count,
+      latest_status: p.latest_status,
+      latest_at_ms: p.latest_at_ms,
+      heard_at_ms: p.heard_at_ms,
+      checked_at_ms: p.checked_at_ms,
+      failures: p.failures,
+      next_poll_at_ms: p.next_poll_at_ms,
+      stopped: p.stopped,
+      is_full: p.is_full,
+    })
+    .where('id', '=', p.id),
+)
+
+export async function createParcel(session: Session, nowMs: number): Promise<ParcelState> {
+  const [row] = await session.all(insertParcel, { nowMs })
+  if (row === undefined) throw new Error('a parcel was inserted and not returned')
+  return decodeParcel(row)
+}
+
+export async function loadParcel(session: Session, parcelId: number): Promise<ParcelState> {
+  const [row] = await session.all(findParcel, { id: parcelId })
+  if (row === undefined) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+  return decodeParcel(row)
+}
+
+export async function saveParcel(session: Session, state: ParcelState): Promise<void> {
+  await session.run(updateParcel, encodeParcel(state))
+}
+
+export async function deleteParcel(session: Session, parcelId: number): Promise<void> {
+  await session.run(deleteRow, { id: parcelId })
+}
+
+const findIdentifier = statement<{ value: string }>()((db, p) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', '=', p.value),
+)
+const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
+  db.selectFrom('identifier').selectAll().where('parcel_id', '=', p.parcelId),
+)
+const upsertIdentifier = statement<{ value: string; parcelId: number; isTrackingId: number }>()((db, p) =>
+  db
+    .insertInto('identifier')
+    .values({ value: p.value, parcel_id: p.parcelId, is_tracking_id: p.isTrackingId })
+    .onConflict((conflict) => conflict.column('value').doUpdateSet({ is_tracking_id: p.isTrackingId })),
+)
+const moveAll = statement<{ from: number; into: number }>()((db, p) =>
+  db.updateTable('identifier').set({ parcel_id: p.into }).where('parcel_id', '=', p.from),
+)
+const refuse = statement<{ value: string; nowMs: number }>()((db, p) =>
+  db.updateTable('identifier').set({ refused_at_ms: p.nowMs }).where('value', '=', p.value),
+)
+
+export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
+  const found: IdentifierState[] = []
+  for (const value of values) {
+    const [row] = await session.all(findIdentifier, { value })
+    if (row !== undefined) found.push({ value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 })
+  }
+  return found
+}
+
+export async function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): Promise<void> {
+  await session.run(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
+}
+
+export async function moveIdentifiers(session: Session, from: number, into: number): Promise<void> {
+  await session.run(moveAll, { from, into })
+}
+
+export async function markRefused(session: Session, value: string, nowMs: number): Promise<void> {
+  await session.run(refuse, { value, nowMs })
+}
+
+export async function loadIdentifiers(session: Session, parcelId: number): Promise<readonly Tables['identifier'][]> {
+  return await session.all(identifiersOf, { parcelId })
+}
+
+/** Those that may be asked for now: what a person would type first, then the tracking ids, each kind in its own order (DOMAIN 6.3). */
+export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
+  const rows = await loadIdentifiers(session, parcelId)
+  return rows
+    .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)
+    .sort((a, b) => a.is_tracking_id - b.is_tracking_id)
+    .map((row) => row.value)
+}
+
+const due = statement<{ nowMs: number; limit: number }>()((db, p) =>
+  db.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
+)
+const lease = statement<{ id: number; leaseUntilMs: number }>()((db, p) =>
+  db.updateTable('parcel').set({ next_poll_at_ms: p.leaseUntilMs }).where('id', '=', p.id),
+)
+
+/** The lease is the next poll time pushed forward: a poller that dies simply lets it lapse. */
+export async function claimDuePolls(
+  session: Session,
+  request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
+): Promise<readonly DuePoll[]> {
+  const claimed: DuePoll[] = []
+  for (const { id } of await session.all(due, { nowMs: request.nowMs, limit: request.limit })) {
+    await session.run(lease, { id, leaseUntilMs: request.leaseUntilMs })
+    claimed.push({ parcelId: id, identifiers: await pollableIdentifiers(session, id, request.nowMs) })
+  }
+  return claimed
+}

@@ -1,0 +1,98 @@
+import type { Generated } from 'kysely'
+
+/**
+ * The tables. Times are epoch milliseconds (`_at_ms`), flags 0 or 1. What repeats across parcels (the words of a sighting) is stored once,
+ * in `content`.
+ */
+export interface Tables {
+  /** What the relay must remember about itself: its token key, the sequence. */
+  readonly setting: { readonly name: string; readonly value: Uint8Array }
+  readonly parcel: ParcelTable
+  readonly identifier: IdentifierTable
+  readonly content: { readonly id: Generated<number>; readonly digest: Uint8Array; readonly json: string }
+  readonly sighting: SightingTable
+  readonly answer: AnswerTable
+  readonly inbox: InboxTable
+  readonly feed: { readonly sequence: number; readonly kind: number; readonly parcel_id: number; readonly entry: number }
+  readonly expected_push: ExpectedPushTable
+  readonly language_asked: { readonly parcel_id: number; readonly language: string; readonly sequence: number }
+  readonly audit: {
+    readonly sequence: number
+    readonly at_ms: number
+    readonly kind: string
+    readonly parcel_id: number
+    readonly detail: string
+  }
+}
+
+interface ParcelTable {
+  readonly id: Generated<number>
+  readonly watched_at_ms: number | null
+  readonly first_pushed_at_ms: number | null
+  readonly revived_at_ms: number
+  readonly entry_count: number
+  readonly latest_status: string | null
+  readonly latest_at_ms: number | null
+  readonly heard_at_ms: number | null
+  readonly checked_at_ms: number | null
+  readonly failures: number
+  readonly next_poll_at_ms: number | null
+  readonly stopped: string | null
+  readonly is_full: number
+}
+
+interface IdentifierTable {
+  readonly value: string
+  readonly parcel_id: number
+  /** Whether the carrier named it in `trackingIds`; if not, somebody asked for it by name. */
+  readonly is_tracking_id: number
+  /** When the carrier last said it does not know it; null: it never did. */
+  readonly refused_at_ms: number | null
+}
+
+interface SightingTable {
+  readonly parcel_id: number
+  readonly at_ms: number
+  /** Whether the timestamp was written with milliseconds. */
+  readonly has_ms: number
+  readonly content_id: number
+  readonly listing: number
+  readonly ordinal: number
+  readonly asked_at_ms: number
+  readonly sequence: number
+}
+
+interface AnswerTable {
+  readonly parcel_id: number
+  readonly language: string
+  readonly digest: Uint8Array
+  readonly asked_at_ms: number
+  readonly entry_count: number
+  readonly is_flawed: number
+  /** Whether it decides the order at equal instants: at most one of a parcel's does. */
+  readonly decides_order: number
+  /** JSON: what it says of the parcel as a whole. */
+  readonly head: string
+  readonly body: Uint8Array | null
+}
+
+interface InboxTable {
+  readonly id: Generated<number>
+  readonly digest: Uint8Array
+  readonly received_at_ms: number
+  readonly key_index: number
+  readonly content_encoding: string | null
+  readonly state: number
+  readonly reason: string | null
+  readonly parcel_id: number | null
+  readonly duplicates: Generated<number>
+  readonly body: Uint8Array | null
+}
+
+interface ExpectedPushTable {
+  readonly entry: number
+  readonly parcel_id: number
+  readonly event_at_ms: number
+  readonly found_at_ms: number
+  readonly due_at_ms: number
+}

@@ -1,0 +1,41 @@
+import type { Session } from './engine.ts'
+import { statement } from './statement.ts'
+
+const find = statement<{ name: string }>()((db, p) => db.selectFrom('setting').select('value').where('name', '=', p.name))
+const upsert = statement<{ name: string; value: Uint8Array }>()((db, p) =>
+  db
+    .insertInto('setting')
+    .values({ name: p.name, value: p.value })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: p.value })),
+)
+
+export async function loadSetting(session: Session, name: string): Promise<Uint8Array | null> {
+  const [row] = await session.all(find, { name })
+  return row?.value ?? null
+}
+
+export async function saveSetting(session: Session, name: string, value: Uint8Array): Promise<void> {
+  await session.run(upsert, { name, value })
+}
+
+const languageAsked = statement<{ parcelId: number; language: string; sequence: number }>()((db, p) =>
+  db
+    .insertInto('language_asked')
+    .values({ parcel_id: p.parcelId, language: p.language, sequence: p.sequence })
+    .onConflict((conflict) => conflict.columns(['parcel_id', 'language']).doUpdateSet({ sequence: p.sequence })),
+)
+const languagesOf = statement<{ parcelId: number }>()((db, p) =>
+  db.selectFrom('language_asked').select(['language', 'sequence']).where('parcel_id', '=', p.parcelId),
+)
+
+/** Remembers up to which sequence a parcel's entries were fetched in a language. */
+export async function markLanguageAsked(session: Session, parcelId: number, language: string, sequence: number): Promise<void> {
+  await session.run(languageAsked, { parcelId, language, sequence })
+}
+
+export async function loadLanguagesAsked(
+  session: Session,
+  parcelId: number,
+): Promise<readonly { readonly language: string; readonly sequence: number }[]> {
+  return await session.all(languagesOf, { parcelId })
+}

@@ -1,0 +1,96 @@
+import { parseAllAnswer } from '../domain/pull-response.ts'
+import { type KeptSighting, sightingId, sightingsOf } from '../domain/sightings.ts'
+import { decodeInstant, encodeInstant } from './codec.ts'
+import type { Contents } from './contents.ts'
+import type { Session } from './engine.ts'
+import { statement } from './statement.ts'
+
+const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId))
+
+const ofSecond = statement<{ parcelId: number; fromMs: number; toMs: number }>()((db, p) =>
+  db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId).where('at_ms', '>=', p.fromMs).where('at_ms', '<', p.toMs),
+)
+
+const upsert = statement<{
+  parcel_id: number
+  at_ms: number
+  has_ms: number
+  content_id: number
+  listing: number
+  ordinal: number
+  asked_at_ms: number
+  sequence: number
+}>()((db, p) =>
+  db
+    .insertInto('sighting')
+    .values({
+      parcel_id: p.parcel_id,
+      at_ms: p.at_ms,
+      has_ms: p.has_ms,
+      content_id: p.content_id,
+      listing: p.listing,
+      ordinal: p.ordinal,
+      asked_at_ms: p.asked_at_ms,
+      sequence: p.sequence,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal']).doUpdateSet({ asked_at_ms: p.asked_at_ms }),
+    ),
+)
+
+const deleteOfParcel = statement<{ parcelId: number }>()((db, p) => db.deleteFrom('sighting').where('parcel_id', '=', p.parcelId))
+
+/** The sightings of a parcel within a second since the epoch, or all of them. */
+export async function loadSightings(
+  session: Session,
+  contents: Contents,
+  parcelId: number,
+  second: number | null,
+): Promise<readonly KeptSighting[]> {
+  const rows =
+    second === null
+      ? await session.all(ofParcel, { parcelId })
+      : await session.all(ofSecond, { parcelId, fromMs: second * 1000, toMs: second * 1000 + 1000 })
+  const kept: KeptSighting[] = []
+  for (const row of rows) {
+    const { content, json } = await contents.read(row.content_id)
+    kept.push({
+      sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms) },
+      content: json,
+      listing: row.listing,
+      ordinal: row.ordinal,
+      askedAtMs: row.asked_at_ms,
+      sequence: row.sequence,
+    })
+  }
+  return kept
+}
+
+/** New, or asked again later: everything else of a sighting never changes. */
+export async function saveSighting(session: Session, contents: Contents, parcelId: number, kept: KeptSighting): Promise<void> {
+  await session.run(upsert, {
+    parcel_id: parcelId,
+    ...encodeInstant(kept.sighting.instant),
+    content_id: await contents.idOf(kept.content),
+    listing: kept.listing,
+    ordinal: kept.ordinal,
+    asked_at_ms: kept.askedAtMs,
+    sequence: kept.sequence,
+  })
+}
+
+export async function deleteSightings(session: Session, parcelId: number): Promise<void> {
+  await session.run(deleteOfParcel, { parcelId })
+}
+
+const orderAnswer = statement<{ parcelId: number }>()((db, p) =>
+  db.selectFrom('answer').select(['language', 'body', 'asked_at_ms']).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
+)
+
+/** The sighting ids of the order answer, in its order, read again from its bytes: they are needed only where instants tie. */
+export async function loadOrder(session: Session, parcelId: number): Promise<readonly string[]> {
+  const [row] = await session.all(orderAnswer, { parcelId })
+  if (row === undefined || row.body === null) return []
+  const reading = parseAllAnswer(row.body, { asked: '', language: row.language, contentLanguage: null, askedAtMs: row.asked_at_ms })
+  return reading.ok ? sightingsOf(reading.observation).map(sightingId) : []
+}

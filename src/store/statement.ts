@@ -1,0 +1,60 @@
+import { type Compilable, DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import type { Tables } from './schema.ts'
+
+export type SqlValue = string | number | Uint8Array | null
+
+/** A query compiled once: the SQL, and for each of its places a parameter's name or a constant. */
+export interface Statement<P, R> {
+  readonly sql: string
+  readonly places: readonly (Place | SqlValue)[]
+  /** Only to carry the types of parameters and rows. */
+  readonly types?: (params: P) => R
+}
+
+/** Stands for a parameter's value while a query is built. */
+export class Place {
+  readonly name: string
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+/** Builds and compiles, never runs: what runs statements is an engine. */
+const builder = new Kysely<Tables>({
+  dialect: {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  },
+})
+
+/** Parameters by name. */
+export type Params = Readonly<Record<string, SqlValue>>
+
+/**
+ * Compiles a query once for all its runs: `statement<{ id: number }>()((db, p) => db.selectFrom('parcel').where('id', '=', p.id)...)`.
+ * Building and compiling take longer than running does.
+ */
+export function statement<P extends Params = Record<never, never>>() {
+  return <R>(build: (db: Kysely<Tables>, params: P) => Compilable<R>): Statement<P, R> => {
+    const { sql, parameters } = build(builder, placesOf<P>()).compile()
+    return { sql, places: parameters.map(asPlace) }
+  }
+}
+
+function asPlace(parameter: unknown): Place | SqlValue {
+  if (parameter instanceof Place || parameter instanceof Uint8Array || parameter === null) return parameter
+  if (typeof parameter === 'string' || typeof parameter === 'number') return parameter
+  throw new TypeError(`a ${typeof parameter} cannot stand in a statement`)
+}
+
+/** Every property reads as a place of that name. The type says it is the value, because the query is checked against the value's type. */
+function placesOf<P extends Params>(): P {
+  return new Proxy({}, { get: (_target, name) => new Place(String(name)) }) as P
+}
+
+/** The values of a statement's places, in order. */
+export function bind<P extends Params>(statement: Statement<P, unknown>, params: P): SqlValue[] {
+  return statement.places.map((place) => (place instanceof Place ? (params[place.name] ?? null) : place))
+}

@@ -1,0 +1,91 @@
+import type { WriteStore, WriteTx } from '../flow/ports.ts'
+import { loadOrderAnswer, saveAnswer } from './answers.ts'
+import { createContents } from './contents.ts'
+import type { WriteEngine } from './engine.ts'
+import { appendFeed, duePushes, expectPush, settlePush } from './feed.ts'
+import { countDuplicate, hasPush, saveInbox } from './inbox.ts'
+import { joinParcels } from './join.ts'
+import {
+  claimDuePolls,
+  createParcel,
+  findIdentifiers,
+  loadParcel,
+  markRefused,
+  pollableIdentifiers,
+  saveIdentifier,
+  saveParcel,
+} from './parcels.ts'
+import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
+import { loadOrder, loadSightings, saveSighting } from './sightings.ts'
+
+const SEQUENCE = 'sequence'
+
+/** The store as recording sees it, on a database that writes. */
+export function createWriteStore(engine: WriteEngine): WriteStore {
+  const { session } = engine
+  const contents = createContents(session)
+  /** The last number given; null: not read yet, or given in a transaction that was undone. */
+  let sequence: number | null = null
+
+  const tx: WriteTx = {
+    nextSequence() {
+      sequence = (sequence ?? 0) + 1
+      return sequence
+    },
+    hasPush: (digest) => hasPush(session, digest),
+    countDuplicate: (digest) => countDuplicate(session, digest),
+    saveInbox: (entry) => saveInbox(session, entry),
+    findIdentifiers: (values) => findIdentifiers(session, values),
+    saveIdentifier: (identifier) => saveIdentifier(session, identifier),
+    createParcel: (nowMs) => createParcel(session, nowMs),
+    loadParcel: (parcelId) => loadParcel(session, parcelId),
+    saveParcel: (state) => saveParcel(session, state),
+    joinParcels: (join) => joinParcels(session, contents, join),
+    isPollable: async (parcelId, nowMs) => (await pollableIdentifiers(session, parcelId, nowMs)).length > 0,
+    loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
+    saveSighting: (parcelId, kept) => saveSighting(session, contents, parcelId, kept),
+    loadOrderAnswer: (parcelId) => loadOrderAnswer(session, parcelId),
+    loadOrder: (parcelId) => loadOrder(session, parcelId),
+    saveAnswer: (request) => saveAnswer(session, request),
+    appendFeed: (event) => appendFeed(session, event),
+    expectPush: (expected) => expectPush(session, expected),
+    duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
+    settlePush: (entry) => settlePush(session, entry),
+    claimDuePolls: (request) => claimDuePolls(session, request),
+    markNotPollable: (identifier, nowMs) => markRefused(session, identifier, nowMs),
+    markLanguageAsked: (parcelId, language, upTo) => markLanguageAsked(session, parcelId, language, upTo),
+    loadSetting: (name) => loadSetting(session, name),
+    saveSetting: (name, value) => saveSetting(session, name, value),
+  }
+
+  return {
+    async transaction(work) {
+      try {
+        return await engine.transaction(async () => {
+          const before = sequence ?? decodeNumber(await loadSetting(session, SEQUENCE))
+          sequence = before
+          const result = await work(tx)
+          if (sequence !== before) await saveSetting(session, SEQUENCE, Buffer.from(String(sequence)))
+          return result
+        })
+      } catch (error) {
+        sequence = null
+        contents.forget()
+        throw error
+      }
+    },
+    async savepoint(_tx, work) {
+      try {
+        return await engine.savepoint(work)
+      } catch (error) {
+        contents.forget()
+        throw error
+      }
+    },
+    isStorageFailure: (error) => engine.isStorageFailure(error),
+  }
+}
+
+function decodeNumber(value: Uint8Array | null): number {
+  return value === null ? 0 : Number(Buffer.from(value).toString())
+}

@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { addVerdict, assessPushHealth, type PushVerdicts } from './domain/push-health.ts'
+import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
+import { createRecord, type RecordOptions } from './flow/record.ts'
+import { createWatch } from './flow/watch.ts'
+import { openSqliteWriter } from './store/engines/sqlite.ts'
+import { createWriteStore } from './store/write-store.ts'
+
+const TOKEN_KEY = 'token-key'
+const TOKEN_KEY_BYTES = 32
+
+export interface WriteSideOptions {
+  readonly sqlitePath: string
+  readonly record: RecordOptions
+}
+
+/** Everything that writes, as one value: put together here for whichever thread hosts it. */
+export async function openWriteSide(options: WriteSideOptions, clock: Clock, log: Pick<Log, 'error'>): Promise<WriteSide> {
+  const engine = await openSqliteWriter(options.sqlitePath)
+  const store = createWriteStore(engine)
+  let verdicts: PushVerdicts = []
+  const ports = { store, clock, log, pushHealth: () => assessPushHealth(verdicts) }
+  const record = createRecord(ports, options.record)
+  const watch = createWatch(ports, options.record)
+  return {
+    ...watch,
+    async record(batch) {
+      const report = await record(batch)
+      for (let brought = entriesBroughtByPush(batch, report); brought > 0; brought--) verdicts = addVerdict(verdicts, true)
+      return report
+    },
+    async settleMissedPushes(nowMs) {
+      const missed = await watch.settleMissedPushes(nowMs)
+      for (const _ of missed) verdicts = addVerdict(verdicts, false)
+      return missed
+    },
+    tokenKey: () => tokenKey(store),
+    close: () => engine.close(),
+  }
+}
+
+function entriesBroughtByPush(batch: readonly Incoming[], { outcomes }: BatchReport): number {
+  return outcomes.reduce(
+    (sum, outcome, at) => sum + (batch[at]?.kind === 'push' && outcome.kind === 'recorded' ? outcome.newEntries : 0),
+    0,
+  )
+}
+
+/** The secret the relay signs its tokens with: made once for a store, so that tokens outlive a restart. */
+async function tokenKey(store: WriteStore): Promise<Uint8Array> {
+  return await store.transaction(async (tx) => {
+    const known = await tx.loadSetting(TOKEN_KEY)
+    if (known !== null) return known
+    const made = randomBytes(TOKEN_KEY_BYTES)
+    await tx.saveSetting(TOKEN_KEY, made)
+    return made
+  })
+}

@@ -1,0 +1,15 @@
+import type { CadencePolicy } from '../../src/domain/cadence.ts'
+import type { RecordOptions } from '../../src/flow/record.ts'
+
+const HOUR_MS = 3_600_000
+export const DAY_MS = 24 * HOUR_MS
+
+export const cadence: CadencePolicy = {
+  byStatusMs: { Created: 2 * HOUR_MS, DeliveryStarted: HOUR_MS / 4 },
+  defaultMs: HOUR_MS,
+  whenPushIsHealthy: 4,
+  tailMs: [HOUR_MS, DAY_MS, 3 * DAY_MS],
+  staleAfterMs: 30 * DAY_MS,
+}
+
+export const recordOptions: RecordOptions = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
