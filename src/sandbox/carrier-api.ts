@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Answer, answerOf, type Call, errorAnswer, memberOf } from './answer.ts'
+import type { Faults } from './faults.ts'
+import { pick, randomFor } from './random.ts'
+import type { Tokens } from './tokens.ts'
+import { type Language, languages } from './vocabulary.ts'
+import type { World } from './world.ts'
+
+export interface CarrierApiOptions {
+  readonly world: World
+  readonly tokens: Tokens
+  readonly username: string
+  readonly password: string
+  readonly seed: number
+  readonly faults: () => Faults
+  /** Aborted when the sandbox stops, so that no answer is waited out. */
+  readonly stopping: AbortSignal
+}
+
+const statusPath = /^\/v1\/status\/([^/]+)\/(latest|all)$/
+
+/** The name a call is counted under. */
+export function carrierPathOf(path: string): string | null {
+  if (path === '/auth/token') return path
+  const kind = statusPath.exec(path)?.[2]
+  return kind === undefined ? null : `/v1/status/{number}/${kind}`
+}
+
+/** The language of a call: the first when none is asked, `null` for one without texts. */
+function languageOf(query: URLSearchParams): Language | null {
+  const asked = query.get('language')
+  if (asked === null) return languages[0]
+  const primary = asked.toLowerCase().split('-', 1)[0]
+  return languages.find((language) => language === primary) ?? null
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** The carrier's API as the specification shows it, and its faults. `null` for a path it does not have. */
+export function createCarrierApi(options: CarrierApiOptions): (call: Call) => Promise<Answer | null> {
+  const { world, tokens, username, password, faults, stopping } = options
+  const random = randomFor(options.seed, 'pull faults')
+
+  const issueToken = async (call: Call): Promise<Answer> => {
+    if (call.method !== 'POST') return errorAnswer(405, 'POST a username and a password', { Allow: 'POST' })
+    const body = await call.body()
+    const matches = memberOf(body, 'username') === username && memberOf(body, 'password') === password
+    return matches ? answerOf(200, { token: tokens.issue() }) : errorAnswer(401, 'Unknown username or wrong password')
+  }
+
+  const unauthorized = (message: string): Answer => errorAnswer(401, message, { 'WWW-Authenticate': 'Bearer' })
+
+  const faultOf = (): Answer | null => {
+    const now = faults()
+    if (random() < now.serverErrors) return errorAnswer(pick(random, [500, 502, 503]), 'Something broke')
+    if (random() < now.rateLimited) return errorAnswer(429, 'Too many calls', { 'Retry-After': String(now.retryAfterSeconds) })
+    return random() < now.unauthorized ? unauthorized('The token has ended') : null
+  }
+
+  const tellStatus = (call: Call, identifier: string, kind: string): Answer => {
+    if (call.method !== 'GET') return errorAnswer(405, 'Only GET', { Allow: 'GET' })
+    const fault = faultOf()
+    if (fault !== null) return fault
+    const token = /^Bearer +(\S+)$/i.exec(call.authorization ?? '')?.[1]
+    if (token === undefined || !tokens.isGood(token)) return unauthorized('A valid token is needed')
+    const trackingNumber = world.find(decoded(identifier) ?? '')
+    if (trackingNumber === null) return errorAnswer(404, 'No such parcel')
+    const json = world[kind === 'all' ? 'all' : 'latest'](trackingNumber, languageOf(call.query))
+    return json === null ? errorAnswer(404, 'Nothing has happened yet') : { status: 200, json }
+  }
+
+  return async (call) => {
+    if (carrierPathOf(call.path) === null) return null
+    const { latencyMs } = faults()
+    if (latencyMs > 0) await delay(latencyMs, undefined, { signal: stopping })
+    const [, identifier, kind] = statusPath.exec(call.path) ?? []
+    return identifier === undefined || kind === undefined ? issueToken(call) : tellStatus(call, identifier, kind)
+  }
+}

@@ -1,0 +1,40 @@
+import type { Faults } from './faults.ts'
+import type { PushRecord } from './pusher.ts'
+import type { ParcelOrder, ScanOrder } from './runtime-scan.ts'
+import type { SandboxStats } from './stats.ts'
+import type { Tally } from './tally.ts'
+import type { ParcelNow } from './world.ts'
+
+export interface SandboxParcel extends ParcelNow {
+  /** In the order the events happened. */
+  readonly pushes: readonly PushRecord[]
+}
+
+/** A carrier in a box: its API, its pushes, and all the truth about its world. */
+export interface Sandbox {
+  readonly url: string
+  readonly world: {
+    parcels(): readonly SandboxParcel[]
+    /** By any identifier, also those the pull API does not know. */
+    parcel(identifier: string): SandboxParcel | null
+    readonly tally: Tally
+  }
+  stats(): SandboxStats
+  faults(): Faults
+  setFaults(change: Partial<Faults>): Faults
+  setWebhookUrls(urls: readonly string[]): void
+  revokeTokens(): void
+  /** The simulated time, epoch milliseconds. */
+  now(): number
+  finished(): boolean
+  resume(): void
+  /** Forward by simulated milliseconds; resolves when the pushes are out. */
+  advance(byMs: number): Promise<void>
+  /** Every life to its end at once; resolves when the pushes are out. */
+  finish(): Promise<void>
+  /** Resolves when no push is waiting. */
+  settle(): Promise<void>
+  addParcel(order: ParcelOrder): void
+  scan(trackingNumber: string, order: ScanOrder): void
+  stop(): Promise<void>
+}

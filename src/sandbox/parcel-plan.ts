@@ -1,0 +1,130 @@
+import { between, drawFor, pick, type Random, randomFor } from './random.ts'
+import { distributionTypes, places, type Texts, type Word, words } from './vocabulary.ts'
+
+/** A member of a JSON object, its value already JSON text: a large number or an odd nesting survives as written. */
+export type Member = readonly [name: string, json: string]
+
+/** How the pull API writes the time of an entry; pushes always carry the milliseconds. */
+export type PullTime = 'milliseconds' | 'seconds' | 'zeros'
+
+/** One entry of a parcel as the carrier will publish it, and all it may say differently in its two channels. */
+export interface Scan {
+  readonly id: string
+  readonly status: string
+  readonly detailedStatus: string
+  readonly displayToConsumer: boolean
+  readonly texts: Texts
+  readonly atMs: number
+  /** When the carrier learns of it: from then on it is in the pull API, and its push goes out. */
+  readonly publishedAtMs: number
+  readonly pushLocation: string | null
+  readonly pullLocation: string
+  readonly pullTime: PullTime
+  /** The carrier's own order among entries of one instant. */
+  readonly tie: number
+  readonly extra: readonly Member[]
+}
+
+/** From `atMs` on, the pull API gives an entry that was published before these texts instead. Nothing is pushed. */
+export interface Amendment {
+  readonly scanId: string
+  readonly atMs: number
+  readonly kind: 'changed' | 'withdrawn'
+  readonly texts: Texts
+}
+
+/** The whole life of a parcel, known before it begins. */
+export interface ParcelPlan {
+  readonly trackingNumber: string
+  /** Those it has from the start. */
+  readonly trackingIds: readonly string[]
+  readonly laterTrackingId: { readonly id: string; readonly atMs: number; readonly first: boolean } | null
+  readonly distributionType: string
+  /** The pull API finds it by tracking number only. */
+  readonly numberOnly: boolean
+  /** Its pushes are written with line breaks and indentation. */
+  readonly spacedBodies: boolean
+  /** Oldest first. */
+  readonly scans: readonly Scan[]
+  readonly amendments: readonly Amendment[]
+  readonly extra: readonly Member[]
+}
+
+export const hourMs = 3_600_000
+
+/** How long the longest life in a world may take; a world's clock starts this long before its anchor. */
+export const spanMs = 56 * hourMs
+
+type Stage = readonly [word: Word, afterHours: readonly [from: number, to: number], odds: number]
+
+const stages: readonly Stage[] = [
+  [words.created, [0, 12], 1],
+  [words.ingested, [1, 8], 1],
+  [words.arrivedT1, [1, 4], 1],
+  [words.updated, [1, 3], 0.3],
+  [words.arrivedT2, [4, 10], 1],
+  [words.deliveryStarted, [1, 4], 1],
+  [words.arrivedT3, [1, 3], 0.3],
+  [words.delivered, [1, 5], 1],
+]
+
+/** A scan as both channels would tell it were the carrier tidy. */
+export function plainScan(id: string, word: Word, atMs: number, location: string, random: Random): Scan {
+  const { status, detailedStatus, displayToConsumer, texts } = word
+  return {
+    id,
+    status,
+    detailedStatus,
+    displayToConsumer,
+    texts,
+    atMs,
+    publishedAtMs: atMs + between(random, 1_000, 90_000),
+    pushLocation: location === '' ? null : location,
+    pullLocation: location,
+    pullTime: 'milliseconds',
+    tie: random(),
+    extra: [],
+  }
+}
+
+function plainScans(trackingNumber: string, startMs: number, random: Random): readonly Scan[] {
+  const scans: Scan[] = []
+  let atMs = startMs
+  for (const [word, [from, to], odds] of stages) {
+    if (random() >= odds) continue
+    atMs += between(random, from * hourMs, to * hourMs)
+    // Never on a whole second, or a push could not be told from a truncated pull.
+    if (atMs % 1000 === 0) atMs += 1
+    const location = word === words.created ? '' : pick(random, places)
+    scans.push(plainScan(`${trackingNumber}/${scans.length + 1}`, word, atMs, location, random))
+  }
+  return scans
+}
+
+function trackingNumberOf(seed: number, index: number): string {
+  const letter = (name: string) => String.fromCharCode(65 + Math.floor(drawFor(seed, name, index) * 26))
+  const offset = Math.floor(drawFor(seed, 'numbers') * 900_000_000)
+  return `${letter('first')}${letter('second')}${100_000_000 + ((index * 7919 + offset) % 900_000_000)}SE`
+}
+
+/** A tracking id no other parcel of the world has. */
+export function trackingIdOf(seed: number, index: number, nth: number): string {
+  return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
+}
+
+/** A parcel without any hard case: the same for the same seed, index and start. */
+export function plainParcel(seed: number, index: number, startMs: number): ParcelPlan {
+  const random = randomFor(seed, 'parcel', index)
+  const trackingNumber = trackingNumberOf(seed, index)
+  return {
+    trackingNumber,
+    trackingIds: random() < 0.5 ? [trackingIdOf(seed, index, 0)] : [trackingIdOf(seed, index, 0), trackingIdOf(seed, index, 1)],
+    laterTrackingId: null,
+    distributionType: pick(random, distributionTypes),
+    numberOnly: false,
+    spacedBodies: false,
+    scans: plainScans(trackingNumber, startMs, random),
+    amendments: [],
+    extra: [],
+  }
+}

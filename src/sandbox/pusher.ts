@@ -1,0 +1,172 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Faults } from './faults.ts'
+import { createPoster } from './post.ts'
+import { drawFor, randomFor, shuffled } from './random.ts'
+import { signatureOf } from './wire.ts'
+import type { PushEvent } from './world.ts'
+
+/** How one try to bring a push to one receiver ended. */
+export interface PushAttempt {
+  readonly url: string
+  /** The receiver's status; `null` when it gave none, and then `error` says why. */
+  readonly status: number | null
+  readonly error: string | null
+}
+
+/**
+ * An event and what became of its push: `silenced` (no pushes at all just then) and `lost` never go out; `waiting` is in a window, a delay
+ * or a queue; `sent` is with every receiver, or given up.
+ */
+export interface PushRecord {
+  /** In the order the events happened, from 1. */
+  readonly sequence: number
+  readonly trackingNumber: string
+  readonly body: string
+  readonly fate: 'silenced' | 'lost' | 'waiting' | 'sent'
+  /** 2 if it was duplicated. */
+  readonly copies: number
+  /** Whether a later event of the same parcel went out before it. */
+  readonly reordered: boolean
+  readonly attempts: readonly PushAttempt[]
+}
+
+export interface PusherOptions {
+  /** Where pushes go just then. */
+  readonly urls: () => readonly string[]
+  readonly sharedKey: string
+  readonly seed: number
+  /** How often a push that was not answered 2xx is tried again. */
+  readonly retries: number
+  readonly retryDelayMs: number
+  readonly timeoutMs: number
+  readonly faults: () => Faults
+}
+
+export interface Pusher {
+  publish(event: PushEvent): void
+  /** Sends what a window still holds; resolves when nothing is waiting. */
+  settle(): Promise<void>
+  records(): readonly PushRecord[]
+  stop(): Promise<void>
+}
+
+const lanesPerUrl = 8
+const windowMsMax = 250
+
+type Growing = { -readonly [Key in keyof PushRecord]: PushRecord[Key] }
+
+interface Copy {
+  readonly record: Growing
+  readonly first: boolean
+}
+
+function isAccepted(status: number | null): boolean {
+  return status !== null && status >= 200 && status < 300
+}
+
+function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: Faults, seed: number): Growing {
+  const isDrawn = (fault: string, fraction: number): boolean => drawFor(seed, fault, event.scanId) < fraction
+  const base = { sequence, trackingNumber: event.trackingNumber, body: event.body, reordered: false, attempts: [] }
+  if (silent) return { ...base, fate: 'silenced', copies: 0 }
+  if (isDrawn('loss', faults.loss)) return { ...base, fate: 'lost', copies: 0 }
+  const copies = isDrawn('duplicate', faults.duplicates) ? 2 : 1
+  return { ...base, fate: 'waiting', copies }
+}
+
+/**
+ * Events go through the window (where they may be shuffled), then wait out the delay, then queue in the lane of their parcel: so the pushes
+ * of a parcel reach a receiver one at a time, in the order they left the window, and parcels do not wait for each other.
+ */
+export function createPusher(options: PusherOptions): Pusher {
+  const { urls, sharedKey, seed, retries, faults } = options
+  const records: Growing[] = []
+  const lanes = new Map<string, Promise<void>>()
+  const newestOut = new Map<string, number>()
+  const copiesOut = new Map<PushRecord, number>()
+  const random = randomFor(seed, 'reorder')
+  const poster = createPoster(options.timeoutMs)
+  const delays = new Set<NodeJS.Timeout>()
+  let windowTimer: NodeJS.Timeout | undefined
+  let held: readonly Copy[] = []
+  let waiting = 0
+  const stopping = new AbortController()
+  let wakeSettled: readonly (() => void)[] = []
+
+  const finishCopy = ({ record }: Copy): void => {
+    copiesOut.set(record, (copiesOut.get(record) ?? 0) + 1)
+    if (copiesOut.get(record) === record.copies) record.fate = 'sent'
+    waiting -= 1
+    if (waiting > 0) return
+    for (const wake of wakeSettled) wake()
+    wakeSettled = []
+  }
+
+  const deliver = async (record: Growing, url: string): Promise<void> => {
+    const headers = { 'Content-Type': 'application/json', 'x-service-hmac-sha256': signatureOf(record.body, sharedKey) }
+    for (let tries = 0; tries <= retries && !stopping.signal.aborted; tries += 1) {
+      if (tries > 0) await delay(options.retryDelayMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      const result = await poster.post(url, record.body, headers)
+      record.attempts = [...record.attempts, { url, ...result }]
+      if (isAccepted(result.status)) return
+    }
+  }
+
+  const enqueue = (copy: Copy): void => {
+    const { record, first } = copy
+    const newest = newestOut.get(record.trackingNumber) ?? 0
+    if (first && newest > record.sequence) record.reordered = true
+    newestOut.set(record.trackingNumber, Math.max(newest, record.sequence))
+    const lane = Math.floor(drawFor(seed, 'lane', record.trackingNumber) * lanesPerUrl)
+    const sends = urls().map((url) => {
+      const key = `${lane} ${url}`
+      const sent = (lanes.get(key) ?? Promise.resolve()).then(() => deliver(record, url))
+      lanes.set(key, sent)
+      return sent
+    })
+    void Promise.all(sends).then(() => finishCopy(copy))
+  }
+
+  const release = (): void => {
+    clearTimeout(windowTimer)
+    windowTimer = undefined
+    const { reorder, delayMs } = faults()
+    const leaving = reorder >= 2 ? shuffled(random, held) : held
+    held = []
+    for (const copy of leaving) {
+      if (delayMs === 0) enqueue(copy)
+      else {
+        const timer = setTimeout(() => {
+          delays.delete(timer)
+          enqueue(copy)
+        }, delayMs)
+        delays.add(timer)
+      }
+    }
+  }
+
+  return {
+    publish: (event) => {
+      const now = faults()
+      const record = recordOf(event, records.length + 1, now.silence || urls().length === 0, now, seed)
+      records.push(record)
+      waiting += record.copies
+      held = [...held, ...Array.from({ length: record.copies }, (_, nth) => ({ record, first: nth === 0 }))]
+      if (held.length >= now.reorder) release()
+      // A window that does not fill up must not hold its events for ever.
+      else windowTimer ??= setTimeout(release, windowMsMax)
+    },
+    settle: async () => {
+      release()
+      if (waiting > 0) await new Promise<void>((resolve) => (wakeSettled = [...wakeSettled, resolve]))
+    },
+    records: () => records.map((record) => ({ ...record })),
+    stop: async () => {
+      stopping.abort()
+      clearTimeout(windowTimer)
+      for (const timer of delays) clearTimeout(timer)
+      poster.stop()
+      await Promise.all(lanes.values())
+      for (const wake of wakeSettled) wake()
+    },
+  }
+}

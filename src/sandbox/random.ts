@@ -1,0 +1,42 @@
+/** A well-mixed 32-bit number for a seed and what it is for, so that one decision never shifts another. */
+function mix(seed: number, names: readonly (string | number)[]): number {
+  let hash = Math.imul(seed | 0, 0x9e3779b1) ^ 0x811c9dc5
+  for (const letter of names.join('\u0001')) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
+}
+
+export type Random = () => number
+
+/** A stream of numbers in [0, 1): the same for the same seed and names. */
+export function randomFor(seed: number, ...names: readonly (string | number)[]): Random {
+  let state = mix(seed, names)
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let word = Math.imul(state ^ (state >>> 15), 1 | state)
+    word = (word + Math.imul(word ^ (word >>> 7), 61 | word)) ^ word
+    return ((word ^ (word >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+/** One number in [0, 1) that belongs to these names alone, however often and in whatever order it is asked for. */
+export function drawFor(seed: number, ...names: readonly (string | number)[]): number {
+  return randomFor(seed, ...names)()
+}
+
+export function between(random: Random, from: number, to: number): number {
+  return Math.floor(from + random() * (to - from))
+}
+
+export function pick<T>(random: Random, choices: readonly [T, ...T[]]): T {
+  return choices[Math.floor(random() * choices.length)] ?? choices[0]
+}
+
+/** The same items in another order (Fisher and Yates). */
+export function shuffled<T>(random: Random, items: readonly T[]): readonly T[] {
+  const left = [...items]
+  const drawn: T[] = []
+  while (left.length > 0) drawn.push(...left.splice(Math.floor(random() * left.length), 1))
+  return drawn
+}

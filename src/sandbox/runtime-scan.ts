@@ -1,0 +1,79 @@
+import { memberOf } from './answer.ts'
+import { type ParcelPlan, plainScan, type Scan } from './parcel-plan.ts'
+import { drawFor, randomFor } from './random.ts'
+import { type Word, words } from './vocabulary.ts'
+
+/** A scan that a test orders: all but the status may be left out. */
+export interface ScanOrder {
+  readonly status: string
+  /** As the status if left out. */
+  readonly detailedStatus?: string
+  /** Now if left out; earlier is a back-dated scan. */
+  readonly atMs?: number
+  readonly location?: string
+  readonly displayToConsumer?: boolean
+}
+
+/** A parcel that a test orders, without any entries. */
+export interface ParcelOrder {
+  readonly trackingNumber: string
+  readonly trackingIds: readonly string[]
+  readonly numberOnly?: boolean
+}
+
+function wordFor(order: ScanOrder): Word {
+  const detailedStatus = order.detailedStatus ?? order.status
+  const shown = Object.values(words).find((word) => word.status === order.status && word.detailedStatus === detailedStatus)
+  if (shown !== undefined) return shown
+  const texts = {
+    en: { consumer: `News: ${detailedStatus}`, detailed: `Scanned as ${detailedStatus}` },
+    sv: { consumer: `Nytt: ${detailedStatus}`, detailed: `Skannat som ${detailedStatus}` },
+  }
+  return { status: order.status, detailedStatus, displayToConsumer: true, texts }
+}
+
+/** The scan of an order, the nth of this sandbox. */
+export function orderedScan(order: ScanOrder, trackingNumber: string, nth: number, seed: number, nowMs: number): Scan {
+  const id = `${trackingNumber}/ordered-${nth}`
+  const scan = plainScan(id, wordFor(order), order.atMs ?? nowMs, order.location ?? '', randomFor(seed, id))
+  // The latest order first among equal instants.
+  const placed = { ...scan, publishedAtMs: nowMs, tie: -nth - drawFor(seed, id) }
+  return order.displayToConsumer === undefined ? placed : { ...placed, displayToConsumer: order.displayToConsumer }
+}
+
+export function orderedParcel({ trackingNumber, trackingIds, numberOnly = false }: ParcelOrder): ParcelPlan {
+  const tidy = { laterTrackingId: null, spacedBodies: false, scans: [], amendments: [], extra: [] }
+  return { trackingNumber, trackingIds, numberOnly, distributionType: 'Mailbox', ...tidy }
+}
+
+/** Reads an order that came as JSON. Throws a RangeError that says what to write. */
+export function parseScanOrder(body: unknown): ScanOrder {
+  const [status, detailedStatus, atMs, location, displayToConsumer] = [
+    'status',
+    'detailedStatus',
+    'atMs',
+    'location',
+    'displayToConsumer',
+  ].map((name) => memberOf(body, name))
+  if (typeof status !== 'string' || status === '') throw new RangeError('status: a word such as TerminalArrived')
+  if (atMs !== undefined && (typeof atMs !== 'number' || !Number.isSafeInteger(atMs))) throw new RangeError('atMs: epoch milliseconds')
+  return {
+    status,
+    ...(typeof detailedStatus === 'string' ? { detailedStatus } : {}),
+    ...(atMs === undefined ? {} : { atMs }),
+    ...(typeof location === 'string' ? { location } : {}),
+    ...(typeof displayToConsumer === 'boolean' ? { displayToConsumer } : {}),
+  }
+}
+
+/** Reads a parcel order that came as JSON. Throws a RangeError that says what to write. */
+export function parseParcelOrder(body: unknown): ParcelOrder {
+  const trackingNumber = memberOf(body, 'trackingNumber')
+  const trackingIds = memberOf(body, 'trackingIds')
+  if (typeof trackingNumber !== 'string' || !/^[A-Z0-9]{4,40}$/.test(trackingNumber))
+    throw new RangeError('trackingNumber: as AB123456789SE')
+  const isId = (id: unknown): id is string => typeof id === 'string' && /^\d{4,40}$/.test(id)
+  if (!Array.isArray(trackingIds) || trackingIds.length === 0 || !trackingIds.every(isId))
+    throw new RangeError('trackingIds: numeric strings')
+  return { trackingNumber, trackingIds, numberOnly: memberOf(body, 'numberOnly') === true }
+}

@@ -1,0 +1,130 @@
+import { createCarrierApi } from './carrier-api.ts'
+import { controlAnswer } from './control-api.ts'
+import { changedFaults } from './faults.ts'
+import type { Sandbox, SandboxParcel } from './handle.ts'
+import { planWorld } from './hard-cases.ts'
+import { startHttp } from './http-server.ts'
+import { type SandboxOptions, type Settings, settingsOf, webhookUrlsOf } from './options.ts'
+import { type ParcelPlan, spanMs } from './parcel-plan.ts'
+import { createPusher, type Pusher } from './pusher.ts'
+import { orderedParcel, orderedScan } from './runtime-scan.ts'
+import { type CallCounter, createCallCounter, pushStats } from './stats.ts'
+import { tallyWorld } from './tally.ts'
+import { createTimeline, type Timeline } from './timeline.ts'
+import { createTokens, type Tokens } from './tokens.ts'
+import { createWorld, type Step, stepsOf, type World } from './world.ts'
+
+/** What may be changed while it runs. */
+type Controls = Pick<Settings, 'faults' | 'webhookUrls'>
+
+interface Parts {
+  readonly settings: Settings
+  readonly plans: readonly ParcelPlan[]
+  readonly world: World
+  readonly tokens: Tokens
+  readonly pusher: Pusher
+  readonly timeline: Timeline
+  readonly calls: CallCounter
+  readonly controls: () => Controls
+  readonly change: (change: Partial<Controls>) => void
+  readonly take: (step: Step) => void
+}
+
+function createParts(settings: Settings): Parts {
+  const { seed, anchorMs } = settings
+  let controls: Controls = { faults: settings.faults, webhookUrls: settings.webhookUrls }
+  const faults = () => controls.faults
+  const plans = planWorld(settings)
+  const world = createWorld(plans, seed, () => faults().languageGaps)
+  const pusher = createPusher({ ...settings, timeoutMs: settings.pushTimeoutMs, urls: () => controls.webhookUrls, faults })
+  const take = (step: Step): void => {
+    const event = world.apply(step)
+    if (event !== null) pusher.publish(event)
+  }
+  const steps = plans.flatMap(stepsOf).toSorted((a, b) => a.atMs - b.atMs)
+  const span = { startMs: anchorMs - spanMs, endMs: anchorMs }
+  return {
+    settings,
+    plans,
+    world,
+    pusher,
+    take,
+    timeline: createTimeline({ steps, ...span, speed: settings.speed, monotonicMs: () => performance.now(), onStep: take }),
+    tokens: createTokens(settings.tokenForm, () => faults().tokenLifetimeMs, settings.now),
+    calls: createCallCounter(),
+    controls: () => controls,
+    change: (change) => {
+      controls = { ...controls, ...change }
+    },
+  }
+}
+
+function worldView({ world, pusher, plans }: Parts): Sandbox['world'] {
+  const parcels = (): readonly SandboxParcel[] => {
+    const pushes = Map.groupBy(pusher.records(), ({ trackingNumber }) => trackingNumber)
+    return world.parcels().map((parcel) => ({ ...parcel, pushes: pushes.get(parcel.trackingNumber) ?? [] }))
+  }
+  const isCalled = (identifier: string) => (parcel: SandboxParcel) =>
+    parcel.trackingNumber === identifier || parcel.trackingIds.includes(identifier)
+  return { parcels, parcel: (identifier) => parcels().find(isCalled(identifier)) ?? null, tally: tallyWorld(plans) }
+}
+
+function createHandle(parts: Parts, url: string, stop: () => Promise<void>): Sandbox {
+  const { settings, world, pusher, timeline, tokens, calls, controls, change } = parts
+  const view = worldView(parts)
+  let ordered = 0
+  return {
+    url,
+    world: view,
+    stats: () => ({
+      calls: calls.stats(),
+      tokensIssued: tokens.issued(),
+      pushes: pushStats(pusher.records()),
+      tally: view.tally,
+      time: { simulated: new Date(timeline.now()).toISOString(), finished: timeline.finished(), speed: settings.speed },
+    }),
+    faults: () => controls().faults,
+    setFaults: (faults) => {
+      change({ faults: changedFaults(controls().faults, faults) })
+      return controls().faults
+    },
+    setWebhookUrls: (urls) => change({ webhookUrls: webhookUrlsOf(urls) }),
+    revokeTokens: () => tokens.revoke(),
+    now: () => timeline.now(),
+    finished: () => timeline.finished(),
+    resume: () => timeline.start(),
+    advance: async (byMs) => {
+      timeline.advance(byMs)
+      await pusher.settle()
+    },
+    finish: async () => {
+      timeline.finish()
+      await pusher.settle()
+    },
+    settle: () => pusher.settle(),
+    addParcel: (order) => world.add(orderedParcel(order)),
+    scan: (trackingNumber, order) => {
+      ordered += 1
+      const scan = orderedScan(order, trackingNumber, ordered, settings.seed, settings.now())
+      parts.take({ kind: 'publish', atMs: scan.publishedAtMs, trackingNumber, scan })
+    },
+    stop,
+  }
+}
+
+/** Starts a carrier in a box. Throws a RangeError for an option that cannot be, and what listening throws. */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const settings = settingsOf(options)
+  const parts = createParts(settings)
+  const { world, tokens, pusher, timeline, calls, controls } = parts
+  const stopping = new AbortController()
+  const carrier = createCarrierApi({ ...settings, world, tokens, faults: () => controls().faults, stopping: stopping.signal })
+  const server = await startHttp(settings, calls, async (call) => (await carrier(call)) ?? controlAnswer(sandbox, call))
+  const sandbox = createHandle(parts, server.url, async () => {
+    timeline.stop()
+    stopping.abort()
+    await Promise.all([pusher.stop(), server.stop()])
+  })
+  if (!settings.paused) timeline.start()
+  return sandbox
+}

@@ -1,0 +1,71 @@
+import type { PushRecord } from './pusher.ts'
+import type { Tally } from './tally.ts'
+
+export interface PushStats {
+  /** Events of parcels; each is silenced, lost, or goes out. */
+  readonly events: number
+  readonly silenced: number
+  readonly lost: number
+  readonly duplicated: number
+  readonly reordered: number
+  /** Events that are in a window, a delay or a queue. */
+  readonly waiting: number
+  /** Requests made, retries included. */
+  readonly sent: number
+  /** Those answered 2xx. */
+  readonly accepted: number
+  readonly failed: number
+  /** Requests by the receiver's status, or by the error if there was none. */
+  readonly answers: Readonly<Record<string, number>>
+}
+
+/** Calls of the carrier's API: path to status to number. */
+export type CallStats = Readonly<Record<string, Readonly<Record<string, number>>>>
+
+export interface SandboxStats {
+  readonly calls: CallStats
+  readonly tokensIssued: number
+  readonly pushes: PushStats
+  /** How many hard cases the planned world holds once it is finished, by name. */
+  readonly tally: Tally
+  readonly time: { readonly simulated: string; readonly finished: boolean; readonly speed: number }
+}
+
+export interface CallCounter {
+  count(path: string, status: number): void
+  stats(): CallStats
+}
+
+export function createCallCounter(): CallCounter {
+  const counts = new Map<string, Map<string, number>>()
+  return {
+    count: (path, status) => {
+      const statuses = counts.get(path) ?? new Map<string, number>()
+      counts.set(path, statuses.set(String(status), (statuses.get(String(status)) ?? 0) + 1))
+    },
+    stats: () => Object.fromEntries([...counts].map(([path, statuses]) => [path, Object.fromEntries(statuses)])),
+  }
+}
+
+export function pushStats(records: readonly PushRecord[]): PushStats {
+  const attempts = records.flatMap((record) => record.attempts)
+  const count = (is: (record: PushRecord) => boolean): number => records.filter(is).length
+  const accepted = attempts.filter(({ status }) => status !== null && status >= 200 && status < 300).length
+  const answers = new Map<string, number>()
+  for (const { status, error } of attempts) {
+    const name = String(status ?? error)
+    answers.set(name, (answers.get(name) ?? 0) + 1)
+  }
+  return {
+    events: records.length,
+    silenced: count(({ fate }) => fate === 'silenced'),
+    lost: count(({ fate }) => fate === 'lost'),
+    duplicated: count(({ copies }) => copies > 1),
+    reordered: count(({ reordered }) => reordered),
+    waiting: count(({ fate }) => fate === 'waiting'),
+    sent: attempts.length,
+    accepted,
+    failed: attempts.length - accepted,
+    answers: Object.fromEntries(answers),
+  }
+}

@@ -1,0 +1,91 @@
+import { createHmac } from 'node:crypto'
+import type { Member, PullTime, Scan } from './parcel-plan.ts'
+import { type Language, languages, type Texts } from './vocabulary.ts'
+
+/** What the two channels say of a parcel, in the very bytes of the specification's shapes. */
+export interface Labels {
+  readonly trackingIds: readonly string[]
+  readonly distributionType: string
+  readonly extra: readonly Member[]
+}
+
+/** An entry as the carrier has it now: its texts may since have been changed. */
+export interface PublishedEntry {
+  readonly scan: Scan
+  readonly texts: Texts
+}
+
+function objectOf(members: readonly Member[]): string {
+  return `{${members.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`
+}
+
+function spacedObjectOf(members: readonly Member[]): string {
+  return `{\r\n${members.map(([name, json]) => `  ${JSON.stringify(name)} : ${json}`).join(',\r\n')}\r\n}\n`
+}
+
+function pullTimeOf(atMs: number, form: PullTime): string {
+  const text = new Date(atMs).toISOString()
+  if (form === 'milliseconds') return text
+  return `${text.slice(0, 19)}${form === 'zeros' ? '.000Z' : 'Z'}`
+}
+
+function pullEntry({ scan, texts }: PublishedEntry, language: Language | null): string {
+  const said = language === null ? undefined : texts[language]
+  return objectOf([
+    ['status', JSON.stringify(scan.status)],
+    ['detailedStatus', JSON.stringify(scan.detailedStatus)],
+    ['eventTimestamp', JSON.stringify(pullTimeOf(scan.atMs, scan.pullTime))],
+    ['location', JSON.stringify(scan.pullLocation)],
+    ['detailedStatusDescription', JSON.stringify(said?.detailed ?? '')],
+    ['consumerDescription', JSON.stringify(scan.displayToConsumer ? (said?.consumer ?? null) : null)],
+    ['displayToConsumer', String(scan.displayToConsumer)],
+    ...scan.extra,
+  ])
+}
+
+function labelMembers({ trackingIds, distributionType, extra }: Labels): readonly Member[] {
+  return [['trackingIds', JSON.stringify(trackingIds)], ['distributionType', JSON.stringify(distributionType)], ...extra]
+}
+
+function newestFirst(a: PublishedEntry, b: PublishedEntry): number {
+  return b.scan.atMs - a.scan.atMs || a.scan.tie - b.scan.tie || (a.scan.id < b.scan.id ? -1 : 1)
+}
+
+/** The body of `all`. A language of `null` is one the carrier has no texts in. */
+export function allAnswer(labels: Labels, entries: readonly PublishedEntry[], language: Language | null): string {
+  const statuses = entries.toSorted(newestFirst).map((entry) => pullEntry(entry, language))
+  return objectOf([['statuses', `[${statuses.join(',')}]`], ...labelMembers(labels)])
+}
+
+/** The body of `latest`; `null` when nothing has happened yet. */
+export function latestAnswer(labels: Labels, entries: readonly PublishedEntry[], language: Language | null): string | null {
+  const [newest] = entries.toSorted(newestFirst)
+  return newest === undefined ? null : objectOf([['status', pullEntry(newest, language)], ...labelMembers(labels)])
+}
+
+function localized(texts: Texts, textOf: (language: Language) => string | undefined): string {
+  const spoken = languages.toReversed().filter((language) => texts[language] !== undefined)
+  return JSON.stringify(spoken.map((languageCode) => ({ value: textOf(languageCode) ?? '', languageCode })))
+}
+
+/** The body of a push. */
+export function pushBody(labels: Labels, { scan, texts }: PublishedEntry, spaced: boolean): string {
+  const members: readonly Member[] = [
+    ['status', JSON.stringify(scan.status)],
+    ['detailedStatus', JSON.stringify(scan.detailedStatus)],
+    ['eventTime', JSON.stringify(new Date(scan.atMs).toISOString())],
+    ['location', JSON.stringify(scan.pushLocation)],
+    ...labelMembers({ ...labels, extra: [] }),
+    ['displayToConsumer', String(scan.displayToConsumer)],
+    ['consumerDescription', scan.displayToConsumer ? localized(texts, (language) => texts[language]?.consumer) : '[]'],
+    ['detailedStatusDescription', localized(texts, (language) => texts[language]?.detailed)],
+    ...scan.extra,
+    ...labels.extra,
+  ]
+  return spaced ? spacedObjectOf(members) : objectOf(members)
+}
+
+/** The value of `x-service-hmac-sha256`. */
+export function signatureOf(body: string, sharedKey: string): string {
+  return createHmac('sha256', Buffer.from(sharedKey, 'utf8')).update(Buffer.from(body, 'utf8')).digest('base64')
+}

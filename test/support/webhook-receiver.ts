@@ -1,0 +1,53 @@
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+
+/** A push as it came over the wire. */
+export interface ReceivedPush {
+  readonly body: Buffer
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface WebhookReceiver extends AsyncDisposable {
+  readonly url: string
+  readonly pushes: readonly ReceivedPush[]
+  /** What to answer from now on, the nth push (from 0) in hand. */
+  answer(statusOf: (nth: number) => number): void
+}
+
+/** A customer's webhook endpoint on a free port, that keeps what it gets. */
+export async function startWebhookReceiver(): Promise<WebhookReceiver> {
+  const pushes: ReceivedPush[] = []
+  let statusOf: (nth: number) => number = () => 200
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
+      pushes.push({ body: Buffer.concat(chunks), headers })
+      response.writeHead(statusOf(pushes.length - 1)).end()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return {
+    url: `http://127.0.0.1:${address.port}/hooks/parcels`,
+    pushes,
+    answer: (next) => {
+      statusOf = next
+    },
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** The signature that the specification asks for. */
+export function expectedSignature(body: Buffer, key: string): string {
+  return createHmac('sha256', Buffer.from(key, 'utf8')).update(body).digest('base64')
+}
