@@ -35,6 +35,7 @@ export async function startHttp(
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     stop: async () => {
+      if (!server.listening) return
       const closed = once(server, 'close')
       server.close()
       server.closeAllConnections()
