@@ -1,0 +1,39 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+import { headerValues } from './header-values.ts'
+
+/** Tells who a request comes from. */
+export type AddressOf = (req: IncomingMessage) => string
+
+/**
+ * The peer's address, or, behind proxies that are trusted by network, the rightmost forwarded address that is none of theirs: what stands
+ * left of it is anybody's word.
+ */
+export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
+  const proxies = new BlockList()
+  for (const cidr of trustProxy) {
+    const [address = '', bits] = cidr.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) proxies.addAddress(address, family)
+    else proxies.addSubnet(address, Number(bits), family)
+  }
+  const isProxy = (address: string) => proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+  return (req) => {
+    const peer = plain(req.socket.remoteAddress ?? '')
+    if (trustProxy.length === 0 || isIP(peer) === 0 || !isProxy(peer)) return peer
+    const forwarded = headerValues(req, 'x-forwarded-for').flatMap((value) => value.split(','))
+    let nearest = peer
+    for (const hop of forwarded.reverse().map((text) => plain(text.trim()))) {
+      if (isIP(hop) === 0) return nearest
+      nearest = hop
+      if (!isProxy(hop)) return hop
+    }
+    return nearest
+  }
+}
+
+/** An IPv4 address as such, however the socket writes it. */
+function plain(address: string): string {
+  return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address
+}

@@ -1,0 +1,55 @@
+import Router from '@koa/router'
+import type { Context, Middleware } from 'koa'
+import { EdgeError } from './errors.ts'
+
+/** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
+export interface Readiness {
+  readonly ready: boolean
+  /** Why not; empty when ready. */
+  readonly reasons: readonly string[]
+  /** Trouble that does not stop the relay from serving, such as the carrier's. */
+  readonly notes?: Readonly<Record<string, unknown>>
+}
+
+export interface MetricsText {
+  readonly contentType: string
+  readonly body: string
+}
+
+export interface OperationRouteOptions {
+  readonly readiness: () => Promise<Readiness>
+  readonly metrics: () => Promise<MetricsText>
+}
+
+/** GET and HEAD /healthz, on both listeners: the process lives. It asks nothing of the store or the carrier. */
+export function healthRoute(): Middleware {
+  return async (ctx, next) => {
+    if (ctx.path !== '/healthz') return next()
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+      throw new EdgeError('method_not_allowed', 'Only GET and HEAD are taken here.', { allow: 'GET, HEAD' })
+    presentJson(ctx, 200, { status: 'ok' })
+  }
+}
+
+/** GET /readyz and GET /metrics, on the internal listener. */
+export function operationRoutes({ readiness, metrics }: OperationRouteOptions): Router {
+  const router = new Router({ strict: true, sensitive: true })
+  router.get('/readyz', async (ctx) => {
+    const { ready, reasons, notes } = await readiness()
+    presentJson(ctx, ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', reasons, ...notes })
+  })
+  router.get('/metrics', async (ctx) => {
+    const { contentType, body } = await metrics()
+    ctx.body = body
+    ctx.set('Content-Type', contentType)
+    ctx.set('Cache-Control', 'no-store')
+  })
+  return router
+}
+
+function presentJson(ctx: Context, status: number, body: object): void {
+  ctx.status = status
+  ctx.body = JSON.stringify(body)
+  ctx.set('Content-Type', 'application/json')
+  ctx.set('Cache-Control', 'no-store')
+}

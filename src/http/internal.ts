@@ -1,0 +1,43 @@
+import type { RequestListener } from 'node:http'
+import type Router from '@koa/router'
+import type { Middleware } from 'koa'
+import type { Authenticate } from '../flow/authenticate.ts'
+import type { Serve } from '../flow/serve.ts'
+import { createAuthorize } from './authorize.ts'
+import type { CountFailure } from './failures.ts'
+import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
+import { type AppOptions, createListener } from './listener.ts'
+import { methodNotAllowed } from './method-not-allowed.ts'
+import { statusRoutes } from './status.routes.ts'
+import { tokenRoutes } from './token.routes.ts'
+
+export interface InternalOptions extends AppOptions, OperationRouteOptions {
+  readonly authenticate: Authenticate
+  readonly serve: Pick<Serve, 'ask'>
+  readonly countFailure: CountFailure
+  /** Further routers of this listener. */
+  readonly routers?: readonly Router[]
+}
+
+/** What apps and operators can reach: the carrier's own API, and what a process is asked by its keepers. */
+export function createInternalListener(options: InternalOptions): RequestListener {
+  const { authenticate, serve, countFailure } = options
+  const authorize = createAuthorize(authenticate, countFailure)
+  const routers = [
+    statusRoutes({ serve, authorize }),
+    tokenRoutes({ authenticate, countFailure }),
+    operationRoutes(options),
+    ...(options.routers ?? []),
+  ]
+  return createListener(options, (app) => {
+    app.use(healthRoute()).use(continueAlways)
+    for (const router of routers) app.use(router.routes())
+    app.use(methodNotAllowed())
+  })
+}
+
+/** Nothing here refuses a body by the headers alone, so whoever asks may send. */
+const continueAlways: Middleware = async (ctx, next) => {
+  if (ctx.get('Expect').toLowerCase() === '100-continue') ctx.res.writeContinue()
+  await next()
+}

@@ -1,0 +1,138 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import getRawBody from 'raw-body'
+import { AppError } from '../domain/errors.ts'
+import { EdgeError } from './errors.ts'
+
+/** How much of a refused body is read and thrown away, so that its sender gets to see the refusal instead of a broken pipe. */
+const DRAIN = { bytesMax: 64 * 1024 * 1024, timeMs: 2000 } as const
+const DRAIN_UNSIGNED_BYTES_MAX = 64 * 1024
+const RETRY_AFTER_MS = 1000
+
+export interface RawBodies {
+  /**
+   * Gives the exact bytes received to `use`, and counts them until it has settled. Throws `body_too_large` and `overloaded`; a request whose
+   * client left rejects with whatever the stream said.
+   */
+  use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
+  /** For a request that is refused whatever its body: reads no more than 64 KB of it. */
+  refuse(req: IncomingMessage, res: ServerResponse): Promise<void>
+}
+
+export interface RawBodyOptions {
+  /** `webhook.bodyBytesMax` */
+  readonly bodyBytesMax: number
+  /** `limits.bodyBytesInFlight` */
+  readonly bytesInFlightMax: number
+  /** `limits.connections` */
+  readonly connectionsMax: number
+}
+
+/**
+ * Reads bodies within a budget over all requests, as they must be held before they can be verified. Half of the budget is dealt out evenly,
+ * so that somebody's large bodies cannot keep everybody's small ones out; the other half is for who comes first.
+ */
+export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions): RawBodies {
+  const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
+  let poolBytes = Math.floor(bytesInFlightMax / 2)
+
+  /** What one request holds of the pool, beyond its own share. */
+  const createClaim = () => {
+    let held = 0
+    let received = 0
+    return {
+      take(bytes: number): boolean {
+        received += bytes
+        const wanted = Math.max(0, received - shareBytes) - held
+        if (wanted > poolBytes) return false
+        held += wanted
+        poolBytes -= wanted
+        return true
+      },
+      release() {
+        poolBytes += held
+        held = 0
+      },
+    }
+  }
+
+  const read = async (req: IncomingMessage, take: (bytes: number) => boolean): Promise<Buffer> => {
+    const { promise: exceeded, reject } = Promise.withResolvers<never>()
+    const count = (chunk: Buffer) => {
+      if (!take(chunk.length))
+        reject(new EdgeError('overloaded', 'Too much is being received at once. Send it again later.', { retryAfterMs: RETRY_AFTER_MS }))
+    }
+    req.on('data', count)
+    try {
+      return await Promise.race([getRawBody(req, { limit: bodyBytesMax }), exceeded])
+    } catch (error) {
+      throw isTooLarge(error) ? tooLarge(bodyBytesMax) : error
+    } finally {
+      req.off('data', count)
+    }
+  }
+
+  return {
+    async use(req, res, use) {
+      const claim = createClaim()
+      // A client that asked before it sends has sent nothing yet, and will not if it is refused now.
+      let sending = !awaitsContinue(req)
+      try {
+        if (Number(req.headers['content-length'] ?? 0) > bodyBytesMax) throw tooLarge(bodyBytesMax)
+        if (!sending) res.writeContinue()
+        sending = true
+        const body = await read(req, (bytes) => claim.take(bytes))
+        return await use(body)
+      } catch (error) {
+        if (!sending || isCode(error, 'body_too_large')) res.setHeader('Connection', 'close')
+        if (sending && !(await drained(req, DRAIN.bytesMax))) closeAfterAnswer(req, res)
+        throw error
+      } finally {
+        claim.release()
+      }
+    },
+    async refuse(req, res) {
+      const declared = Number(req.headers['content-length'] ?? 0)
+      const small = !awaitsContinue(req) && declared <= DRAIN_UNSIGNED_BYTES_MAX
+      if (!small || !(await drained(req, DRAIN_UNSIGNED_BYTES_MAX))) closeAfterAnswer(req, res)
+    },
+  }
+}
+
+/** Reads on and forgets, until the end, the most bytes or the time; whether the request has ended by then. */
+async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean> {
+  if (req.complete || req.destroyed) return req.complete
+  req.removeAllListeners('data')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let left = bytesMax
+  const timer = setTimeout(resolve, DRAIN.timeMs)
+  const count = (chunk: Buffer) => {
+    left -= chunk.length
+    if (left <= 0) resolve()
+  }
+  req.on('data', count).once('end', resolve).once('close', resolve).resume()
+  await promise
+  clearTimeout(timer)
+  req.off('data', count).off('end', resolve).off('close', resolve)
+  return req.complete
+}
+
+function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
+  req.pause()
+  res.setHeader('Connection', 'close')
+}
+
+function awaitsContinue(req: IncomingMessage): boolean {
+  return req.headers.expect?.toLowerCase() === '100-continue'
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof AppError && error.code === code
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof Error && 'type' in error && error.type === 'entity.too.large'
+}
+
+function tooLarge(bytesMax: number): AppError {
+  return new AppError('body_too_large', `A body may have at most ${bytesMax} bytes.`)
+}

@@ -1,0 +1,95 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** `limits.connections`: further ones are closed at once. */
+  readonly connectionsMax: number
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
+  readonly timeouts?: Partial<ServerTimeouts>
+}
+
+export interface ServerTimeouts {
+  /** From the first byte of a request, or the connection's start, to the end of its headers. */
+  readonly headersMs: number
+  /** To the end of its body. */
+  readonly requestMs: number
+  /** Longer than a proxy's idle time, so that it is never the proxy that meets a closed connection. */
+  readonly keepAliveMs: number
+  /** Without any byte moving either way: somebody who does not read does not stay. */
+  readonly inactiveMs: number
+}
+
+export interface RunningServer {
+  /** As bound. */
+  readonly host: string
+  readonly port: number
+  /** Takes no more connections, lets what is in flight finish, and closes what has not finished in time. */
+  stop(timeoutMs: number): Promise<void>
+}
+
+const TIMEOUTS: ServerTimeouts = { headersMs: 5000, requestMs: 10_000, keepAliveMs: 72_000, inactiveMs: 60_000 }
+const HEADER_BYTES_MAX = 16 * 1024
+const SWEEP_MS = 100
+
+/** Binds a listener with limits on everything a client can stretch; the platform's own are lax. */
+export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
+  const timeouts = { ...TIMEOUTS, ...options.timeouts }
+  const limits = {
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: Math.min(500, timeouts.headersMs),
+    maxHeaderSize: HEADER_BYTES_MAX,
+  }
+  const server = options.tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...options.tls })
+  server.maxConnections = options.connectionsMax
+  // Counted by the guard: the platform would silently drop what is over its own limit.
+  server.maxHeadersCount = 0
+  server.setTimeout(timeouts.inactiveMs)
+
+  let stopping = false
+  const handle: RequestListener = (req, res) => {
+    if (stopping) res.setHeader('Connection', 'close')
+    listener(req, res)
+  }
+  server.on('request', handle)
+  // Not answered by the platform: 100 is for a body that somebody wants. Until it is sent the response must be able to close.
+  server.on('checkContinue', handle)
+  const { address, port } = await listen(server, options)
+  return {
+    host: address,
+    port,
+    stop: (timeoutMs) => {
+      stopping = true
+      return stop(server, timeoutMs)
+    },
+  }
+}
+
+function listen(server: Server, { host, port }: ServerOptions): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      const address = server.address()
+      if (address === null || typeof address === 'string') reject(new Error('the server is bound to no network address'))
+      else resolve(address)
+    })
+  })
+}
+
+/** A connection that was in flight when the server closed turns idle later and would be kept alive: hence the sweeping. */
+async function stop(server: Server, timeoutMs: number): Promise<void> {
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  server.close(() => resolve())
+  server.closeIdleConnections()
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+  const deadline = setTimeout(() => server.closeAllConnections(), timeoutMs)
+  await closed
+  clearInterval(sweep)
+  clearTimeout(deadline)
+}

@@ -1,0 +1,49 @@
+import type { Middleware } from 'koa'
+import { AppError } from '../domain/errors.ts'
+import type { Meter } from '../flow/ports.ts'
+import { admitSignature, type Receive } from '../flow/receive.ts'
+import { EdgeError } from './errors.ts'
+import type { CountFailure } from './failures.ts'
+import { headerValues } from './header-values.ts'
+import type { RawBodies } from './raw-body.ts'
+
+export interface WebhookRouteOptions {
+  /** `webhook.path`, exact. */
+  readonly path: string
+  readonly receive: Receive
+  readonly bodies: RawBodies
+  readonly countFailure: CountFailure
+  readonly meter: Pick<Meter, 'pushReceived'>
+}
+
+/** POST {webhook.path}: where the carrier pushes. No body parser may run before this route. */
+export function webhookRoutes({ path, receive, bodies, countFailure, meter }: WebhookRouteOptions): Middleware {
+  const failure = async (ctx: Parameters<Middleware>[0], error: unknown) =>
+    error instanceof AppError && error.code === 'signature_invalid' ? countFailure(ctx.req, error) : error
+
+  return async (ctx, next) => {
+    if (ctx.path !== path) return next()
+    if (ctx.method !== 'POST') throw new EdgeError('method_not_allowed', 'Only POST is taken here.', { allow: 'POST' })
+    const signatures = headerValues(ctx.req, 'x-service-hmac-sha256')
+    try {
+      admitSignature(signatures)
+    } catch (error) {
+      meter.pushReceived('signature_invalid', null)
+      await bodies.refuse(ctx.req, ctx.res)
+      throw await failure(ctx, error)
+    }
+    let read = false
+    try {
+      await bodies.use(ctx.req, ctx.res, (body) => {
+        read = true
+        return receive({ body, signatures, contentEncoding: ctx.req.headers['content-encoding'] ?? null })
+      })
+    } catch (error) {
+      if (!read && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
+      throw await failure(ctx, error)
+    }
+    // Durable: an empty 200, whatever was thought of the event.
+    ctx.body = null
+    ctx.status = 200
+  }
+}

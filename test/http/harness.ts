@@ -1,0 +1,138 @@
+import { connect } from 'node:net'
+import { afterEach } from 'vitest'
+import { createVerifier, signBody } from '../../src/domain/signature.ts'
+import type { Clock, IncomingPush, Log, RecordOutcome } from '../../src/flow/ports.ts'
+import { createReceive } from '../../src/flow/receive.ts'
+import { createAddressOf } from '../../src/http/client-address.ts'
+import { createCountFailure } from '../../src/http/failures.ts'
+import { createPerMinute } from '../../src/http/per-minute.ts'
+import { createPublicListener } from '../../src/http/public.ts'
+import { createRawBodies } from '../../src/http/raw-body.ts'
+import { type RunningServer, type ServerTimeouts, startServer } from '../../src/http/server.ts'
+
+export const KEY = 'a-shared-key-of-some-length'
+export const PATH = '/webhooks/status'
+export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
+
+const running: RunningServer[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((server) => server.stop(0)))
+})
+
+/** Starts a server that is stopped after the test. */
+export async function start(...[listener, options]: [Parameters<typeof startServer>[0], Partial<Parameters<typeof startServer>[1]>?]) {
+  const server = await startServer(listener, { host: '127.0.0.1', port: 0, connectionsMax: 4096, ...options })
+  running.push(server)
+  return server
+}
+
+/** A log that keeps what it is told. */
+export function createLogBook() {
+  const lines: { readonly level: string; readonly message: string }[] = []
+  const at = (level: string) => (_fields: object, message: string) => void lines.push({ level, message })
+  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  return { log, lines }
+}
+
+export interface PublicWorld {
+  readonly bodyBytesMax?: number
+  readonly bytesInFlightMax?: number
+  readonly connectionsMax?: number
+  readonly failuresPerMinute?: number
+  readonly keys?: readonly string[]
+  readonly trustProxy?: readonly string[]
+  readonly timeouts?: Partial<ServerTimeouts>
+  /** What recording does; by default it takes everything. */
+  readonly submit?: (push: IncomingPush) => Promise<RecordOutcome>
+}
+
+/** The public listener on a real port, in front of a recorder that keeps what it is given. */
+export async function startPublic(world: PublicWorld = {}) {
+  const recorded: IncomingPush[] = []
+  const counted: string[] = []
+  const book = createLogBook()
+  const meter = { pushReceived: (outcome: string) => void counted.push(outcome) }
+  const submit = async (push: IncomingPush): Promise<RecordOutcome> => {
+    const outcome = await (world.submit?.(push) ??
+      Promise.resolve({ kind: 'recorded', parcelId: 1, changed: true, newEntries: 1 } as const))
+    recorded.push(push)
+    return outcome
+  }
+  const connectionsMax = world.connectionsMax ?? 4096
+  const listener = createPublicListener({
+    log: book.log,
+    path: PATH,
+    meter,
+    receive: createReceive({ verifier: createVerifier(world.keys ?? [KEY]), recorder: { submit }, meter, clock: systemClock }),
+    bodies: createRawBodies({
+      bodyBytesMax: world.bodyBytesMax ?? 262_144,
+      bytesInFlightMax: world.bytesInFlightMax ?? 64_000_000,
+      connectionsMax,
+    }),
+    countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf(world.trustProxy)),
+  })
+  const server = await start(listener, { connectionsMax, ...(world.timeouts === undefined ? {} : { timeouts: world.timeouts }) })
+  return { server, port: server.port, url: `http://127.0.0.1:${server.port}`, recorded, counted, lines: book.lines }
+}
+
+/** Pushes like the carrier; headers given replace the usual ones. */
+export function push(url: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`${url}${PATH}`, {
+    method: 'POST',
+    body: Buffer.from(body),
+    headers: { 'content-type': 'application/json', 'x-service-hmac-sha256': signBody(Buffer.from(body), KEY), ...headers },
+  })
+}
+
+export interface RawAnswer {
+  /** All that came back, as Latin-1. */
+  readonly text: string
+  readonly status: number
+  readonly closed: boolean
+}
+
+/**
+ * Writes bytes as they are and collects what comes back until the server closes, `until` holds, or 3 s have passed. `then` is written once
+ * the first bytes have come back.
+ */
+export function raw(
+  port: number,
+  bytes: string | readonly (string | Uint8Array)[],
+  options: { until?: (text: string) => boolean; then?: string } = {},
+) {
+  return new Promise<RawAnswer>((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    let left = options.then
+    const finish = (closed: boolean) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ text, status: Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0), closed })
+    }
+    const timer = setTimeout(() => finish(false), 3000)
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      if (left !== undefined) socket.write(left)
+      left = undefined
+      if (options.until?.(text)) finish(false)
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => finish(true))
+    for (const part of typeof bytes === 'string' ? [bytes] : bytes)
+      socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part)
+  })
+}
+
+/** A push as raw bytes. */
+export function rawPush(headers: readonly string[], body: string | Uint8Array = '', method = 'POST'): readonly (string | Uint8Array)[] {
+  return [`${method} ${PATH} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body]
+}
+
+/** Waits at the edge until something is so. */
+export async function eventually(holds: () => boolean): Promise<void> {
+  const giveUpAtMs = performance.now() + 5000
+  while (!holds()) {
+    if (performance.now() > giveUpAtMs) throw new Error('it never came to be')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
