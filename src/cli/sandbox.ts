@@ -167,7 +167,7 @@ export function sandboxCommand(): Command {
     .option('--retry-after <seconds>', 'what those say in Retry-After', wholeNumber, 1)
     .option('--server-errors <fraction>', 'status calls answered 500, 502 or 503', fraction, 0)
     .option('--latency <duration>', 'how long every answer takes', duration, 0)
-    .option('--token-lifetime <duration>', 'how long a token is good for', duration, 3_600_000)
+    .addOption(new Option('--token-lifetime <duration>', 'how long a token is good for').argParser(duration).default(3_600_000, '1h'))
     .addOption(new Option('--token-form <form>', 'jwt tokens say when they end').choices(['opaque', 'jwt']).default('opaque'))
     .option('--language-gaps <fraction>', 'entries with texts in one language only', fraction, 0)
     .option('--json', 'say the address as JSON', false)

@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 
-export type PostResult = { readonly status: number; readonly error: null } | { readonly status: null; readonly error: string }
+type PostResult = { readonly status: number; readonly error: null } | { readonly status: null; readonly error: string }
 
 export interface Poster {
   /** Never throws and never follows a redirect. */

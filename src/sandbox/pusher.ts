@@ -6,7 +6,7 @@ import { signatureOf } from './wire.ts'
 import type { PushEvent } from './world.ts'
 
 /** How one try to bring a push to one receiver ended. */
-export interface PushAttempt {
+interface PushAttempt {
   readonly url: string
   /** The receiver's status; `null` when it gave none, and then `error` says why. */
   readonly status: number | null

@@ -20,7 +20,7 @@ export interface PushStats {
 }
 
 /** Calls of the carrier's API: path to status to number. */
-export type CallStats = Readonly<Record<string, Readonly<Record<string, number>>>>
+type CallStats = Readonly<Record<string, Readonly<Record<string, number>>>>
 
 export interface SandboxStats {
   readonly calls: CallStats

@@ -2,7 +2,7 @@ export const languages = ['en', 'sv'] as const
 
 export type Language = (typeof languages)[number]
 
-export interface LanguageTexts {
+interface LanguageTexts {
   readonly consumer: string
   readonly detailed: string
 }

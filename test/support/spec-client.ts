@@ -136,7 +136,7 @@ export function assertAll(answer: SpecAnswer): SpecHistory {
 }
 
 /** GetLatestStatusResponse: the first of the history, with the same labels. */
-export function assertLatest(answer: SpecAnswer, all: SpecHistory): void {
+function assertLatest(answer: SpecAnswer, all: SpecHistory): void {
   const body = assertJson(answer)
   assertLabels(body)
   deepEqual(assertEntry(body.status), all.statuses[0], 'latest is the first of all')

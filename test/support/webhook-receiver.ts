@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 
 /** A push as it came over the wire. */
-export interface ReceivedPush {
+interface ReceivedPush {
   readonly body: Buffer
   readonly headers: Readonly<Record<string, string>>
 }
