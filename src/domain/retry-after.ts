@@ -6,9 +6,9 @@ const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d{2}:\d{2}:\d{2}/
 /** How long to wait, in milliseconds, when asked to wait without being told how long. */
 export const retryAfterDefaultMs = 30_000
 
-/** Brings any wait into 1 s .. 1 h: a carrier's word is obeyed, but neither a zero nor a century may decide how the relay works. */
+/** Brings any wait into 1 s .. 1 h, in whole milliseconds: a carrier's word is obeyed, but neither a zero nor a century may decide how the relay works. */
 export function clampRetryAfterMs(waitMs: number): number {
-  return Math.min(MAX_MS, Math.max(MIN_MS, waitMs))
+  return Math.round(Math.min(MAX_MS, Math.max(MIN_MS, waitMs)))
 }
 
 /**

@@ -1,0 +1,148 @@
+import { clampRetryAfterMs } from '../domain/retry-after.ts'
+import type { CarrierState, Clock, Log } from '../flow/ports.ts'
+import { createCredentialGate } from './credential-gate.ts'
+import { orWhenAborted } from './deadline.ts'
+import { readExpiryHint } from './token-answer.ts'
+import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
+
+/** An `exp` nearer than this is no use as a hint: renewing for it would be renewing all the time. */
+const HINT_MIN_MS = 10_000
+const RENEW_AHEAD_MAX_MS = 60_000
+
+export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
+
+/** The carrier's bearer token: one request however many need it, kept until it is refused or says it will end (DOMAIN 6.5). */
+export interface TokenClient {
+  get(signal: AbortSignal): Promise<TokenResult>
+  /** The newest token, without asking for one. */
+  current(): string | null
+  /** The status API refused this token: gets another, unless there is another already. */
+  renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
+  /** The status API refused this token, and another would be no better: the credentials count as refused. */
+  refuse(rejected: string): NoToken
+  /** The status API accepted this token. */
+  prove(token: string): void
+  credentials(): CarrierState['credentials']
+}
+
+export interface TokenClientOptions extends TokenRequestOptions {
+  readonly password: () => string
+  readonly log: Log
+}
+
+interface Held {
+  readonly token: string
+  /** Monotonic; `null`: kept until it is refused. */
+  readonly renewAtMs: number | null
+}
+
+const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'token_wait' }
+const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable' }
+
+/**
+ * Without a token, needing one asks for one, unless the gate is closed. With one, it serves until the status API refuses it; when its hint
+ * of an end draws near it is renewed in the background, and whatever becomes of that the token in hand serves on. Refused is what either
+ * side says of the credentials; only a status answer to a token obtained since takes that back.
+ */
+export function createTokenClient(options: TokenClientOptions): TokenClient {
+  const { clock, log, username } = options
+  const gate = createCredentialGate()
+  let held: Held | null = null
+  let flight: Promise<TokenResult> | null = null
+  let credentials: CarrierState['credentials'] = 'unknown'
+  let refusedSinceObtained = false
+  let trouble: NoToken | null = null
+  let presented: string | null = null
+
+  /** Why no token may be asked for now; `null`: one may. A new password is worth a try at once. */
+  const closed = (): NoToken | null => {
+    const nowMs = clock.monotonic()
+    const by = gate.closedBy(nowMs)
+    if (by === null) return null
+    const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
+    if (by === 'trouble' && trouble !== null) return { ...trouble, retryAfterMs }
+    const password = readPassword(options.password)
+    if (password === null || password === presented) return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting' }
+    gate.reset()
+    return null
+  }
+  const refused = (detail: string): NoToken => {
+    const nowMs = clock.monotonic()
+    gate.refused(nowMs)
+    credentials = 'refused'
+    refusedSinceObtained = true
+    const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
+    log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
+    return { kind: 'none', reason: 'credentials', retryAfterMs, detail }
+  }
+  const troubled = (failure: NoToken): NoToken => {
+    const nowMs = clock.monotonic()
+    gate.troubled(nowMs, failure.retryAfterMs ?? null)
+    trouble = failure
+    log.warn({ reason: failure.reason, detail: failure.detail }, 'no token from the carrier')
+    return { ...failure, retryAfterMs: clampRetryAfterMs(gate.waitMs(nowMs)) }
+  }
+  const present = async (): Promise<TokenResult> => {
+    const password = readPassword(options.password)
+    if (password === null) return troubled(PASSWORD_UNREADABLE)
+    presented = password
+    const result = await requestToken(options, password)
+    if (result.kind === 'trouble') return result.left ? troubled(result.failure) : result.failure
+    gate.tried()
+    if (result.kind === 'refused') return refused(result.detail)
+    refusedSinceObtained = false
+    held = { token: result.token, renewAtMs: renewalTime(result.token, clock) }
+    return result
+  }
+  const request = (): Promise<TokenResult> => {
+    const reason = flight === null ? closed() : null
+    if (reason !== null) return Promise.resolve(reason)
+    flight ??= present().finally(() => {
+      flight = null
+    })
+    return flight
+  }
+
+  return {
+    async get(signal) {
+      if (held === null) return orWhenAborted(request(), signal, WAITED_TOO_LONG)
+      const { token, renewAtMs } = held
+      if (renewAtMs !== null && clock.monotonic() >= renewAtMs) request().catch(() => log.error({}, 'renewing the token failed'))
+      return { kind: 'token', token }
+    },
+    current: () => held?.token ?? null,
+    async renew(rejected, signal) {
+      if (held?.token === rejected) held = null
+      return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
+    },
+    refuse(rejected) {
+      // Of many questions refused with the same token only the first counts.
+      if (held?.token !== rejected) return closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused' }
+      held = null
+      return refused('status API: 401')
+    },
+    prove(token) {
+      if (held?.token !== token || refusedSinceObtained) return
+      if (credentials !== 'accepted') log.info({ username }, 'the carrier accepts the credentials')
+      credentials = 'accepted'
+      gate.reset()
+    },
+    credentials: () => credentials,
+  }
+}
+
+/** Wall time decides how long the token has, monotonic time when that is over: a corrected clock renews nothing early or late. */
+function renewalTime(token: string, clock: Clock): number | null {
+  const expiresAtMs = readExpiryHint(token)
+  const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()
+  return leftMs < HINT_MIN_MS ? null : clock.monotonic() + leftMs - Math.min(RENEW_AHEAD_MAX_MS, leftMs * 0.2)
+}
+
+/** `null` when it cannot be read, for example while its file is being replaced. */
+function readPassword(password: () => string): string | null {
+  try {
+    return password()
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,313 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openRaw, password, until } from './carrier-double.ts'
+
+afterEach(closeOpened)
+
+const minute = 60_000
+const jwt = (payload: string) => `eyJhbGciOiJub25lIn0.${Buffer.from(payload).toString('base64url')}.c2ln`
+const expiringIn = (seconds: number, id = 0) => jwt(JSON.stringify({ exp: Math.floor(Date.now() / 1000) + seconds, id }))
+const tokenAnswer = (token: unknown) => JSON.stringify({ token })
+
+describe('refused credentials', () => {
+  test.each([400, 401, 403])('T1: a %i is tried 3 times in 15 minutes, then after 15 minutes growing to an hour', async (status) => {
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, status, '{}') })
+    const { carrier, fetchAll, move } = connect(url)
+    const triesAtMs: number[] = []
+    for (let atMs = 0; atMs < 4 * 60 * minute; atMs += 20_000) {
+      const before = asked.token
+      const answer = await fetchAll(atMs % 40_000 === 0 ? 'app' : 'schedule')
+      expect(answer).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
+      if (answer.kind === 'unavailable') expect(answer.retryAfterMs).toBeGreaterThanOrEqual(1_000)
+      if (asked.token > before) triesAtMs.push(atMs)
+      move(20_000)
+    }
+    const most = Math.max(...triesAtMs.map((from) => triesAtMs.filter((at) => at >= from && at < from + 15 * minute).length))
+    const gaps = triesAtMs.slice(1).map((at, index) => Math.round((at - (triesAtMs[index] ?? 0)) / minute))
+    expect(most).toBe(3)
+    expect(gaps.slice(2)).toEqual([15, 30, 60, 60, 60])
+    expect(asked.status).toBe(0)
+    expect(carrier.state()).toMatchObject({ credentials: 'refused', lastFailure: { reason: 'credentials' } })
+  })
+
+  test('T1: questions while it waits do not leave', async () => {
+    const { url } = await openCarrier({ token: (_, response) => json(response, 401, '{}') })
+    const { carrier, fetchAll } = connect(url)
+    await fetchAll()
+    const answers = await Promise.all(Array.from({ length: 50 }, () => fetchAll()))
+    expect(answers.every((answer) => answer.kind === 'unavailable' && answer.reason === 'credentials')).toBe(true)
+    expect(carrier.state().budget.callsToday).toBe(1)
+  })
+
+  test('T1: a new password is tried at once, and being accepted ends the refusal', async () => {
+    const passwords = ['wrong']
+    const { url, asked } = await openCarrier({
+      token: (_, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, tokenAnswer('t')),
+    })
+    const { carrier, fetchAll, lines } = connect(url, { password: () => passwords.at(-1) ?? '' })
+    await fetchAll()
+    await fetchAll()
+    expect(asked.token).toBe(1)
+    passwords.push('right')
+    expect((await fetchAll()).kind).toBe('found')
+    expect(carrier.state().credentials).toBe('accepted')
+    expect(lines.some((line) => line.includes('accepts the credentials'))).toBe(true)
+  })
+
+  test('a password that cannot be read is trouble, not a crash, and passes', async () => {
+    const { url } = await openCarrier()
+    let readable = false
+    const { fetchAll, move } = connect(url, {
+      password: () => {
+        if (!readable) throw new Error(`ENOENT ${password}`)
+        return password
+      },
+    })
+    expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
+    readable = true
+    move(1_000)
+    expect((await fetchAll()).kind).toBe('found')
+  })
+})
+
+describe('a refused token', () => {
+  test('T2: a 401 costs one new token and one more try', async () => {
+    const { url, asked } = await openCarrier({
+      status: (request, response) => json(response, request.headers.authorization === 'Bearer token-2' ? 200 : 401, goodBody),
+    })
+    const { carrier, fetchAll } = connect(url)
+    expect((await fetchAll()).kind).toBe('found')
+    expect(asked.bearers).toEqual(['Bearer token-1', 'Bearer token-2'])
+    expect([asked.token, carrier.state().credentials]).toEqual([2, 'accepted'])
+    expect((await fetchAll()).kind).toBe('found')
+    expect(asked.token).toBe(2)
+  })
+
+  test('T2: a second 401 means refused credentials, with at most 3 tokens asked for in 15 minutes', async () => {
+    const { url, asked } = await openCarrier({ status: (_, response) => json(response, 401, '{}') })
+    const { carrier, fetchAll, move } = connect(url)
+    expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
+    expect([asked.token, asked.status, carrier.state().credentials]).toEqual([2, 2, 'refused'])
+    for (let atMs = 0; atMs < 14 * minute; atMs += 10_000) {
+      await fetchAll('schedule')
+      move(10_000)
+    }
+    expect([asked.token, asked.status, carrier.state().credentials]).toEqual([3, 3, 'refused'])
+  })
+
+  test('T2: many questions refused with one token share one new token', async () => {
+    const { url, asked } = await openCarrier({
+      status: (request, response) => json(response, request.headers.authorization === 'Bearer token-1' ? 401 : 200, goodBody),
+    })
+    const { fetchAll } = connect(url, { concurrency: 50 })
+    const answers = await Promise.all(Array.from({ length: 50 }, () => fetchAll()))
+    expect(answers.every((answer) => answer.kind === 'found')).toBe(true)
+    expect(asked.token).toBe(2)
+  })
+
+  test('T2: with one slot in all the new token is still had', async () => {
+    const { url } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 401 : 200, goodBody) })
+    expect((await connect(url, { concurrency: 1 }).fetchAll()).kind).toBe('found')
+  })
+
+  test('a question that waited for its turn leaves with the newest token', async () => {
+    let revoked = false
+    const { url, asked } = await openCarrier({
+      status: (request, response) => {
+        const bad = revoked && request.headers.authorization === 'Bearer token-1'
+        setTimeout(() => json(response, bad ? 401 : 200, goodBody), 2)
+      },
+    })
+    const { fetchAll } = connect(url, { concurrency: 1 })
+    await fetchAll()
+    revoked = true
+    await Promise.all(Array.from({ length: 10 }, () => fetchAll('schedule')))
+    // Some leave between the 401 and the new token; the rest do not repeat their mistake.
+    expect(asked.bearers.filter((bearer) => bearer === 'Bearer token-1').length).toBeLessThan(6)
+    expect(asked.token).toBe(2)
+  })
+})
+
+describe('getting a token', () => {
+  test('T3: 500 questions at once need one token request', async () => {
+    const { url, asked } = await openCarrier()
+    const { fetchAll } = connect(url, { concurrency: 8 })
+    const answers = await Promise.all(Array.from({ length: 500 }, () => fetchAll('schedule')))
+    expect(answers.every((answer) => answer.kind === 'found')).toBe(true)
+    expect([asked.token, asked.status]).toEqual([1, 500])
+  })
+
+  test.each([
+    ['no token', '{}'],
+    ['an empty token', tokenAnswer('')],
+    ['a number', tokenAnswer(7)],
+    ['null', tokenAnswer(null)],
+    ['an array', '["token"]'],
+    ['a bare string', '"token"'],
+    ['CR and LF', tokenAnswer('a\r\nx-injected: 1')],
+    ['a trailing line feed', tokenAnswer('abc\n')],
+    ['a space', tokenAnswer('a b')],
+    ['letters beyond ASCII', tokenAnswer('tökén')],
+    ['NUL', tokenAnswer('a\u0000')],
+    ['8193 characters', tokenAnswer('a'.repeat(8_193))],
+    ['1 MB', tokenAnswer('a'.repeat(1_000_000))],
+    ['HTML', '<!doctype html><title>sign in</title>'],
+    ['nothing', ''],
+  ])('T4: an answer with %s is no token', async (_name, body) => {
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, body) })
+    const { fetchAll, carrier } = connect(url)
+    expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'token_bad_response', retryAfterMs: 1_000 })
+    expect(asked.status).toBe(0)
+    expect(carrier.state()).toMatchObject({ credentials: 'unknown', budget: { inFlight: 0 } })
+  })
+
+  test('T4: a token of 8192 characters is one, in any answer that says success', async () => {
+    const token = '~'.repeat(8_192)
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, 201, tokenAnswer(token)) })
+    expect((await connect(url).fetchAll()).kind).toBe('found')
+    expect(asked.bearers).toEqual([`Bearer ${token}`])
+  })
+
+  test('a token endpoint in trouble is asked less and less often, up to once a minute, and recovers', async () => {
+    let well = false
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, well ? 200 : 500, tokenAnswer('t')) })
+    const { fetchAll, move } = connect(url)
+    for (let atMs = 0; atMs < 10 * minute; atMs += 1_000) {
+      expect(await fetchAll('schedule')).toMatchObject({ kind: 'unavailable', reason: 'server_error' })
+      move(1_000)
+    }
+    expect(asked.token).toBeGreaterThanOrEqual(12)
+    expect(asked.token).toBeLessThanOrEqual(17)
+    well = true
+    move(minute)
+    expect((await fetchAll()).kind).toBe('found')
+  })
+
+  test('a 429 of the token endpoint is obeyed', async () => {
+    const { url, asked } = await openCarrier({
+      token: (_, response, count) => json(response, count === 1 ? 429 : 200, tokenAnswer('t'), { 'retry-after': '120' }),
+    })
+    const { fetchAll, move } = connect(url)
+    expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'rate_limited', retryAfterMs: 120_000 })
+    move(118_000)
+    expect(await fetchAll()).toMatchObject({ reason: 'rate_limited' })
+    expect(asked.token).toBe(1)
+    move(2_000)
+    expect((await fetchAll()).kind).toBe('found')
+  })
+})
+
+describe('the lifetime of a token', () => {
+  test.each([
+    ['no JWT', 'opaque'],
+    ['no JSON in it', 'a.b.c'],
+    ['an exp that is text', jwt('{"exp":"tomorrow"}')],
+    ['an exp beyond all numbers', jwt('{"exp":1e400}')],
+    ['an exp in the past', jwt('{"exp":1}')],
+    ['a negative exp', jwt('{"exp":-1e300}')],
+    ['an exp 3 s ahead', expiringIn(3)],
+    ['an exp 10 years ahead', expiringIn(315_360_000)],
+    ['an exp beyond all dates', jwt('{"exp":1e300}')],
+    ['payload null', jwt('null')],
+  ])('T5: with %s it serves until it is refused', async (_name, token) => {
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, tokenAnswer(token)) })
+    const { fetchAll, move } = connect(url)
+    for (let n = 0; n < 10; n++) {
+      expect((await fetchAll()).kind).toBe('found')
+      move(60 * minute)
+    }
+    expect(asked.token).toBe(1)
+  })
+
+  test('T5: it is renewed before its exp, in the background, once', async () => {
+    const { url, asked } = await openCarrier({ token: (_, response, count) => json(response, 200, tokenAnswer(expiringIn(600, count))) })
+    const { fetchAll, move } = connect(url)
+    await fetchAll()
+    move(9 * minute - 5_000)
+    await fetchAll()
+    expect(asked.token).toBe(1)
+    move(5_000)
+    await Promise.all([fetchAll(), fetchAll(), fetchAll()])
+    await until(() => asked.token === 2)
+    await until(() => asked.tokenBodies.length === 2)
+    expect(new Set(asked.bearers).size).toBe(1)
+  })
+
+  test('T5: an endpoint that gives the same dying token again and again is not asked again and again', async () => {
+    const token = expiringIn(60)
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, tokenAnswer(token)) })
+    const { fetchAll, move } = connect(url)
+    for (let n = 0; n < 60; n++) {
+      await fetchAll()
+      move(2_000)
+    }
+    expect(asked.token).toBeLessThanOrEqual(3)
+  })
+
+  test('T6: an auth host that hangs is given up at the deadline', async () => {
+    const hanging = await openHttp(() => null)
+    const { url, asked } = await openCarrier()
+    const { fetchAll, carrier } = connect(url, { authUrl: `${hanging}/auth/token`, timeoutMs: 150 })
+    for (const priority of ['app', 'schedule'] as const) {
+      expect(await fetchAll(priority)).toMatchObject({ kind: 'unavailable', reason: 'timeout' })
+    }
+    await until(() => carrier.state().budget.inFlight === 0)
+    expect(asked.status).toBe(0)
+  })
+
+  test('T6: while the auth host hangs, refuses connections or the credentials, the token in hand still serves', async () => {
+    for (const trouble of ['hangs', 'resets', 'refuses']) {
+      const { url, asked } = await openCarrier({
+        token: (request, response, count) => {
+          if (count === 1) return json(response, 200, tokenAnswer(expiringIn(120)))
+          if (trouble === 'resets') request.socket.destroy()
+          return trouble === 'refuses' ? json(response, 401, '{}') : null
+        },
+      })
+      const { fetchAll, move } = connect(url, { timeoutMs: 2_000 })
+      await fetchAll()
+      move(100_000)
+      expect((await fetchAll()).kind).toBe('found')
+      await until(() => asked.token >= 2)
+      move(100_000)
+      expect((await fetchAll('schedule')).kind).toBe('found')
+    }
+  })
+})
+
+test('T7: neither password nor token is in any log line, answer or state, whatever the carrier echoes', async () => {
+  const secret = 'canary-token-7Xw'
+  const everything: string[] = []
+  const echo = `${password} ${secret}`
+  const answers: readonly { readonly status: number; readonly body: string; readonly headers?: Readonly<Record<string, string>> }[] = [
+    { status: 200, body: goodBody },
+    { status: 200, body: echo },
+    { status: 200, body: JSON.stringify({ statuses: echo }) },
+    { status: 200, body: goodBody, headers: { 'content-encoding': secret } },
+    { status: 302, body: '', headers: { location: `http://${secret}.invalid/?password=${password}` } },
+    { status: 400, body: echo },
+    { status: 401, body: echo, headers: { 'www-authenticate': `Bearer ${secret}` } },
+    { status: 404, body: echo },
+    { status: 429, body: echo, headers: { 'retry-after': secret } },
+    { status: 500, body: echo },
+    { status: 503, body: echo },
+  ]
+  for (const { status, body, headers } of answers) {
+    const well = await openCarrier({
+      token: (_, response) => json(response, 200, tokenAnswer(secret)),
+      status: (_, response) => json(response, status, body, headers),
+    })
+    const ill = await openCarrier({ token: (_, response) => json(response, status, body, headers) })
+    for (const { url } of [well, ill]) {
+      const { carrier, fetchAll, lines } = connect(url)
+      const results = [await fetchAll(), await fetchAll('schedule')].map((answer) => (answer.kind === 'found' ? 'found' : answer))
+      expect(lines.length).toBeGreaterThan(0)
+      everything.push(...lines, JSON.stringify(results), JSON.stringify(carrier.state()))
+    }
+  }
+  const noHttp = await openRaw((socket) => socket.on('data', () => socket.write(`${echo}\r\n`)))
+  const thrown = connect(noHttp)
+  everything.push(JSON.stringify(await thrown.fetchAll()), ...thrown.lines)
+  const all = everything.join('\n')
+  expect(all).toContain('bad_response')
+  expect(all).not.toMatch(/canary/)
+})
