@@ -1,0 +1,33 @@
+import { Command } from 'commander'
+import { stringify } from 'yaml'
+import { redactedConfig } from '../config/redact.ts'
+import { ConfigError, loadConfig } from '../config.ts'
+import { configSchemaCommand } from './config-schema.ts'
+import { fail, withExitCodes } from './exit-codes.ts'
+
+/** `config print` and `config schema`. */
+export function configCommand(): Command {
+  const command = new Command('config')
+    .description('look at the configuration')
+    .addCommand(printCommand())
+    .addCommand(configSchemaCommand())
+  return withExitCodes(command)
+}
+
+function printCommand(): Command {
+  return new Command('print')
+    .description('print every setting in effect, defaults included; secrets are masked')
+    .option('--config <file>', 'the config file', 'config/relay.yaml')
+    .option('--json', 'print JSON instead of YAML')
+    .action((options: { readonly config: string; readonly json?: true }) => {
+      try {
+        const config = loadConfig(options.config, process.env)
+        for (const warning of config.warnings) process.stderr.write(`warning: ${warning}\n`)
+        const settings = redactedConfig(config)
+        process.stdout.write(options.json ? `${JSON.stringify(settings, null, 2)}\n` : stringify(settings))
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error
+        fail(`${error.problems.join('\n')}\n${error.message}`)
+      }
+    })
+}

@@ -1,0 +1,71 @@
+import type { Finding, Path } from './finding.ts'
+import { valueAt } from './issues.ts'
+import { offsetOf, type Source } from './source.ts'
+import { readUrl } from './values.ts'
+
+/**
+ * What no setting can know of itself. Works on the values as written, so it speaks up in the same run as everything else that is wrong;
+ * values of the wrong kind are left to the schema.
+ */
+export function crossCheck(values: unknown, source: Source): readonly Finding[] {
+  return [
+    ...plainHttp(values),
+    ...repeated(values, 'apps', 'username'),
+    ...repeated(values, 'endpoints', 'name'),
+    ...samePort(values),
+    ...emptyQuietHours(values),
+  ].map(({ path, message }) => ({ severity: 'problem', offset: offsetOf(source, path, 'value'), path, message }))
+}
+
+interface Complaint {
+  readonly path: Path
+  readonly message: string
+}
+
+/** The password and every token would cross the network in clear. */
+function plainHttp(values: unknown): readonly Complaint[] {
+  if (valueAt(values, ['upstream', 'allowHttp']) === true) return []
+  return ['baseUrl', 'authUrl'].flatMap((key) => {
+    const path = ['upstream', key]
+    const written = valueAt(values, path)
+    const url = typeof written === 'string' ? readUrl(written) : null
+    if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return []
+    return [
+      { path, message: 'must be https: over plain http the password and every token travel in clear (upstream.allowHttp: true allows it)' },
+    ]
+  })
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname.endsWith('.localhost') || /^127\.\d+\.\d+\.\d+$/.test(hostname) || hostname === '[::1]'
+}
+
+function repeated(values: unknown, section: string, key: string): readonly Complaint[] {
+  const items = valueAt(values, [section])
+  if (!Array.isArray(items)) return []
+  const names = items.map((item: unknown) => valueAt(item, [key]))
+  return names.flatMap((name, index) => {
+    const first = names.indexOf(name)
+    return typeof name !== 'string' || first === index
+      ? []
+      : [{ path: [section, index, key], message: `is that of ${section}[${first}] already: each must be another` }]
+  })
+}
+
+function samePort(values: unknown): readonly Complaint[] {
+  const [open, internal] = ['public', 'internal'].map((name) => valueAt(values, ['listen', name]))
+  const port = valueAt(internal, ['port']) ?? 8081
+  if (port === 0 || port !== (valueAt(open, ['port']) ?? 8080)) return []
+  const [openHost, host] = [valueAt(open, ['host']) ?? '0.0.0.0', valueAt(internal, ['host']) ?? '127.0.0.1']
+  const overlap = openHost === host || [openHost, host].some((address) => address === '0.0.0.0' || address === '::')
+  return overlap ? [{ path: ['listen', 'internal', 'port'], message: 'is the port of listen.public too: choose another' }] : []
+}
+
+function emptyQuietHours(values: unknown): readonly Complaint[] {
+  const path = ['poll', 'quietHours', 'to']
+  const to = valueAt(values, path)
+  const from = valueAt(values, ['poll', 'quietHours', 'from'])
+  return typeof to === 'string' && to === from
+    ? [{ path, message: 'is the same as from: that is no time at all; remove quietHours to poll always' }]
+    : []
+}

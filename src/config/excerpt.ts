@@ -1,0 +1,99 @@
+import { isMap, isNode, isScalar, isSeq } from 'yaml'
+import { REDACTED } from '../secret.ts'
+import { type Finding, formatPath, isPlainName, type Path } from './finding.ts'
+import { suggestName } from './near-name.ts'
+import { keyName, pairAt, type Source } from './source.ts'
+
+// Shows a finding with its line and a caret. A line of a config file may hold a secret, and a finding ends up in logs and tickets:
+// what is, or might be, a secret is masked. Where the structure is known, that is the value of a secret setting and of every key that
+// is not known (a secret under a mistyped name). Where it is not, everything that does not plainly belong to another setting.
+
+const SECRET_KEYS = ['password', 'passwordHash', 'sharedKey', 'sharedKeys', 'atRestKeys']
+const WIDTH = 120
+
+/** From and to, as offsets in the text. */
+export type Span = readonly [from: number, to: number]
+
+/** What must not be shown of a source whose structure is known; `unknown` are the paths of its unknown keys. */
+export function maskedSpans(source: Source, unknown: readonly Path[]): readonly Span[] {
+  const spans: Span[] = []
+  const walk = (node: unknown) => {
+    if (isSeq(node)) node.items.forEach(walk)
+    if (!isMap(node)) return
+    for (const { key, value } of node.items) {
+      if (isSecretKey(keyName(key))) spans.push(...spansOfSecret(value))
+      else walk(value)
+    }
+  }
+  walk(source.document.contents)
+  for (const path of unknown) spans.push(...spansOfUnknown(source, path))
+  for (const match of source.text.matchAll(/:\/\/([^\s"']+)@/g)) spans.push([match.index + 3, match.index + 3 + (match[1] ?? '').length])
+  return spans
+}
+
+function isSecretKey(name: string): boolean {
+  return suggestName(name, SECRET_KEYS) !== null
+}
+
+function spansOfSecret(node: unknown): Span[] {
+  if (isSeq(node)) return node.items.flatMap(spansOfSecret)
+  if (!isMap(node)) return spanOf(node)
+  return node.items.flatMap(({ key, value }) => {
+    const tellsWhere = isScalar(value) && ['env', 'file'].includes(keyName(key))
+    return tellsWhere ? [] : [...spanOf(key), ...spanOf(value)]
+  })
+}
+
+function spansOfUnknown(source: Source, path: Path): Span[] {
+  let member = pairAt(source.document.contents, path[0] ?? '', source.document)
+  for (const segment of path.slice(1)) member = member === null ? null : pairAt(member.value, segment, source.document)
+  if (member === null) return []
+  return isPlainName(keyName(member.key)) ? spanOf(member.value) : [...spanOf(member.key), ...spanOf(member.value)]
+}
+
+function spanOf(node: unknown): Span[] {
+  return isNode(node) && node.range ? [[node.range[0], node.range[1]]] : []
+}
+
+/** What must not be shown of a line when the structure is not known. */
+export function maskedInLine(line: string, offset: number): readonly Span[] {
+  const end = offset + line.length
+  const [start = ''] = /^[\s-]*/.exec(line) ?? []
+  if (!/^[\s-]*[{[]?\s*["']?[A-Za-z]\w*["']?\s*:/.test(line)) return [[offset + start.length, end]]
+  for (const match of line.matchAll(/([A-Za-z][\w-]*)["']?\s*:/g)) {
+    if (isSecretKey(match[1] ?? '')) return [[offset + match.index + match[0].length, end]]
+  }
+  return []
+}
+
+/** `file:line:column path: message`, the line, and a caret under the place. */
+export function presentFinding(file: string, source: Source, finding: Finding, masks: readonly Span[]): string {
+  const { line, col } = source.lines.linePos(finding.offset)
+  const number = Math.max(line, 1)
+  const lineStart = source.lines.lineStarts[number - 1] ?? 0
+  const written = source.text.slice(lineStart).split(/\r?\n/, 1)[0] ?? ''
+  const spans = source.readable ? masks : maskedInLine(written, lineStart)
+  const shown = maskLine(written, lineStart, spans, finding.offset)
+  const path = formatPath(finding.path)
+  const gutter = String(number)
+  return [
+    `${file}:${number}:${Math.max(col, 1)} ${path === '' ? '' : `${path}: `}${finding.message}`,
+    `  ${gutter} | ${shown.text}`,
+    `  ${' '.repeat(gutter.length)} | ${' '.repeat(shown.caret)}^`,
+  ].join('\n')
+}
+
+function maskLine(line: string, lineStart: number, spans: readonly Span[], offset: number) {
+  let [text, caret] = ['', -1]
+  for (let index = 0; index < line.length; index++) {
+    const at = lineStart + index
+    const isMasked = spans.some(([from, to]) => at >= from && at < to)
+    if (isMasked && !text.endsWith(REDACTED)) text += REDACTED
+    if (at === offset) caret = isMasked ? text.length - REDACTED.length : text.length
+    // Control characters would move the cursor of a terminal.
+    if (!isMasked) text += line[index]?.replace(/\p{Cc}/u, ' ') ?? ''
+  }
+  const column = caret === -1 ? text.length : caret
+  const from = column < WIDTH - 20 ? 0 : column - WIDTH / 2
+  return { text: text.slice(from, from + WIDTH).trimEnd(), caret: column - from }
+}

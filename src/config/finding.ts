@@ -1,0 +1,24 @@
+export type Path = readonly PropertyKey[]
+
+/** Something to tell about a place in a config file. A `warning` does not stop the start. */
+export interface Finding {
+  readonly severity: 'problem' | 'warning'
+  /** In the text of the file. */
+  readonly offset: number
+  readonly path: Path
+  /** Completes "this setting ..."; never repeats a value. */
+  readonly message: string
+}
+
+/** `apps[0].username`. A name of unusual letters is not repeated: it might be a secret that lost its key. */
+export function formatPath(path: Path): string {
+  return path.reduce<string>((text, segment) => {
+    if (typeof segment === 'number') return `${text}[${segment}]`
+    const name = isPlainName(String(segment)) ? String(segment) : '(unusual name)'
+    return text === '' ? name : `${text}.${name}`
+  }, '')
+}
+
+export function isPlainName(name: string): boolean {
+  return /^[A-Za-z][\w-]{0,39}$/.test(name)
+}

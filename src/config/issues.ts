@@ -1,0 +1,54 @@
+import type { z } from 'zod'
+import type { Finding, Path } from './finding.ts'
+import { isPlainName } from './finding.ts'
+import { suggestName } from './near-name.ts'
+import { offsetOf, type Source } from './source.ts'
+
+/** The validator's issues in our words and with their places. */
+export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown, schema: unknown, source: Source): readonly Finding[] {
+  return issues.flatMap((issue): Finding[] => {
+    if (issue.code === 'unrecognized_keys') {
+      const known = knownKeys(schema, issue.path)
+      return issue.keys.map((key) => {
+        const path = [...issue.path, key]
+        return { severity: 'problem', offset: offsetOf(source, path, 'key'), path, message: describeUnknown(key, known) }
+      })
+    }
+    const isWarning = issue.code === 'custom' && issue.params?.warning === true
+    const message = isWarning ? issue.message : describe(issue, valueAt(values, issue.path))
+    return [{ severity: isWarning ? 'warning' : 'problem', offset: offsetOf(source, issue.path, 'value'), path: issue.path, message }]
+  })
+}
+
+/** The paths of keys that the schema does not know. */
+export function unknownPaths(issues: readonly z.core.$ZodIssue[]): readonly Path[] {
+  return issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : []))
+}
+
+function describe(issue: z.core.$ZodIssue, value: unknown): string {
+  if (value === undefined) return `is missing; it ${issue.message}`
+  if (value === null) return `is empty; it ${issue.message}, or remove the key`
+  const isQuotedNumber = typeof value === 'string' && /^-?\d+(?:\.\d+)?$/.test(value)
+  const wantsNumber = issue.code === 'invalid_type' && ['number', 'int'].includes(issue.expected)
+  return isQuotedNumber && wantsNumber ? `${issue.message}, but is text: remove the quotes` : issue.message
+}
+
+function describeUnknown(key: string, known: readonly string[]): string {
+  if (!isPlainName(key)) return `is no key; the keys here are ${known.join(', ')} (is a space missing after a colon?)`
+  const near = suggestName(key, known)
+  return near === null ? `is not a known key; the keys here are ${known.join(', ')}` : `is not a known key; did you mean ${near}?`
+}
+
+/** Follows a path, of own members only. */
+export function valueAt(values: unknown, path: Path): unknown {
+  return path.reduce<unknown>((value, segment) => {
+    return typeof value === 'object' && value !== null && Object.hasOwn(value, segment) ? Reflect.get(value, segment) : undefined
+  }, values)
+}
+
+/** The keys that the JSON Schema knows at a path. */
+function knownKeys(schema: unknown, path: Path): readonly string[] {
+  const at = path.flatMap((segment) => (typeof segment === 'number' ? ['items'] : ['properties', segment]))
+  const properties = valueAt(schema, [...at, 'properties'])
+  return typeof properties === 'object' && properties !== null ? Object.keys(properties) : []
+}

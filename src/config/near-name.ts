@@ -1,0 +1,32 @@
+/** The candidate a mistyped name most likely meant; `null`: none is near. */
+export function suggestName(written: string, candidates: readonly string[]): string | null {
+  const folded = fold(written)
+  let best: { readonly name: string; readonly distance: number } | null = null
+  for (const name of candidates) {
+    const distance = editDistance(folded, fold(name))
+    if (distance <= Math.min(2, Math.floor(name.length / 3)) && (best === null || distance < best.distance)) best = { name, distance }
+  }
+  return best?.name ?? null
+}
+
+/** Case and separators are the likeliest slips: `base_url` is `baseUrl`. */
+function fold(name: string): string {
+  return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours that turn one into the other. */
+function editDistance(a: string, b: string): number {
+  let older: number[] = []
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? (older[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY
+      row.push(Math.min(replaced, swapped, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1))
+    }
+    older = previous
+    previous = row
+  }
+  return previous[b.length] ?? 0
+}

@@ -1,0 +1,67 @@
+import type { Settings } from '../config.ts'
+import { isSecret, REDACTED } from '../secret.ts'
+import { formatDuration } from './units.ts'
+
+/**
+ * The effective settings in the shape of the file, for `config print`: secrets and password hashes masked, durations as one writes them.
+ * With the secrets put back it loads to the same settings.
+ */
+export function redactedConfig(config: Settings): Record<string, unknown> {
+  const { listen, store, webhook, shutdownTimeoutMs, upstream, poll, serve, endpoints, limits } = config
+  const { byStatusMs, defaultMs, whenPushIsHealthy } = poll.cadence
+  const { freeSpaceBytesMin, ...otherLimits } = limits
+  // The order is that of the documentation.
+  return asWritten({
+    listen,
+    store: store.engine === 'sqlite' ? `sqlite:${store.path}` : maskUrl(store.url.reveal()),
+    webhook,
+    shutdownTimeoutMs,
+    upstream: { ...upstream, proxy: upstream.proxy === null ? null : maskUrl(upstream.proxy.reveal()) },
+    poll: {
+      ...poll,
+      cadence: { ...withSuffix(byStatusMs), defaultMs, whenPushIsHealthy: `x${whenPushIsHealthy}` },
+    },
+    serve: { ...serve, refreshOlderThanMs: serve.refreshOlderThanMs ?? 'never' },
+    apps: config.apps,
+    token: config.token,
+    endpoints: endpoints.map(({ ratePerSecond, ...endpoint }) => ({
+      ...endpoint,
+      rate: ratePerSecond,
+      proxy: endpoint.proxy === null ? null : maskUrl(endpoint.proxy.reveal()),
+    })),
+    delivery: config.delivery,
+    secrets: config.secrets,
+    operator: config.operator,
+    retention: config.retention,
+    limits: { ...otherLimits, freeSpaceMin: freeSpaceBytesMin },
+    log: config.log,
+  })
+}
+
+/** `timeoutMs: 10000` as `timeout: 10s`; what is not set is left out, as in the file. */
+function asWritten(group: object): Record<string, unknown> {
+  const members = Object.entries(group).filter(([, value]) => value !== null && value !== undefined)
+  return Object.fromEntries(
+    members.map(([name, value]) => (name.endsWith('Ms') ? [name.slice(0, -2), asDuration(value)] : [name, asValue(value)])),
+  )
+}
+
+function asValue(value: unknown): unknown {
+  if (isSecret(value)) return REDACTED
+  if (Array.isArray(value)) return value.map(asValue)
+  return typeof value === 'object' && value !== null ? asWritten(value) : value
+}
+
+function asDuration(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(asDuration)
+  return typeof value === 'number' ? formatDuration(value) : value
+}
+
+function withSuffix(byStatusMs: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(byStatusMs).map(([status, ms]) => [`${status}Ms`, ms]))
+}
+
+/** An address with its user, password and parameters masked: all of them can open doors. */
+function maskUrl(written: string): string {
+  return written.replace(/^([a-z]+:\/\/)[^\s]*@/i, `$1${REDACTED}@`).replace(/\?.*$/, `?${REDACTED}`)
+}

@@ -1,0 +1,69 @@
+import { caFile, proxy } from './schema-carrier.ts'
+import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
+import { cidr, duration, flag, fraction, list, oneOf, section, text, webUrl, whole } from './values.ts'
+
+const steps = () =>
+  list(duration('0s', '365d'), '[5s, 5m, 30m]').min(1, { error: 'must hold at least one duration, such as [5s, 5m, 30m]' })
+
+export function endpoint(context: SchemaContext) {
+  return section({
+    name: text.describe('A label; unique.'),
+    url: webUrl.describe('Where to post.'),
+    sharedKey: secret(context, { warning: looksWeak }).describe('Signs what it is sent.'),
+    enabled: flag.default(true).describe('false: everything waits.'),
+    signature: oneOf(['carrier', 'standard-webhooks'])
+      .default('carrier')
+      .describe("carrier: the carrier's own header; standard-webhooks: the headers of that specification too."),
+    filters: section({
+      status: list(text, '[DeliverySucceeded]').optional().describe('Only these statuses.'),
+      detailedStatus: list(text, '[ArrivedT2]').optional().describe('Only these detailed statuses.'),
+      distributionType: list(text, '[Mailbox]').optional().describe('Only these distribution types.'),
+      displayToConsumer: flag.optional().describe('Only what is, or is not, for consumers.'),
+    })
+      .transform((filters) => ({
+        status: filters.status ?? null,
+        detailedStatus: filters.detailedStatus ?? null,
+        distributionType: filters.distributionType ?? null,
+        displayToConsumer: filters.displayToConsumer ?? null,
+      }))
+      .prefault({})
+      .describe('Send only what passes all of them.'),
+    backfill: flag.default(false).describe('Send entries from before the relay knew the parcel too.'),
+    rate: fraction(0.01, 10_000).optional().describe('Attempts per second at most. Default: no bound.'),
+    concurrency: whole(1, 1000).optional().describe('Attempts at the same time. Default: delivery.perEndpoint.'),
+    schedule: steps().optional().describe('Waits between attempts. Default: delivery.schedule.'),
+    proxy: proxy(context),
+    caFile,
+  }).transform(({ rate, concurrency, schedule, proxy: via, caFile: ca, ...rest }) => ({
+    ...rest,
+    ratePerSecond: rate ?? null,
+    concurrency: concurrency ?? null,
+    scheduleMs: schedule ?? null,
+    proxy: via ?? null,
+    caFile: ca ?? null,
+  }))
+}
+
+export function delivery() {
+  return section({
+    schedule: steps()
+      .prefault(['5s', '5m', '30m', '2h', '5h', '10h', '10h'])
+      .describe('Waits between attempts; after the last one a delivery is dead.'),
+    jitter: fraction(0, 1).default(0.2).describe('How much of a wait is random, so that retries spread.'),
+    timeout: duration('100ms', '10m').prefault('15s').describe('For one attempt.'),
+    perEndpoint: whole(1, 1000).default(8).describe('Attempts at the same time to one endpoint.'),
+    allowNetworks: list(cidr, '[10.0.0.0/8]')
+      .default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
+      .describe('Networks an endpoint may be in. Default: the private ones. Loopback only if listed; link-local never.'),
+  })
+    .transform(({ schedule, timeout, ...rest }) => ({ ...rest, scheduleMs: schedule, timeoutMs: timeout }))
+    .prefault({})
+    .describe('How endpoints are pushed to.')
+}
+
+export function operator(context: SchemaContext) {
+  return section({
+    url: webUrl.describe('Where to post.'),
+    sharedKey: secret(context, { warning: looksWeak }).describe('Signs what is posted.'),
+  }).describe('Where operator events go: an endpoint was disabled, the carrier refuses our credentials, ...')
+}

@@ -1,0 +1,130 @@
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { createSecret, type Secret } from '../secret.ts'
+
+/** How a secret is written: where it is kept, or (discouraged) itself. */
+export type SecretReference = string | { readonly env: string } | { readonly file: string }
+
+export type SecretReading =
+  | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
+  | { readonly kind: 'unreadable'; readonly problem: string }
+
+/** What the schema needs from outside itself. `warn`: report what is allowed yet unwise too, marked as a warning. */
+export interface SchemaContext {
+  readonly env: NodeJS.ProcessEnv
+  readonly warn: boolean
+}
+
+const FORM = 'must be { env: NAME } or { file: PATH }, or (discouraged) the text itself in quotes'
+const FILE_BYTES_MAX = 65_536
+
+const reference = z.union(
+  [
+    z.string().describe('The secret itself. Discouraged: it is in the file, and in every copy of it.'),
+    z.strictObject({
+      env: z
+        .string()
+        .regex(/^[A-Za-z_]\w*$/, { error: 'must be the name of an environment variable: letters, digits and _' })
+        .describe('Name of the environment variable that holds it.'),
+    }),
+    z.strictObject({
+      file: z
+        .string()
+        .min(1, { error: 'must be the path of a file' })
+        .describe('File that holds it; exactly one newline at its end is dropped.'),
+    }),
+  ],
+  { error: FORM },
+)
+
+/** What may be wrong or unwise with a secret that was read; neither may repeat it. */
+export interface SecretCheck {
+  readonly problem?: (text: string) => string | null
+  readonly warning?: (text: string) => string | null
+}
+
+/** A setting that holds a secret. */
+export function secret(context: SchemaContext, check: SecretCheck = {}) {
+  return reference.transform((written, issues): Secret => {
+    const reading = readSecret(written, context.env)
+    if (reading.kind === 'unreadable') {
+      issues.addIssue({ code: 'custom', message: reading.problem })
+      return z.NEVER
+    }
+    const text = reading.secret.reveal()
+    const problem = check.problem?.(text) ?? null
+    if (problem !== null) issues.addIssue({ code: 'custom', message: problem })
+    const unwise = check.warning?.(text) ?? null
+    if (!context.warn) return reading.secret
+    for (const message of unwise === null ? reading.warnings : [...reading.warnings, unwise]) {
+      issues.addIssue({ code: 'custom', message, params: { warning: true } })
+    }
+    return reading.secret
+  })
+}
+
+/** Why a signing key is a poor one; the key itself is not repeated. */
+export function looksWeak(key: string): string | null {
+  if (/change.?me/i.test(key)) return 'looks like a placeholder: make a real one with `parcel-relay generate-key`'
+  if (Buffer.byteLength(key) < 16) return 'is shorter than 16 bytes and may be guessed: make a longer one with `parcel-relay generate-key`'
+  return null
+}
+
+/** Fetches a secret from where it is kept. Empty, or nothing but white space, is as bad as missing: it would sign and verify anything. */
+export function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
+  if (typeof written === 'string') return accept(written, 'the text', [])
+  if ('env' in written) {
+    const value = env[written.env]
+    if (value !== undefined) return accept(value, `environment variable ${written.env}`, [])
+    return unreadable(`needs the environment variable ${written.env}, which is not set: set it, or write { file: PATH }`)
+  }
+  return readSecretFile(written.file)
+}
+
+function readSecretFile(path: string): SecretReading {
+  let bytes: Uint8Array
+  let mode: number
+  try {
+    const handle = openSync(path, 'r')
+    try {
+      const stat = fstatSync(handle)
+      if (stat.size > FILE_BYTES_MAX)
+        return unreadable(`names the file ${path}, which is too large for a secret (over ${FILE_BYTES_MAX} bytes)`)
+      mode = stat.mode
+      bytes = readFileSync(handle)
+    } finally {
+      closeSync(handle)
+    }
+  } catch (cause) {
+    return unreadable(`names the file ${path}, which cannot be read (${errorCode(cause)}): create it, or correct the path`)
+  }
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    return unreadable(`names the file ${path}, which begins with a byte order mark: save it as UTF-8 without one`)
+  }
+  const text = decode(bytes)
+  if (text === null) return unreadable(`names the file ${path}, which is not UTF-8 text`)
+  const open = (mode & 0o004) === 0 ? [] : [`is read from ${path}, which every user of this machine can read: chmod o-r it`]
+  return accept(text.replace(/\r?\n$/, ''), `file ${path}`, open)
+}
+
+function accept(text: string, origin: string, warnings: readonly string[]): SecretReading {
+  if (text.trim() === '') return unreadable(`must not be empty or white space, but ${origin} is: give it a value`)
+  const edges = text.trim() === text ? [] : [`begins or ends with white space (${origin}), which counts as part of it`]
+  return { kind: 'read', secret: createSecret(text), warnings: [...warnings, ...edges] }
+}
+
+function unreadable(problem: string): SecretReading {
+  return { kind: 'unreadable', problem }
+}
+
+function decode(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+export function errorCode(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error'
+}

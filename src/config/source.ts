@@ -1,0 +1,112 @@
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
+import type { Finding, Path } from './finding.ts'
+
+/** The text of a config file, with what was found out about it. */
+export interface Source {
+  readonly text: string
+  readonly document: Document
+  readonly lines: LineCounter
+  /** Problems of the YAML itself. */
+  readonly findings: readonly Finding[]
+  /** Whether its values can be trusted to be what was meant, so that looking at them is worth while. */
+  readonly readable: boolean
+}
+
+// Own words, by the parser's code: its messages may repeat what was written, and that may be a secret.
+const SYNTAX: Readonly<Record<string, string>> = {
+  BAD_ALIAS: 'text that begins with * must be in quotes, as in "* * * * *"',
+  BAD_DQ_ESCAPE: 'a backslash in double quotes must begin a known escape: double it, or use single quotes',
+  BAD_INDENT: 'the indentation does not fit the lines above: align it with its neighbours',
+  BAD_SCALAR_START: 'text that begins with @, `, % or another reserved character must be in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a second "key: value" cannot stand here: check the indentation, or put text that contains ": " in quotes',
+  DUPLICATE_KEY: 'the same key stands above already: remove one of them',
+  MISSING_CHAR: 'a closing quote, bracket, comma or colon is missing',
+  MULTILINE_IMPLICIT_KEY: 'a "key: value" was expected: is there a space after the colon?',
+  MULTIPLE_DOCS: 'only one document is read: remove the --- and what follows',
+  TAB_AS_INDENT: 'a tab cannot indent: use spaces',
+  TAG_RESOLVE_FAILED: 'text that begins with ! must be in quotes',
+  UNEXPECTED_TOKEN: 'this is not expected here: check brackets, commas and indentation, and put unusual text in quotes',
+}
+
+const MENDABLE = new Set(['DUPLICATE_KEY', 'TAB_AS_INDENT'])
+const ALIASES_MAX = 50
+
+/** Reads YAML 1.2. Never throws. */
+export function parseSource(text: string): Source {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { version: '1.2', uniqueKeys: true, prettyErrors: false, lineCounter: lines })
+  const faults = [...document.errors, ...document.warnings]
+  const findings = faults.map(({ code, pos }): Finding => {
+    return { severity: 'problem', offset: pos[0], path: [], message: SYNTAX[code] ?? 'this is not valid YAML 1.2' }
+  })
+  let [aliases, dangling] = [0, 0]
+  visit(document, {
+    Alias(_, alias) {
+      aliases += 1
+      if (alias.resolve(document) !== undefined) return
+      dangling += 1
+      findings.push({ severity: 'problem', offset: alias.range?.[0] ?? 0, path: [], message: SYNTAX.BAD_ALIAS ?? '' })
+    },
+  })
+  if (aliases > ALIASES_MAX)
+    findings.push({ severity: 'problem', offset: 0, path: [], message: `more than ${ALIASES_MAX} aliases (*name) are refused` })
+  const readable = dangling === 0 && aliases <= ALIASES_MAX && faults.every(({ code }) => MENDABLE.has(code))
+  return { text, document, lines, findings: firstOfEachLine(findings, lines), readable }
+}
+
+/** One slip makes the parser stumble several times: the first stumble tells where. */
+function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): readonly Finding[] {
+  const seen = new Set<number>()
+  return findings
+    .toSorted((a, b) => a.offset - b.offset)
+    .filter(({ offset }) => {
+      const { line } = lines.linePos(offset)
+      return !seen.has(line) && seen.add(line)
+    })
+}
+
+/** What the text says, as plain data; only of a readable source. `problem`: why it cannot be told. */
+export function valuesOf(source: Source): { readonly values: unknown } | { readonly problem: string } {
+  try {
+    return { values: source.document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {} }
+  } catch {
+    return { problem: 'its aliases (*name) unfold to too much: write the values out' }
+  }
+}
+
+/** Where a setting stands: its value, its key (`key`), or if it is missing the nearest group that should hold it. */
+export function offsetOf(source: Source, path: Path, part: 'key' | 'value'): number {
+  let node: unknown = source.document.contents
+  let offset = isNode(node) ? (node.range?.[0] ?? 0) : 0
+  for (const [index, segment] of path.entries()) {
+    const pair = pairAt(node, segment, source.document)
+    if (pair === null) return offset
+    const isLast = index === path.length - 1
+    const shown = isLast && part === 'value' && isNode(pair.value) && !isEmptyScalar(pair.value) ? pair.value : pair.key
+    offset = isNode(shown) ? (shown.range?.[0] ?? offset) : offset
+    node = pair.value
+  }
+  return offset
+}
+
+export interface Member {
+  readonly key: unknown
+  readonly value: unknown
+}
+
+/** The member of a map or a sequence; in a sequence the item is its own key. The last of duplicates, as the parser reads them. */
+export function pairAt(node: unknown, segment: PropertyKey, document: Document): Member | null {
+  const target = isAlias(node) ? node.resolve(document) : node
+  if (isMap(target)) return target.items.findLast(({ key }) => keyName(key) === String(segment)) ?? null
+  if (!isSeq(target) || typeof segment !== 'number') return null
+  const item = target.items[segment]
+  return item === undefined ? null : { key: item, value: item }
+}
+
+export function keyName(key: unknown): string {
+  return isScalar(key) ? String(key.value) : String(key)
+}
+
+function isEmptyScalar(node: unknown): boolean {
+  return isScalar(node) && node.source === ''
+}

@@ -1,0 +1,145 @@
+import { isIP } from 'node:net'
+import { validateDetailed } from 'node-cron'
+import { z } from 'zod'
+import { parseLanguageTag } from '../domain/languages.ts'
+import { DURATION, FACTOR, parseDuration, parseFactor, parseSize, SIZE } from './units.ts'
+
+// The kinds of value a setting can have. Every message completes "this setting ..." and none repeats what was written: it might be secret.
+
+export function section<const Shape extends z.ZodRawShape>(shape: Shape, example = 'one `key: value` each') {
+  return z.strictObject(shape, { error: `must be a group of settings, ${example}` })
+}
+
+export function list<const Item extends z.ZodType>(item: Item, example: string) {
+  return z.array(item, { error: `must be a list, such as ${example}` })
+}
+
+export const text = z
+  .string({ error: 'must be text (put numbers and true or false in quotes)' })
+  .min(1, { error: 'must not be empty text' })
+  .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
+
+export const flag = z.boolean({ error: 'must be true or false' })
+
+export function whole(min: number, max: number) {
+  const error = `must be a whole number from ${min} to ${max}`
+  return z.int({ error }).min(min, { error }).max(max, { error })
+}
+
+export function fraction(min: number, max: number) {
+  const error = `must be a number from ${min} to ${max}`
+  return z.number({ error }).min(min, { error }).max(max, { error })
+}
+
+export function oneOf<const Names extends readonly [string, ...string[]]>(names: Names) {
+  return z.enum(names, { error: `must be one of ${names.join(', ')}` })
+}
+
+/** Milliseconds. The upper bound matters where a timer waits for it: the platform's timers fire at once beyond 24 days. */
+export function duration(min: string, max: string) {
+  const error = `must be a duration from ${min} to ${max}: a whole number and its unit (ms, s, m, h or d), such as 10s`
+  const [minMs, maxMs] = [parseDuration(min) ?? 0, parseDuration(max) ?? 0]
+  return z
+    .string({ error })
+    .regex(DURATION, { error })
+    .transform((value, context) => {
+      const ms = parseDuration(value) ?? -1
+      if (ms < minMs || ms > maxMs) context.addIssue({ code: 'custom', message: error })
+      return ms
+    })
+}
+
+/** Bytes. */
+export function size(min: number, max: number) {
+  const error = `must be a size from ${min} to ${max} bytes: a whole number, or one with a unit (KB, MB or GB), such as 64MB`
+  return z.union([z.int({ error }), z.string({ error }).regex(SIZE, { error })], { error }).transform((value, context) => {
+    const bytes = typeof value === 'number' ? value : (parseSize(value) ?? -1)
+    if (bytes < min || bytes > max) context.addIssue({ code: 'custom', message: error })
+    return bytes
+  })
+}
+
+export function factor() {
+  const error = 'must be a factor from x1 to x100, such as x4'
+  return z
+    .string({ error })
+    .regex(FACTOR, { error })
+    .transform((value, context) => {
+      const times = parseFactor(value) ?? 0
+      if (times < 1 || times > 100) context.addIssue({ code: 'custom', message: error })
+      return times
+    })
+}
+
+function checkedText(error: string, isGood: (value: string) => boolean) {
+  return z.string({ error }).refine(isGood, { error })
+}
+
+export const cidr = checkedText('must be an address or a network in CIDR form, such as 10.0.0.0/8', (value) => {
+  const [address = '', bits, ...rest] = value.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+})
+
+export const host = checkedText('must be a host name or an IP address to listen on, such as 127.0.0.1', (value) => {
+  return isIP(value) !== 0 || (/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(value) && !/^[\d.]+$/.test(value))
+})
+
+export const webUrl = checkedText(
+  'must be an http or https address without user, password or #fragment, such as https://carrier.example',
+  (value) => {
+    const url = readUrl(value)
+    return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' && !value.includes('#')
+  },
+)
+
+/** The address, only if it is written in full: the platform's parser also mends `http:host`, backslashes and tabs. */
+export function readUrl(value: string): URL | null {
+  if (!/^[a-z]+:\/\/[^\s/\\]+[^\s\\]*$/i.test(value)) return null
+  const url = URL.parse(value)
+  return url === null || url.port === '0' ? null : url
+}
+
+export function isProxyUrl(value: string): boolean {
+  const url = readUrl(value)
+  return url !== null && /^https?:$/.test(url.protocol)
+}
+
+export function isPostgresUrl(value: string): boolean {
+  const url = readUrl(value)
+  return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== '' && url.pathname.length > 1
+}
+
+const CRON = 'must be a cron expression of five fields, or six with seconds first, such as "* * * * *"'
+
+export const cron = z.string({ error: CRON }).superRefine((value, context) => {
+  const { valid, errors } = validateDetailed(value)
+  const fields = errors.flatMap(({ field }) => (field === 'expression' ? [] : [field]))
+  if (!valid) context.addIssue({ code: 'custom', message: fields.length === 0 ? CRON : `${CRON}; wrong here: ${fields.join(', ')}` })
+})
+
+export const language = z.string({ error: 'must be a language tag such as en or sv-SE' }).transform((value, context) => {
+  const tag = parseLanguageTag(value)
+  if (tag === null) context.addIssue({ code: 'custom', message: 'must be a language tag such as en or sv-SE' })
+  return tag ?? ''
+})
+
+export const timeOfDay = checkedText('must be a time of day such as "05:00", in quotes', (value) =>
+  /^(?:[01]\d|2[0-3]):[0-5]\d$/.test(value),
+)
+
+export const zone = checkedText('must be a time zone such as Europe/Stockholm or UTC', (value) => {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: value })
+    return true
+  } catch {
+    return false
+  }
+})
+
+/** Exact, and nothing a router could read as a pattern (DOMAIN 5.5). */
+export const webhookPath = checkedText(
+  'must be a path such as /webhooks/status: letters, digits and . _ ~ -, no slash at its end, and not /healthz',
+  (value) => /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/.test(value) && value !== '/healthz',
+)

@@ -1,0 +1,46 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Config, ConfigError, loadConfig } from '../../src/config.ts'
+
+export const folder = mkdtempSync(join(tmpdir(), 'relay-config-'))
+
+export const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'
+
+/** A value no output may ever contain. */
+export const CANARY = 'canary-0123456789-canary'
+
+export const minimal = `webhook: { sharedKeys: [${CANARY}] }
+upstream: { baseUrl: https://carrier.example, username: acme, password: ${CANARY} }
+`
+
+export function fileOf(text: string | Uint8Array, name = 'relay.yaml'): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+export function load(text: string, env: NodeJS.ProcessEnv = {}): Config {
+  return loadConfig(fileOf(text), env)
+}
+
+/** The problems of a config that must not load, without the folder of the file. */
+export function problemsOf(text: string, env: NodeJS.ProcessEnv = {}): readonly string[] {
+  try {
+    load(text, env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.map((problem) => problem.replaceAll(`${folder}/`, ''))
+    throw error
+  }
+  return []
+}
+
+/** Only what stands before the excerpt. */
+export function headlinesOf(text: string, env: NodeJS.ProcessEnv = {}): readonly string[] {
+  return problemsOf(text, env).map((problem) => problem.split('\n', 1)[0] ?? '')
+}
+
+/** The minimal config with something wrong in it. */
+export function withLines(...lines: readonly string[]): string {
+  return `${minimal}${lines.join('\n')}\n`
+}

@@ -1,0 +1,287 @@
+import { describe, expect, test } from 'vitest'
+import { loadConfig, notYetSupported } from '../../src/config.ts'
+import { fileOf, HASH, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
+
+describe('problems', () => {
+  test('C2: lists every problem of a config at once with file, line and column', () => {
+    const text = [
+      'listen:',
+      '  public: { prot: 80, port: "8080" }',
+      'webhook: { path: /x/, sharedKeys: [{ env: NOT_SET }] }',
+      'upstream:',
+      '  baseUrl: carrier.example',
+      '  username: acme',
+      '  timeout: 10',
+      '  username: acme',
+      'poll: { cron: "61 * * * *", cadence: { default: 1 } }',
+      'apps:',
+      `  - { username: shop, passwordHash: "${HASH}", scopes: [statuss] }`,
+      `  - { username: shop, passwordHash: secret, scopes: [] }`,
+    ].join('\n')
+    expect(headlinesOf(text).map((line) => line.replace(/: (must|is|needs|the) .*$/, ''))).toEqual([
+      'relay.yaml:2:13 listen.public.prot',
+      'relay.yaml:2:29 listen.public.port',
+      'relay.yaml:3:18 webhook.path',
+      'relay.yaml:3:36 webhook.sharedKeys[0]',
+      'relay.yaml:4:1 upstream.password',
+      'relay.yaml:5:12 upstream.baseUrl',
+      'relay.yaml:7:12 upstream.timeout',
+      'relay.yaml:8:3 the same key stands above already: remove one of them',
+      'relay.yaml:9:15 poll.cron',
+      'relay.yaml:9:49 poll.cadence.default',
+      'relay.yaml:11:147 apps[0].scopes[0]',
+      'relay.yaml:12:17 apps[1].username',
+      'relay.yaml:12:37 apps[1].passwordHash',
+      'relay.yaml:12:53 apps[1].scopes',
+    ])
+  })
+
+  test('C2: shows the line with a caret under the place', () => {
+    expect(problemsOf(withLines('shutdownTimeout: soon'))).toEqual([
+      [
+        'relay.yaml:3:18 shutdownTimeout: must be a duration from 0s to 10m: a whole number and its unit (ms, s, m, h or d), such as 10s',
+        '  3 | shutdownTimeout: soon',
+        '    |                  ^',
+      ].join('\n'),
+    ])
+  })
+
+  test.each([
+    ['a missing setting', 'webhook: {}\n', 'relay.yaml:1:1 webhook.sharedKeys: is missing; it must be a list'],
+    ['an empty setting', withLines('log:'), 'relay.yaml:3:1 log: is empty; it must be a group of settings'],
+    ['an unknown key with a near one', withLines('retenton: {}'), 'relay.yaml:3:1 retenton: is not a known key; did you mean retention?'],
+    ['a key in another style', withLines('shutdown_timeout: 10s'), 'did you mean shutdownTimeout?'],
+    [
+      'an unknown key without a near one',
+      withLines('log: { zzz: 1 }'),
+      'relay.yaml:3:8 log.zzz: is not a known key; the keys here are level',
+    ],
+    [
+      'a number as text',
+      withLines('limits: { batch: "256" }'),
+      'relay.yaml:3:18 limits.batch: must be a whole number from 1 to 10000, but is text: remove the quotes',
+    ],
+    ['a fraction where none fits', withLines('limits: { batch: 2.5 }'), 'must be a whole number from 1 to 10000'],
+    ['text for a flag', withLines('serve: { fetchUnknown: yes }'), 'relay.yaml:3:24 serve.fetchUnknown: must be true or false'],
+    ['a duration without a unit', withLines('shutdownTimeout: 10'), 'must be a duration from 0s to 10m'],
+    ['a duration a timer cannot wait', withLines('delivery: { timeout: 25d }'), 'must be a duration from 100ms to 10m'],
+    [
+      'a cadence that would hammer',
+      withLines('poll: { cadence: { Created: 1ms } }'),
+      'relay.yaml:3:29 poll.cadence.Created: must be a duration from 1s to 365d',
+    ],
+    ['a bad factor', withLines('poll: { cadence: { whenPushIsHealthy: 4 } }'), 'must be a factor from x1 to x100'],
+    ['a bad size', withLines('limits: { cacheBytes: 64 MB }'), 'must be a size from 0 to'],
+    [
+      'a bad cron field',
+      withLines('poll: { cron: "* 25 * * *" }'),
+      'five fields, or six with seconds first, such as "* * * * *"; wrong here: hour',
+    ],
+    ['a cron expression of too few fields', withLines('poll: { cron: "* * *" }'), 'must be a cron expression of five fields'],
+    [
+      'a cron expression without quotes',
+      withLines('poll:', '  cron: * * * * *'),
+      'relay.yaml:4:9 text that begins with * must be in quotes',
+    ],
+    [
+      'a bad network',
+      withLines('delivery: { allowNetworks: [10.0.0.0/33] }'),
+      'relay.yaml:3:29 delivery.allowNetworks[0]: must be an address or a network',
+    ],
+    ['a bad zone', withLines('poll: { quietHours: { from: "00:00", to: "05:00", zone: Mars } }'), 'must be a time zone'],
+    [
+      'quiet hours of no length',
+      withLines('poll: { quietHours: { from: "05:00", to: "05:00" } }'),
+      'relay.yaml:3:42 poll.quietHours.to: is the same as from',
+    ],
+    ['an unknown engine', withLines('store: mysql://h/d'), 'relay.yaml:3:8 store: must be sqlite:PATH or postgres://'],
+    [
+      'a webhook path the router would read as a pattern',
+      minimal.replace('webhook: {', 'webhook: { path: "/x/:y",'),
+      'webhook.path: must be a path',
+    ],
+    [
+      'one port for both listeners',
+      withLines('listen: { internal: { port: 8080 } }'),
+      'relay.yaml:3:29 listen.internal.port: is the port of listen.public too',
+    ],
+    [
+      'a language twice',
+      minimal.replace('username', 'languages: [sv, SV], username'),
+      'upstream.languages: must not name a language twice',
+    ],
+    ['a second document', `${minimal}---\na: 1\n`, 'relay.yaml:3:1 only one document is read'],
+    ['no group at all', '- a\n', 'relay.yaml:1:1 must be a group of settings'],
+    ['an alias that leads nowhere', withLines('log: *x'), 'relay.yaml:3:6 text that begins with * must be in quotes'],
+    ['a tag', withLines('log: !js {}'), 'relay.yaml:3:6 text that begins with ! must be in quotes'],
+    ['an open quote', withLines('store: "sqlite:x'), 'a closing quote, bracket, comma or colon is missing'],
+    ['a prototype for a key', withLines('__proto__: { level: debug }'), 'relay.yaml:3:1 (unusual name): is no key'],
+  ])('C2: refuses %s, says where and what to write', (_, text, expected) => {
+    expect(headlinesOf(text).filter((line) => line.includes(expected))).toHaveLength(1)
+  })
+
+  test('C2: tells of tabs and of what is wrong beside them', () => {
+    const lines = headlinesOf('webhook:\n\tpath: x\n')
+    expect(lines).toContainEqual(expect.stringContaining('relay.yaml:2:1 a tab cannot indent: use spaces'))
+    expect(lines).toContainEqual(expect.stringContaining('relay.yaml:1:1 upstream: is missing'))
+  })
+
+  test('C2: refuses a file that is missing, is a folder or is not UTF-8', () => {
+    expect(() => loadConfig('/nonexistent/relay.yaml', {})).toThrow(
+      expect.objectContaining({
+        problems: [expect.stringContaining('/nonexistent/relay.yaml:1:1 the config file cannot be read (ENOENT)')],
+      }),
+    )
+    expect(() => loadConfig('/', {})).toThrow(expect.objectContaining({ problems: [expect.stringContaining('(EISDIR)')] }))
+    const path = fileOf(new Uint8Array([0xff, 0xfe, 0x61]), 'utf16.yaml')
+    expect(() => loadConfig(path, {})).toThrow(expect.objectContaining({ problems: [expect.stringContaining('is not UTF-8 text')] }))
+  })
+
+  test('C2: refuses aliases that unfold without end', () => {
+    const lines = ['a: &a0 [x]', ...Array.from({ length: 12 }, (_, i) => `b${i}: &a${i + 1} [${`*a${i}, `.repeat(4)}]`)]
+    expect(headlinesOf(withLines(...lines))).toEqual([expect.stringMatching(/aliases/)])
+    expect(headlinesOf(withLines(...lines.slice(0, 9)))).toEqual([expect.stringMatching(/aliases/)])
+  })
+})
+
+describe('settings', () => {
+  test('fills in every default and carries units in names', () => {
+    const { webhook, upstream, ...config } = load(minimal)
+    expect(webhook).toMatchObject({ path: '/webhooks/status', bodyBytesMax: 262_144 })
+    expect(upstream).toMatchObject({
+      authUrl: 'https://carrier.example/auth/token',
+      languages: ['en', 'sv'],
+      timeoutMs: 10_000,
+      ratePerSecond: 5,
+      callsPerDay: 50_000,
+      concurrency: 4,
+      allowHttp: false,
+      proxy: null,
+      caFile: null,
+    })
+    expect(JSON.parse(JSON.stringify(config))).toEqual({
+      listen: {
+        public: { host: '0.0.0.0', port: 8080, tls: null, trustProxy: [] },
+        internal: { host: '127.0.0.1', port: 8081, tls: null, trustProxy: [] },
+      },
+      store: { engine: 'sqlite', path: 'data/relay.db' },
+      shutdownTimeoutMs: 10_000,
+      poll: {
+        cron: '* * * * *',
+        cadence: {
+          byStatusMs: { Created: 7_200_000, Ingested: 3_600_000, DeliveryStarted: 900_000 },
+          defaultMs: 3_600_000,
+          whenPushIsHealthy: 4,
+        },
+        finished: { tailMs: [3_600_000, 86_400_000, 259_200_000], staleAfterMs: 2_592_000_000 },
+        missedPushGraceMs: 600_000,
+        quietHours: null,
+      },
+      serve: { notFoundForMs: 300_000, fetchUnknown: true, fetchMissingLanguage: true, refreshOlderThanMs: null },
+      apps: [],
+      token: { lifetimeMs: 3_600_000 },
+      endpoints: [],
+      delivery: {
+        scheduleMs: [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000],
+        jitter: 0.2,
+        timeoutMs: 15_000,
+        perEndpoint: 8,
+        allowNetworks: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+      },
+      secrets: { atRestKeys: [] },
+      operator: null,
+      retention: { rawMs: 7_776_000_000, historyMs: 34_560_000_000, deliveriesMs: 2_592_000_000 },
+      limits: {
+        bodyBytesInFlight: 67_108_864,
+        connections: 4096,
+        batch: 256,
+        cacheBytes: 67_108_864,
+        freeSpaceBytesMin: 268_435_456,
+        failuresPerMinute: 600,
+        unknownPerMinute: 600,
+      },
+      log: { level: 'info' },
+      warnings: [],
+    })
+  })
+
+  test('keeps the cadence of other statuses when one is set, and finds nothing under the name of an object member', () => {
+    const { cadence } = load(withLines('poll: { cadence: { TerminalArrived: 30m } }')).poll
+    expect({ ...cadence.byStatusMs }).toEqual({
+      Created: 7_200_000,
+      Ingested: 3_600_000,
+      DeliveryStarted: 900_000,
+      TerminalArrived: 1_800_000,
+    })
+    expect(cadence.byStatusMs.constructor).toBeUndefined()
+  })
+
+  test('warns of a status in the cadence that the carrier is not known to send', () => {
+    expect(load(withLines('poll: { cadence: { Creatd: 30m } }')).warnings).toEqual([
+      expect.stringMatching(/relay\.yaml:3:28 poll\.cadence\.Creatd: is not a status .* did you mean Created\?/),
+    ])
+  })
+
+  test('tolerates the slash at the end of the base URL', () => {
+    const { upstream } = load(minimal.replace('https://carrier.example', 'https://carrier.example/api/'))
+    expect([upstream.baseUrl, upstream.authUrl]).toEqual(['https://carrier.example/api', 'https://carrier.example/api/auth/token'])
+  })
+
+  test.each([
+    ['http://carrier.example', false],
+    ['http://10.0.0.1', false],
+    ['http://127.0.0.1.evil.example', false],
+    ['http://localhost:1', true],
+    ['http://127.0.0.9:8090/api', true],
+    ['http://[::1]:8090', true],
+    ['https://carrier.example', true],
+  ])('T8: a carrier at %s starts without allowHttp: %s', (url, starts) => {
+    const text = minimal.replace('https://carrier.example', `"${url}"`)
+    const refusals = headlinesOf(text).filter((line) => line.includes('upstream.baseUrl: must be https'))
+    expect(refusals).toHaveLength(starts ? 0 : 1)
+    expect(load(text.replace('username', 'allowHttp: true, username')).upstream.baseUrl).toBe(url)
+  })
+
+  test('T8: refuses to send the password to a plain-http authUrl', () => {
+    const text = minimal.replace('username', 'authUrl: http://auth.example/token, username')
+    expect(headlinesOf(text)).toEqual([expect.stringMatching(/upstream\.authUrl: must be https/)])
+  })
+
+  test.each([
+    'carrier.example',
+    'ftp://carrier.example',
+    'https://user@carrier.example',
+    'http:carrier',
+    'https://x/#y',
+    'https://x/?a=b',
+    'https://x:0',
+    'https://',
+  ])('refuses %s as the base URL', (url) => {
+    expect(headlinesOf(minimal.replace('https://carrier.example', `"${url}"`))).toEqual([expect.stringContaining('upstream.baseUrl: must')])
+  })
+
+  test('reads both kinds of store', () => {
+    expect(load(withLines('store: sqlite:/var/lib/relay.db')).store).toEqual({ engine: 'sqlite', path: '/var/lib/relay.db' })
+    const { store } = load(withLines('store: { env: DATABASE_URL }'), { DATABASE_URL: 'postgres://u:p@h:5432/db' })
+    expect(store.engine === 'postgres' && store.url.reveal()).toBe('postgres://u:p@h:5432/db')
+  })
+
+  test('names what is understood but not supported yet', () => {
+    expect(notYetSupported(load(minimal))).toEqual([])
+    const everything = withLines(
+      'store: postgres://u:p@h/db',
+      'listen: { public: { tls: { certFile: a, keyFile: b } }, internal: { tls: { certFile: a, keyFile: b } } }',
+      'endpoints: [{ name: a, url: http://a.internal/x, sharedKey: 0123456789abcdef }]',
+      'operator: { url: http://a.internal/x, sharedKey: 0123456789abcdef }',
+    ).replace('username', 'proxy: http://p:1, caFile: ca.pem, username')
+    expect(notYetSupported(load(everything))).toEqual([
+      'store: postgres://',
+      'listen.public.tls',
+      'listen.internal.tls',
+      'upstream.proxy',
+      'upstream.caFile',
+      'endpoints',
+      'operator',
+    ])
+  })
+})
