@@ -6,18 +6,15 @@ export interface Timeline {
   readonly startTimer: StartTimer
   /** Lets time pass, running the timers due on the way in their order, and what follows from each. */
   readonly pass: (ms: number) => Promise<void>
-  /** Moves the wall clock alone. */
-  readonly setWall: (ms: number) => void
   readonly timers: () => number
 }
 
 /** Time as the test owns it. */
 export function createTimeline(wallAtStartMs: number = Date.parse('2026-03-01T12:00:00Z')): Timeline {
   let nowMs = 0
-  let wallOffsetMs = wallAtStartMs
   const timers = new Set<{ readonly atMs: number; readonly run: () => void }>()
   return {
-    clock: { now: () => wallOffsetMs + nowMs, monotonic: () => nowMs },
+    clock: { now: () => wallAtStartMs + nowMs, monotonic: () => nowMs },
     startTimer(delayMs, run) {
       const timer = { atMs: nowMs + delayMs, run }
       timers.add(timer)
@@ -34,9 +31,6 @@ export function createTimeline(wallAtStartMs: number = Date.parse('2026-03-01T12
         next.run()
       }
       nowMs = endMs
-    },
-    setWall(ms) {
-      wallOffsetMs = ms - nowMs
     },
     timers: () => timers.size,
   }

@@ -263,13 +263,17 @@ describe('the lifetime of a token', () => {
           return trouble === 'refuses' ? json(response, 401, '{}') : null
         },
       })
-      const { fetchAll, move } = connect(url, { timeoutMs: 2_000 })
+      const { carrier, fetchAll, move } = connect(url, { timeoutMs: 2_000 })
       await fetchAll()
       move(100_000)
       expect((await fetchAll()).kind).toBe('found')
       await until(() => asked.token >= 2)
       move(100_000)
       expect((await fetchAll('schedule')).kind).toBe('found')
+      // That an old token works says nothing for credentials refused since.
+      if (trouble === 'refuses') await until(() => carrier.state().credentials === 'refused' && asked.token === 3)
+      expect((await fetchAll('schedule')).kind).toBe('found')
+      expect(carrier.state().credentials).toBe(trouble === 'refuses' ? 'refused' : 'accepted')
     }
   })
 })
