@@ -7,7 +7,14 @@ import { openSqliteWriter } from './store/engines/sqlite.ts'
 import { createWriteStore } from './store/write-store.ts'
 
 const TOKEN_KEY = 'token-key'
+const PROBE = 'probe'
 const TOKEN_KEY_BYTES = 32
+
+/** What the thread that hosts the write side is started with. */
+export interface WriterData {
+  readonly options: WriteSideOptions
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+}
 
 export interface WriteSideOptions {
   readonly sqlitePath: string
@@ -35,6 +42,7 @@ export async function openWriteSide(options: WriteSideOptions, clock: Clock, log
       return missed
     },
     tokenKey: () => tokenKey(store),
+    probe: () => store.transaction((tx) => tx.saveSetting(PROBE, Buffer.from(String(clock.now())))),
     close: () => engine.close(),
   }
 }

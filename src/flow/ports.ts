@@ -85,6 +85,8 @@ export interface WriteSide {
   record(batch: readonly Incoming[]): Promise<BatchReport>
   /** Leases the most overdue watched parcels. */
   claimDuePolls(request: { readonly nowMs: number; readonly limit: number; readonly leaseMs: number }): Promise<readonly DuePoll[]>
+  /** Leases the parcel of an identifier, due or not; null: there is none. */
+  claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>
   notePollFailure(failure: PollFailure): Promise<void>
   /** Remembers that the carrier answered 404 or 410 for an identifier of a known parcel (DOMAIN 6.3). */
   noteNotPollable(identifier: string): Promise<void>
@@ -96,6 +98,8 @@ export interface WriteSide {
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
   /** The secret the relay signs its own tokens with: made on first use, then kept. */
   tokenKey(): Promise<Uint8Array>
+  /** Resolves if the store takes writes at this moment. */
+  probe(): Promise<void>
   close(): Promise<void>
 }
 
@@ -156,6 +160,9 @@ export interface WriteTx {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifier(identifier: IdentifierState): Promise<void>
   createParcel(nowMs: number): Promise<ParcelState>
+  /** Null: there is none, because it was joined to another. */
+  findParcel(parcelId: number): Promise<ParcelState | null>
+  /** A parcel that must be there. */
   loadParcel(parcelId: number): Promise<ParcelState>
   saveParcel(state: ParcelState): Promise<void>
   /** Moves all that is known of `from` to `into` and writes it down so that it can be undone (DOMAIN 1.4). */
@@ -186,6 +193,8 @@ export interface WriteTx {
   settlePush(entry: number): Promise<void>
   /** The most overdue watched parcels, their next poll pushed forward to `leaseUntilMs`. */
   claimDuePolls(request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number }): Promise<readonly DuePoll[]>
+  /** The same for one parcel, due or not. */
+  claimPoll(request: { readonly parcelId: number; readonly nowMs: number; readonly leaseUntilMs: number }): Promise<DuePoll>
   markNotPollable(identifier: string, nowMs: number): Promise<void>
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
   loadSetting(name: string): Promise<Uint8Array | null>

@@ -4,7 +4,7 @@ import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
 
 type WatchVerbs = Pick<
   WriteSide,
-  'claimDuePolls' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'watch' | 'settleMissedPushes'
+  'claimDuePolls' | 'claimPoll' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'watch' | 'settleMissedPushes'
 >
 
 /** How many overdue verdicts are reached in one transaction. */
@@ -19,7 +19,14 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
       store.transaction((tx) => tx.claimDuePolls({ nowMs, limit, leaseUntilMs: nowMs + leaseMs })),
 
     notePollFailure: (failure) =>
-      store.transaction(async (tx) => await reschedule(tx, afterFailure(await tx.loadParcel(failure.parcelId), failure))),
+      store.transaction(async (tx) => {
+        const parcel = await tx.findParcel(failure.parcelId)
+        // It was joined to another while it was asked about.
+        if (parcel === null) return
+        const next = await schedule(tx, afterFailure(parcel, failure), ports, options)
+        const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
+        await tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
+      }),
 
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {
@@ -38,6 +45,12 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         if (known === undefined) await tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
         await reschedule(tx, { ...parcel, watchedAtMs: parcel.watchedAtMs ?? nowMs, revivedAtMs: nowMs, stopped: null })
         return { parcelId: parcel.parcelId, created: known === undefined }
+      }),
+
+    claimPoll: ({ identifier, nowMs, leaseMs }) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        return known === undefined ? null : await tx.claimPoll({ parcelId: known.parcelId, nowMs, leaseUntilMs: nowMs + leaseMs })
       }),
 
     settleMissedPushes: (nowMs) =>

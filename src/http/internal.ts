@@ -1,13 +1,14 @@
 import type { RequestListener } from 'node:http'
-import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { Authenticate } from '../flow/authenticate.ts'
+import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
 import { createAuthorize } from './authorize.ts'
 import type { CountFailure } from './failures.ts'
 import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
+import { parcelsRoutes } from './parcels.routes.ts'
 import { statusRoutes } from './status.routes.ts'
 import { tokenRoutes } from './token.routes.ts'
 
@@ -15,8 +16,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask'>
   readonly countFailure: CountFailure
-  /** Further routers of this listener. */
-  readonly routers?: readonly Router[]
+  readonly manageParcels: ManageParcels
 }
 
 /** What apps and operators can reach: the carrier's own API, and what a process is asked by its keepers. */
@@ -27,7 +27,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     statusRoutes({ serve, authorize }),
     tokenRoutes({ authenticate, countFailure }),
     operationRoutes(options),
-    ...(options.routers ?? []),
+    parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
   ]
   return createListener(options, (app) => {
     app.use(healthRoute()).use(continueAlways)

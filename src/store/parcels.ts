@@ -8,7 +8,7 @@ import { statement } from './statement.ts'
 const insertParcel = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('parcel').values({ revived_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
 )
-const findParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
+const selectParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
 const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('parcel').where('id', '=', p.id))
 
 type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
@@ -39,10 +39,15 @@ export async function createParcel(session: Session, nowMs: number): Promise<Par
   return decodeParcel(row)
 }
 
+export async function findParcel(session: Session, parcelId: number): Promise<ParcelState | null> {
+  const [row] = await session.all(selectParcel, { id: parcelId })
+  return row === undefined ? null : decodeParcel(row)
+}
+
 export async function loadParcel(session: Session, parcelId: number): Promise<ParcelState> {
-  const [row] = await session.all(findParcel, { id: parcelId })
-  if (row === undefined) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
-  return decodeParcel(row)
+  const state = await findParcel(session, parcelId)
+  if (state === null) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+  return state
 }
 
 export async function saveParcel(session: Session, state: ParcelState): Promise<void> {
@@ -120,8 +125,15 @@ export async function claimDuePolls(
 ): Promise<readonly DuePoll[]> {
   const claimed: DuePoll[] = []
   for (const { id } of await session.all(due, { nowMs: request.nowMs, limit: request.limit })) {
-    await session.run(lease, { id, leaseUntilMs: request.leaseUntilMs })
-    claimed.push({ parcelId: id, identifiers: await pollableIdentifiers(session, id, request.nowMs) })
+    claimed.push(await claimPoll(session, { ...request, parcelId: id }))
   }
   return claimed
+}
+
+export async function claimPoll(
+  session: Session,
+  { parcelId, nowMs, leaseUntilMs }: { readonly parcelId: number; readonly nowMs: number; readonly leaseUntilMs: number },
+): Promise<DuePoll> {
+  await session.run(lease, { id: parcelId, leaseUntilMs })
+  return { parcelId, identifiers: await pollableIdentifiers(session, parcelId, nowMs) }
 }

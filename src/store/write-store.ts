@@ -7,8 +7,10 @@ import { countDuplicate, hasPush, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
 import {
   claimDuePolls,
+  claimPoll,
   createParcel,
   findIdentifiers,
+  findParcel,
   loadParcel,
   markRefused,
   pollableIdentifiers,
@@ -38,6 +40,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     findIdentifiers: (values) => findIdentifiers(session, values),
     saveIdentifier: (identifier) => saveIdentifier(session, identifier),
     createParcel: (nowMs) => createParcel(session, nowMs),
+    findParcel: (parcelId) => findParcel(session, parcelId),
     loadParcel: (parcelId) => loadParcel(session, parcelId),
     saveParcel: (state) => saveParcel(session, state),
     joinParcels: (join) => joinParcels(session, contents, join),
@@ -52,6 +55,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
     settlePush: (entry) => settlePush(session, entry),
     claimDuePolls: (request) => claimDuePolls(session, request),
+    claimPoll: (request) => claimPoll(session, request),
     markNotPollable: (identifier, nowMs) => markRefused(session, identifier, nowMs),
     markLanguageAsked: (parcelId, language, upTo) => markLanguageAsked(session, parcelId, language, upTo),
     loadSetting: (name) => loadSetting(session, name),

@@ -1,0 +1,229 @@
+import { readFileSync } from 'node:fs'
+import { hash, verify } from '@node-rs/argon2'
+import type { Config } from './config.ts'
+import { isQuiet } from './domain/quiet-hours.ts'
+import { createVerifier } from './domain/signature.ts'
+import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
+import { createManageParcels } from './flow/manage-parcels.ts'
+import { createPollDue } from './flow/poll-due.ts'
+import type { BatchReport, Log, WriteSide } from './flow/ports.ts'
+import { createReceive } from './flow/receive.ts'
+import { createRefresh } from './flow/refresh.ts'
+import { createServe, type Pause } from './flow/serve.ts'
+import { createAddressOf } from './http/client-address.ts'
+import { createCountFailure } from './http/failures.ts'
+import { createInternalListener } from './http/internal.ts'
+import { createPerMinute } from './http/per-minute.ts'
+import { createPublicListener } from './http/public.ts'
+import { createRawBodies } from './http/raw-body.ts'
+import { startServer } from './http/server.ts'
+import { createTokens } from './http/tokens.ts'
+import { createMetrics } from './metrics.ts'
+import { createReadiness } from './readiness.ts'
+import { createCarrier } from './remote/carrier-client.ts'
+import { createAnswerCache } from './run/answer-cache.ts'
+import { createGroupCommit } from './run/group-commit.ts'
+import { createMemory } from './run/memory.ts'
+import { startSchedule } from './run/schedule.ts'
+import { hostOnThread } from './run/thread.ts'
+import { startWorker } from './run/worker.ts'
+import { openSqliteReader } from './store/engines/sqlite.ts'
+import { createReadStore } from './store/read-store.ts'
+import { systemClock } from './system-clock.ts'
+import type { WriterData } from './write-side.ts'
+
+export interface RunningRelay {
+  /** Addresses as bound, for example `http://127.0.0.1:8080`. */
+  readonly publicUrl: string
+  readonly internalUrl: string
+  /** Resolves if the relay cannot go on: its writer is gone. */
+  readonly died: Promise<unknown>
+  /** Takes nothing new, finishes what is in flight within the shutdown timeout, and closes the store. */
+  stop(): Promise<void>
+}
+
+const WRITE_VERBS = [
+  'record',
+  'claimDuePolls',
+  'claimPoll',
+  'notePollFailure',
+  'noteNotPollable',
+  'noteLanguageAsked',
+  'watch',
+  'settleMissedPushes',
+  'tokenKey',
+  'probe',
+  'close',
+] as const
+/** How many observations may wait for their commit, as a multiple of a batch. */
+const WAITING_BATCHES = 64
+const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
+
+/** The composition root: the one place that knows every room. Resolves when both addresses answer. */
+export async function startRelay(config: Config, log: Log): Promise<RunningRelay> {
+  if (config.store.engine !== 'sqlite') throw new Error('this version keeps its data in SQLite only')
+  const clock = systemClock
+  const writer = await hostWriter(config, config.store.path)
+  const reads = createReadStore(openSqliteReader(config.store.path))
+  const carrier = openCarrier(config, log)
+  const metrics = createMetrics(async () => ({
+    ...(await reads.counts(clock.now())),
+    commitQueue: recorder.waiting(),
+    carrierQueue: carrier.state().budget.waiting,
+    carrierCallsToday: carrier.state().budget.callsToday,
+  }))
+  const { meter } = metrics
+  const readiness = createReadiness({ reads, write: writer.verbs, carrier })
+
+  const recorder = createGroupCommit(
+    {
+      record: (batch) => writer.verbs.record(batch),
+      onCommitted(report, batch) {
+        serve.invalidate(report.touchedParcels)
+        readiness.storeWorks()
+        meter.batchCommitted(batch.length, report.durationMs)
+        countMerged(report, meter.merged)
+      },
+      onFailed(error) {
+        readiness.storeFails(error)
+        log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
+      },
+    },
+    { batchMax: config.limits.batch, waitingMax: config.limits.batch * WAITING_BATCHES },
+  )
+  const asking = { carrier, recorder, reads, write: writer.verbs, meter, clock, log }
+  const admitUnknown = createPerMinute(config.limits.unknownPerMinute)
+  const serve = createServe(
+    {
+      ...asking,
+      cache: createAnswerCache({ bytesMax: config.limits.cacheBytes }),
+      notFound: createMemory<number>({ entriesMax: REMEMBERED.notFound }),
+      pauses: createMemory<Pause>({ entriesMax: REMEMBERED.pauses }),
+      admitUnknown,
+    },
+    { languages: config.upstream.languages, ...config.serve },
+  )
+  const refresh = createRefresh(asking, { languages: someLanguages(config) })
+  const authenticate = createAuthenticate(
+    {
+      tokens: createTokens({ key: await writer.verbs.tokenKey(), clock }),
+      verifyPassword: verify,
+      verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
+      clock,
+    },
+    {
+      apps: config.apps.map((app) => ({ ...app, passwordHash: app.passwordHash.reveal() })),
+      tokenLifetimeMs: config.token.lifetimeMs,
+      dummyHash: await hash('nobody', { memoryCost: 19_456, timeCost: 2, parallelism: 1 }),
+    },
+  )
+
+  const { quietHours } = config.poll
+  const pollDue = createPollDue(
+    { ...asking, refresh, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
+    { concurrency: config.upstream.concurrency },
+  )
+  const poller = startWorker(pollDue, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
+
+  const perMinute = createPerMinute(config.limits.failuresPerMinute)
+  const receive = createReceive({ verifier: createVerifier(config.webhook.sharedKeys.map((key) => key.reveal())), recorder, meter, clock })
+  const publicServer = await listen(
+    config,
+    'public',
+    createPublicListener({
+      log,
+      meter,
+      receive,
+      path: config.webhook.path,
+      countFailure: createCountFailure(perMinute, createAddressOf(config.listen.public.trustProxy)),
+      bodies: createRawBodies({
+        bodyBytesMax: config.webhook.bodyBytesMax,
+        bytesInFlightMax: config.limits.bodyBytesInFlight,
+        connectionsMax: config.limits.connections,
+      }),
+    }),
+  )
+  const internalServer = await listen(
+    config,
+    'internal',
+    createInternalListener({
+      log,
+      authenticate,
+      serve,
+      manageParcels: createManageParcels({ write: writer.verbs, refresh, clock }),
+      countFailure: createCountFailure(perMinute, createAddressOf(config.listen.internal.trustProxy)),
+      readiness: readiness.read,
+      metrics: metrics.render,
+    }),
+  )
+  const schedule = startSchedule(config.poll.cron, () => poller.wake(), log)
+  poller.wake()
+
+  return {
+    publicUrl: publicServer.url,
+    internalUrl: internalServer.url,
+    died: writer.died,
+    async stop() {
+      await schedule.stop()
+      await Promise.all([publicServer.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
+      await carrier.close()
+      await poller.stop()
+      await recorder.drained()
+      await reads.close()
+      await writer.verbs.close()
+    },
+  }
+}
+
+/** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on the event loop that answers. */
+async function hostWriter(config: Config, sqlitePath: string) {
+  const { cadence, finished, missedPushGraceMs } = config.poll
+  const workerData: WriterData = {
+    logLevel: config.log.level,
+    options: {
+      sqlitePath,
+      record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
+    },
+  }
+  // The file's own ending: sources run as they are in development and compiled from `dist`.
+  const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  return await hostOnThread<WriteSide>(file, workerData, WRITE_VERBS)
+}
+
+function openCarrier(config: Config, log: Log) {
+  const { upstream } = config
+  return createCarrier({
+    ...upstream,
+    password: () => upstream.password.reveal(),
+    clock: systemClock,
+    log,
+    ...(upstream.caFile === null ? {} : { ca: readFileSync(upstream.caFile, 'utf8') }),
+  })
+}
+
+function someLanguages(config: Config): readonly [string, ...string[]] {
+  const [first, ...others] = config.upstream.languages
+  if (first === undefined) throw new RangeError('at least one language must be configured')
+  return [first, ...others]
+}
+
+async function listen(config: Config, name: 'public' | 'internal', listener: ReturnType<typeof createPublicListener>) {
+  const { host, port, tls } = config.listen[name]
+  const server = await startServer(listener, {
+    host,
+    port,
+    connectionsMax: config.limits.connections,
+    ...(tls === null ? {} : { tls: { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) } }),
+  })
+  const shown = server.host.includes(':') ? `[${server.host}]` : server.host
+  return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, stop: server.stop }
+}
+
+function countMerged(report: BatchReport, count: (result: string, by: number) => void): void {
+  for (const outcome of report.outcomes) {
+    if (outcome.kind !== 'recorded') count(outcome.kind, 1)
+    else if (!outcome.changed) count('unchanged', 1)
+    else if (outcome.newEntries === 0) count('updated', 1)
+    else count('new_entry', outcome.newEntries)
+  }
+}

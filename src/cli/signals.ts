@@ -1,0 +1,20 @@
+/** Signals closer together than this are one: Ctrl-C under npm arrives twice. */
+const ONE_SIGNAL_MS = 1000
+
+/**
+ * Resolves with the first SIGTERM or SIGINT. Another one more than a second later ends the process at once: whoever sends it does not want
+ * to wait any longer.
+ */
+export function untilSignalled(): Promise<string> {
+  return new Promise((resolve) => {
+    let firstAtMs: number | null = null
+    const onSignal = (signal: string) => {
+      if (firstAtMs === null) {
+        firstAtMs = performance.now()
+        resolve(signal)
+      } else if (performance.now() - firstAtMs > ONE_SIGNAL_MS) process.exit(1)
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+  })
+}

@@ -1,0 +1,14 @@
+/** Hours of the day in which the schedule asks nothing; `to` earlier than `from`: over midnight. */
+export interface QuietHours {
+  /** `HH:MM` */
+  readonly from: string
+  readonly to: string
+  /** An IANA time zone. */
+  readonly zone: string
+}
+
+/** Whether an instant (epoch milliseconds) falls within quiet hours, on the clocks of their zone. */
+export function isQuiet(nowMs: number, { from, to, zone }: QuietHours): boolean {
+  const time = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(nowMs)
+  return from <= to ? from <= time && time < to : from <= time || time < to
+}

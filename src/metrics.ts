@@ -1,0 +1,106 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Meter } from './flow/ports.ts'
+
+/** What is looked up only when somebody scrapes. */
+export interface Gauges {
+  readonly commitQueue: number
+  readonly carrierQueue: number
+  readonly carrierCallsToday: number
+  readonly parcels: number
+  readonly watched: number
+  readonly overdue: number
+  readonly quarantined: number
+}
+
+export interface Metrics {
+  readonly meter: Meter
+  /** The Prometheus text format. */
+  render(): Promise<{ readonly contentType: string; readonly body: string }>
+}
+
+/** The counters of one relay, on a registry of its own; event loop delay and memory come from the library. */
+export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  const received = new Counter({
+    name: 'relay_pushes_received_total',
+    help: 'Pushes by outcome and key.',
+    labelNames: ['outcome', 'key'],
+    registers,
+  })
+  const batch = new Histogram({
+    name: 'relay_commit_batch_size',
+    help: 'Observations in a commit.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
+    registers,
+  })
+  const commit = new Histogram({
+    name: 'relay_commit_seconds',
+    help: 'Transactions, their commit included.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+    registers,
+  })
+  const polls = new Counter({ name: 'relay_polls_total', help: 'Questions to the carrier by outcome.', labelNames: ['outcome'], registers })
+  const missed = new Counter({ name: 'relay_missed_pushes_total', help: 'Entries that a push should have brought.', registers })
+  const missedDelay = new Histogram({
+    name: 'relay_missed_push_delay_seconds',
+    help: 'From the time of such an entry to the poll that found it.',
+    buckets: [60, 300, 900, 3600, 14_400, 86_400],
+    registers,
+  })
+  const merged = new Counter({ name: 'relay_merged_total', help: 'Observations by what they changed.', labelNames: ['result'], registers })
+  const served = new Counter({
+    name: 'relay_served_total',
+    help: 'Answers to apps by where they came from.',
+    labelNames: ['result'],
+    registers,
+  })
+  const readGauges = createGauges(registry, gauges)
+  return {
+    async render() {
+      await readGauges()
+      return { contentType: registry.contentType, body: await registry.metrics() }
+    },
+    meter: {
+      pushReceived: (outcome, keyIndex) => received.inc({ outcome, key: keyIndex === null ? 'none' : String(keyIndex) }),
+      batchCommitted(size, durationMs) {
+        batch.observe(size)
+        commit.observe(durationMs / 1000)
+      },
+      pollEnded: (outcome) => polls.inc({ outcome }),
+      missedPush(latencyMs) {
+        missed.inc()
+        missedDelay.observe(latencyMs / 1000)
+      },
+      merged: (result, count) => merged.inc({ result }, count),
+      served: (result) => served.inc({ result }),
+    },
+  }
+}
+
+/** Reads the store once a scrape, just before it. */
+function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Promise<void> {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] })
+  const readable = gauge('relay_store_readable', '1 if the store could be read for this scrape.')
+  const all: Readonly<Record<keyof Gauges, Gauge>> = {
+    commitQueue: gauge('relay_commit_queue', 'Observations that wait for their commit.'),
+    carrierQueue: gauge('relay_carrier_queue', 'Questions that wait for the budget.'),
+    carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
+    parcels: gauge('relay_parcels', 'Parcels in the store.'),
+    watched: gauge('relay_parcels_watched', 'Parcels with a next poll.'),
+    overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),
+    quarantined: gauge('relay_inbox_quarantined', 'Pushes that were stored and not understood.'),
+  }
+  return async () => {
+    try {
+      for (const [name, value] of Object.entries(await read())) if (isGauge(name)) all[name].set(value)
+      readable.set(1)
+    } catch {
+      readable.set(0)
+    }
+  }
+  function isGauge(name: string): name is keyof Gauges {
+    return name in all
+  }
+}

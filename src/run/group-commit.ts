@@ -1,0 +1,86 @@
+import { AppError } from '../domain/errors.ts'
+import type { BatchReport, Incoming, RecordOutcome } from '../flow/ports.ts'
+
+export interface GroupCommitPorts {
+  /** Durable when it resolves, nothing recorded when it rejects. */
+  readonly record: (batch: readonly Incoming[]) => Promise<BatchReport>
+  /** Called after each commit and before anyone who waits for it is told. */
+  readonly onCommitted: (report: BatchReport, batch: readonly Incoming[]) => void
+  readonly onFailed: (error: unknown) => void
+}
+
+export interface GroupCommitOptions {
+  /** The most observations in one transaction. */
+  readonly batchMax: number
+  /** The most that may wait; more are refused at once, so that memory and waiting stay bounded. */
+  readonly waitingMax: number
+}
+
+export interface GroupCommit {
+  /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
+  submit(incoming: Incoming): Promise<RecordOutcome>
+  waiting(): number
+  /** Resolves when nothing waits and nothing is being committed. */
+  drained(): Promise<void>
+}
+
+interface Waiting {
+  readonly incoming: Incoming
+  readonly resolve: (outcome: RecordOutcome) => void
+  readonly reject: (error: unknown) => void
+}
+
+const RETRY_AFTER_MS = 1000
+
+/**
+ * Group commit: what arrives while one batch is being committed forms the next. One sync to disk then pays for many observations, and an
+ * idle relay commits each at once. No timer: the commit itself is the wait.
+ */
+export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMax }: GroupCommitOptions): GroupCommit {
+  let queue: Waiting[] = []
+  let running: Promise<void> | null = null
+
+  async function commit(batch: readonly Waiting[]): Promise<void> {
+    const observations = batch.map(({ incoming }) => incoming)
+    try {
+      const report = await ports.record(observations)
+      ports.onCommitted(report, observations)
+      for (const [at, { resolve, reject }] of batch.entries()) {
+        const outcome = report.outcomes[at]
+        if (outcome === undefined) reject(new Error('a batch was recorded without saying what became of each observation'))
+        else resolve(outcome)
+      }
+    } catch (error) {
+      ports.onFailed(error)
+      const failure = unavailable('The store could not take this now. Send it again later.', error)
+      for (const { reject } of batch) reject(failure)
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue.slice(0, batchMax)
+      queue = queue.slice(batchMax)
+      await commit(batch)
+    }
+    running = null
+  }
+
+  return {
+    submit(incoming) {
+      if (queue.length >= waitingMax) return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
+      return new Promise((resolve, reject) => {
+        queue.push({ incoming, resolve, reject })
+        running ??= run()
+      })
+    },
+    waiting: () => queue.length,
+    async drained() {
+      while (running !== null) await running
+    },
+  }
+}
+
+function unavailable(message: string, cause?: unknown): AppError {
+  return new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS })
+}

@@ -1,0 +1,12 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { createLog } from './log.ts'
+import { serveVerbs } from './run/thread.ts'
+import { systemClock } from './system-clock.ts'
+import { openWriteSide, type WriterData } from './write-side.ts'
+
+/** The thread that writes: no sync to disk and no lock ever stands on the event loop that answers. */
+if (parentPort === null) throw new Error('this file is the writer thread; it is not run by itself')
+// Only the composition root starts this thread, with this data.
+const { options, logLevel } = workerData as WriterData
+const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
+serveVerbs(parentPort, { ...verbs })
