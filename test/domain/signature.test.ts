@@ -52,7 +52,7 @@ test('I5: takes a signature only as canonical padded Base64 of 32 bytes', () => 
     `${good}, x`,
     `${good}junk`,
     `${good},${good}`,
-    good.slice(0, 42) + alphabet.charAt(alphabet.indexOf(last) + 1) + '=',
+    `${good.slice(0, 42)}${alphabet.charAt(alphabet.indexOf(last) + 1)}=`,
     Buffer.from(good, 'base64').toString('hex'),
     `sha256=${good}`,
     `${good.slice(0, 43)}é`,

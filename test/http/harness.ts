@@ -92,18 +92,18 @@ export interface RawAnswer {
 }
 
 /**
- * Writes bytes as they are and collects what comes back until the server closes, `until` holds, or 3 s have passed. `then` is written once
+ * Writes bytes as they are and collects what comes back until the server closes, `until` holds, or 3 s have passed. `reply` is written once
  * the first bytes have come back.
  */
 export function raw(
   port: number,
   bytes: string | readonly (string | Uint8Array)[],
-  options: { until?: (text: string) => boolean; then?: string } = {},
+  options: { until?: (text: string) => boolean; reply?: string } = {},
 ) {
   return new Promise<RawAnswer>((resolve) => {
     const socket = connect(port, '127.0.0.1')
     let text = ''
-    let left = options.then
+    let left = options.reply
     const finish = (closed: boolean) => {
       clearTimeout(timer)
       socket.destroy()

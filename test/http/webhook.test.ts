@@ -221,7 +221,7 @@ test('H12: a client that asks before it sends is told to go on only if its heade
   expect((await raw(port, rawPush([signed(SIGNATURE), length(BODY), 'Expect: a-miracle', 'Connection: close']))).text).toMatch(
     /^HTTP\/1\.1 417 /,
   )
-  const good = await raw(port, expecting([signed(SIGNATURE), length(BODY)]), { then: BODY, until: (text) => text.includes(' 200 OK') })
+  const good = await raw(port, expecting([signed(SIGNATURE), length(BODY)]), { reply: BODY, until: (text) => text.includes(' 200 OK') })
   expect(good.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
   expect(recorded).toHaveLength(1)
 })
