@@ -41,18 +41,22 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv): Config {
   if ('problem' in read) throw problemsOf(path, source, [{ severity: 'problem', offset: 0, path: [], message: read.problem }])
 
   // Twice: warnings travel as marked issues, because only issues know their path; the second run does without and yields the settings.
-  const noted = configSchema({ env, warn: true }).safeParse(read.values).error?.issues ?? []
+  // Without compiling the schema, which only pays when one is used often.
+  const once = { jitless: true }
+  const noted = configSchema({ env, warn: true }).safeParse(read.values, once).error?.issues ?? []
   const findings = [...source.findings, ...findingsOf(noted, read.values, configJsonSchema(), source), ...crossCheck(read.values, source)]
-  const result = configSchema({ env, warn: false }).safeParse(read.values)
+  const result = configSchema({ env, warn: false }).safeParse(read.values, once)
   const masks = maskedSpans(source, unknownPaths(noted))
   const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
   if (!result.success || ofSeverity(findings, 'problem').length > 0) throw new ConfigError(present('problem'))
   return { ...result.data, warnings: present('warning') }
 }
 
+const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })
+
 /** The JSON Schema (2020-12) of the file, for editors. */
 export function configJsonSchema(): object {
-  return z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })
+  return jsonSchema
 }
 
 /** The settings in use that this version understands but cannot honour yet. */

@@ -12,6 +12,8 @@ const BYTES_MAX = 4096
 export function hashPasswordCommand(): Command {
   const command = new Command('hash-password')
     .description('print the argon2id hash of a password, for apps[].passwordHash; asks for it, or reads it from standard input')
+    // The library's own message would repeat what it was given, and that is a password.
+    .configureOutput({ outputError: (_, write) => write('hash-password: takes no arguments; it asks, or reads standard input\n') })
     .action(async () => {
       const password = process.stdin.isTTY ? await askTwice() : await readAll()
       const problem = problemOf(password)

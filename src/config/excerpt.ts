@@ -56,7 +56,7 @@ function spanOf(node: unknown): Span[] {
 }
 
 /** What must not be shown of a line when the structure is not known. */
-export function maskedInLine(line: string, offset: number): readonly Span[] {
+function maskedInLine(line: string, offset: number): readonly Span[] {
   const end = offset + line.length
   const [start = ''] = /^[\s-]*/.exec(line) ?? []
   if (!/^[\s-]*[{[]?\s*["']?[A-Za-z]\w*["']?\s*:/.test(line)) return [[offset + start.length, end]]

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { createSecret, type Secret } from '../secret.ts'
 
 /** How a secret is written: where it is kept, or (discouraged) itself. */
-export type SecretReference = string | { readonly env: string } | { readonly file: string }
+type SecretReference = string | { readonly env: string } | { readonly file: string }
 
-export type SecretReading =
+type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
   | { readonly kind: 'unreadable'; readonly problem: string }
 
@@ -71,7 +71,7 @@ export function looksWeak(key: string): string | null {
 }
 
 /** Fetches a secret from where it is kept. Empty, or nothing but white space, is as bad as missing: it would sign and verify anything. */
-export function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
+function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
   if (typeof written === 'string') return accept(written, 'the text', [])
   if ('env' in written) {
     const value = env[written.env]

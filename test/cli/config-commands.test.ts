@@ -1,0 +1,115 @@
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { parseOptions, verify } from '@node-rs/argon2'
+import { describe, expect, test } from 'vitest'
+import { CANARY, fileOf, HASH, minimal, withLines } from './config-cases.ts'
+
+interface Run {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+const COMMANDS = {
+  config: ['config-print', 'configCommand'],
+  'hash-password': ['hash-password', 'hashPasswordCommand'],
+  'generate-key': ['generate-key', 'generateKeyCommand'],
+} as const
+
+/** Runs one command in a process of its own. */
+async function run(name: keyof typeof COMMANDS, args: readonly string[], input = '', env: NodeJS.ProcessEnv = {}): Promise<Run> {
+  const [file, maker] = COMMANDS[name]
+  const program = `import { ${maker} } from './src/cli/${file}.ts'; await ${maker}().parseAsync(process.argv.slice(1), { from: 'user' })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program, '--', ...args], { env: { PATH: process.env.PATH, ...env } })
+  child.stdin.end(input)
+  const code = new Promise<number | null>((resolve) => child.on('close', resolve))
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
+  return { code: await code, out, err }
+}
+
+describe('config print', () => {
+  test('C3: prints the settings in effect without a secret, as YAML and as JSON', async () => {
+    const file = fileOf(withLines(`apps: [{ username: shop, passwordHash: "${HASH}", scopes: [status] }]`), 'print.yaml')
+    const [yaml, json] = await Promise.all([
+      run('config', ['print', '--config', file]),
+      run('config', ['print', '--json', '--config', file]),
+    ])
+    expect([yaml.code, json.code]).toEqual([0, 0])
+    expect(yaml.out).toContain('shutdownTimeout: 10s\n')
+    expect(JSON.parse(json.out)).toMatchObject({ shutdownTimeout: '10s', upstream: { username: 'acme', password: '[redacted]' } })
+    for (const text of [yaml.out, yaml.err, json.out, json.err]) {
+      expect(text).not.toContain(CANARY)
+      expect(text).not.toContain(HASH)
+    }
+  })
+
+  test('C2: exits with 1 and lists every problem on standard error', async () => {
+    const file = fileOf(withLines('log: { level: loud }', 'logg: 1'), 'bad.yaml')
+    const { code, out, err } = await run('config', ['print', '--config', file])
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toContain('bad.yaml:3:15 log.level: must be one of debug, info, warn, error\n')
+    expect(err).toContain('bad.yaml:4:1 logg: is not a known key; did you mean log?\n')
+    expect(err).toMatch(/the config has 2 problems\n$/)
+  })
+
+  test('I9: tells warnings on standard error and still succeeds', async () => {
+    const file = fileOf(minimal.replace(CANARY, '{ env: KEY }'), 'weak.yaml')
+    const { code, err } = await run('config', ['print', '--config', file], '', { KEY: 'short' })
+    expect(code).toBe(0)
+    expect(err).toMatch(/^warning: .*weak\.yaml:1:25 webhook\.sharedKeys\[0\]: is shorter than 16 bytes/)
+  })
+
+  test('prints the schema', async () => {
+    const { code, out } = await run('config', ['schema'])
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({ $schema: 'https://json-schema.org/draft/2020-12/schema', required: ['webhook', 'upstream'] })
+  })
+
+  test.each([[[]], [['prnt']], [['print', '--jsn']], [['print', 'extra']], [['print', '--config']]])(
+    'exits with 2 when called as config %j',
+    async (args) => {
+      const { code, out } = await run('config', args)
+      expect([code, out]).toEqual([2, ''])
+    },
+  )
+
+  test('exits with 0 when asked for help', async () => {
+    expect(await run('config', ['print', '--help'])).toMatchObject({ code: 0, out: expect.stringContaining('secrets are masked') })
+  })
+})
+
+describe('hash-password', () => {
+  test('hashes what standard input says, one newline at its end left out', async () => {
+    const { code, out } = await run('hash-password', [], `${CANARY}\n`)
+    expect(code).toBe(0)
+    expect(parseOptions(out.trim())).toMatchObject({ memoryCost: 19_456, timeCost: 2, parallelism: 1 })
+    expect(out).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$\S+\n$/)
+    expect(await verify(out.trim(), CANARY)).toBe(true)
+  })
+
+  test.each(['', '\n', '  \n', 'x'.repeat(5000)])('exits with 1 on a password that is none (%#)', async (input) => {
+    const { code, out, err } = await run('hash-password', [], input)
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/^hash-password: the password is /)
+  })
+
+  test('C3: takes no password as an argument, and does not repeat it', async () => {
+    const attempts = [[CANARY], [`--password=${CANARY}`], ['--password', CANARY]].map((args) => run('hash-password', args))
+    for (const { code, out, err } of await Promise.all(attempts)) {
+      expect([code, out]).toEqual([2, ''])
+      expect(err).toBe('hash-password: takes no arguments; it asks, or reads standard input\n')
+    }
+  })
+})
+
+describe('generate-key', () => {
+  test('prints 32 random bytes in Base64, other ones each time', async () => {
+    const runs = await Promise.all([run('generate-key', []), run('generate-key', [])])
+    for (const { code, out } of runs) {
+      expect(code).toBe(0)
+      expect(Buffer.from(out.trimEnd(), 'base64')).toHaveLength(32)
+      expect(out).toMatch(/^[A-Za-z0-9+/]{43}=\n$/)
+    }
+    expect(runs[0].out).not.toBe(runs[1].out)
+  })
+})
