@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { stringify } from 'yaml'
+import { startRelay } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import { signBody } from '../../src/domain/signature.ts'
+import type { Log } from '../../src/flow/ports.ts'
+
+export const SHARED_KEY = 'a-shared-key-for-tests-only'
+export const CARRIER_LOGIN = { username: 'demo', password: 'a-carrier-password' }
+export const SHOP = { username: 'shop', password: 'shop-demo-password' }
+export const ADMIN = { username: 'admin', password: 'admin-demo-password' }
+
+/** The hashes of the passwords above, cheap ones: tests log in often. */
+const HASHES = {
+  shop: '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg',
+  admin: '$argon2id$v=19$m=19456,t=2,p=1$WQJuyVNk3+tN/Os/JT9lUw$0PFlK7kI1HWHdmIMp7zsWn8iwHbgKmUbWqOCUe7Ra88',
+}
+
+/** Sections of a config; what is given here replaces the default of the same name below, key by key. */
+export type Sections = Readonly<Record<string, unknown>>
+
+/** Writes a config for a relay of its own, on loopback and free ports, that keeps its store in `folder`; returns the file's path. */
+export function writeConfig(folder: string, carrierUrl: string, sections: Sections = {}): string {
+  const defaults: Readonly<Record<string, Sections>> = {
+    listen: { public: { host: '127.0.0.1', port: 0 }, internal: { host: '127.0.0.1', port: 0 } },
+    webhook: { sharedKeys: [SHARED_KEY] },
+    upstream: { baseUrl: carrierUrl, ...CARRIER_LOGIN, ratePerSecond: 200, concurrency: 8 },
+    poll: { cron: '* * * * * *' },
+    serve: {},
+    limits: {},
+    log: { level: 'warn' },
+  }
+  const merged = Object.fromEntries(Object.entries(defaults).map(([name, section]) => [name, { ...section, ...sectionOf(sections[name]) }]))
+  const rest = Object.fromEntries(Object.entries(sections).filter(([name]) => !(name in defaults)))
+  const path = join(folder, 'relay.yaml')
+  writeFileSync(
+    path,
+    stringify({
+      ...merged,
+      store: `sqlite:${join(folder, 'relay.db')}`,
+      apps: [
+        { username: SHOP.username, passwordHash: HASHES.shop, scopes: ['status'] },
+        { username: ADMIN.username, passwordHash: HASHES.admin, scopes: ['status', 'admin'] },
+      ],
+      ...rest,
+    }),
+  )
+  return path
+}
+
+function sectionOf(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {}
+}
+
+/** A log that keeps what it is told, fields included. */
+export function createLogBook() {
+  const lines: { readonly level: string; readonly message: string; readonly fields: object }[] = []
+  const at = (level: string) => (fields: object, message: string) => void lines.push({ level, message, fields })
+  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  return { log, lines }
+}
+
+/** The real composition root in this process. The caller stops it. */
+export async function startTestRelay(folder: string, carrierUrl: string, sections: Sections = {}) {
+  const book = createLogBook()
+  const relay = await startRelay(loadConfig(writeConfig(folder, carrierUrl, sections), process.env), book.log)
+  return { ...relay, lines: book.lines, databasePath: join(folder, 'relay.db') }
+}
+
+export interface RelayProcess {
+  readonly publicUrl: string
+  readonly internalUrl: string
+  readonly process: ChildProcess
+  /** Resolves with how it ended. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
+}
+
+/** `parcel-relay serve` as a process of its own, from its source; resolves when it said it is ready. */
+export async function spawnRelay(configPath: string): Promise<RelayProcess> {
+  const child = spawn(process.execPath, ['src/main.ts', 'serve', '--config', configPath], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+  })
+  const ready = new Promise<{ public: string; internal: string }>((resolve) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const said: unknown = JSON.parse(line)
+      if (isReady(said)) resolve(said)
+    })
+  })
+  const said = await Promise.race([
+    ready,
+    ended.then(({ code }) => Promise.reject(new Error(`the relay ended with ${code} before it was ready`))),
+  ])
+  return { publicUrl: said.public, internalUrl: said.internal, process: child, ended }
+}
+
+function isReady(said: unknown): said is { public: string; internal: string } {
+  return typeof said === 'object' && said !== null && 'msg' in said && said.msg === 'relay ready'
+}
+
+/** Pushes like the carrier: the signature of exactly these bytes. Headers given replace the usual ones. */
+export async function push(
+  publicUrl: string,
+  body: Uint8Array | string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const bytes = Buffer.from(body)
+  return await fetch(`${publicUrl}/webhooks/status`, {
+    method: 'POST',
+    body: bytes,
+    headers: { 'content-type': 'application/json', 'x-service-hmac-sha256': signBody(bytes, SHARED_KEY), ...headers },
+  })
+}
+
+export async function logIn(internalUrl: string, login: { readonly username: string; readonly password: string } = SHOP): Promise<string> {
+  const response = await fetch(`${internalUrl}/auth/token`, {
+    method: 'POST',
+    body: JSON.stringify(login),
+    headers: { 'content-type': 'application/json' },
+  })
+  const answer: unknown = await response.json()
+  if (typeof answer !== 'object' || answer === null || !('token' in answer)) throw new Error(`no token: ${response.status}`)
+  return String(answer.token)
+}
+
+/** GET with a bearer token; `path` from the root. */
+export async function ask(internalUrl: string, token: string, path: string): Promise<Response> {
+  return await fetch(`${internalUrl}${path}`, { headers: { authorization: `Bearer ${token}` } })
+}
