@@ -35,11 +35,12 @@ export function createAskCarrier({ carrier, recorder, reads, write }: AskCarrier
     if (answer.kind === 'unavailable') return { kind: 'unavailable', retryAfterMs: answer.retryAfterMs ?? RETRY_AFTER_MS }
     const { observation } = answer
     const outcome = await recorder.submit({ kind: 'poll', observation, watch: true })
+    if (outcome.kind === 'expired') return { kind: 'not_found' }
+    if (outcome.kind === 'quarantined') return { kind: 'unavailable', retryAfterMs: RETRY_AFTER_MS }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : known
     // An answer tagged otherwise than asked would leave the language lacking, to be fetched again by the next question.
     if (parcelId !== null && (known !== null || observation.language !== language)) await write.noteLanguageAsked({ parcelId, language })
-    if (outcome.kind === 'expired') return { kind: 'not_found' }
-    return outcome.kind === 'quarantined' ? { kind: 'unavailable', retryAfterMs: RETRY_AFTER_MS } : { kind: 'recorded' }
+    return { kind: 'recorded' }
   }
 
   const fly = (key: string, start: () => Promise<Asked>) => flights(key, () => start().catch(throwStorageTrouble))

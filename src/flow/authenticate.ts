@@ -15,7 +15,7 @@ export interface App {
 }
 
 /** What a token says. It names the app and the password it was issued for; what the app may do is looked up when it asks. */
-export interface TokenClaims {
+interface TokenClaims {
   readonly username: string
   /** Of the app's password hash: a token outlives neither its app nor its password. */
   readonly fingerprint: string

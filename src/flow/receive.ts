@@ -3,7 +3,7 @@ import { isSignature, type Verifier } from '../domain/signature.ts'
 import type { Clock, IncomingPush, Meter, RecordOutcome } from './ports.ts'
 
 /** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
-export interface PushRequest {
+interface PushRequest {
   readonly body: Uint8Array
   /** Every value of the signature header, in order; only exactly one can be right. */
   readonly signatures: readonly string[]

@@ -11,7 +11,7 @@ export interface Readiness {
   readonly notes?: Readonly<Record<string, unknown>>
 }
 
-export interface MetricsText {
+interface MetricsText {
   readonly contentType: string
   readonly body: string
 }

@@ -1,6 +1,7 @@
 import type { Entry } from '../../src/domain/history.ts'
+import type { Pause } from '../../src/flow/carrier-questions.ts'
 import type { CallPriority, CarrierAnswer, IncomingPoll, Log, ParcelView } from '../../src/flow/ports.ts'
-import { createServe, type Pause, type ServeOptions } from '../../src/flow/serve.ts'
+import { createServe, type ServeOptions } from '../../src/flow/serve.ts'
 import type { QuestionKind } from '../../src/flow/served.ts'
 import { createAnswerCache } from '../../src/run/answer-cache.ts'
 import { aPoll } from '../support/builders.ts'

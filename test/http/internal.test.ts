@@ -52,6 +52,7 @@ async function startInternal(world: World = {}) {
       log: book.log,
       authenticate,
       serve: { ask },
+      manageParcels: { watch: () => Promise.reject(new Error('not asked')), refresh: () => Promise.reject(new Error('not asked')) },
       countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
       readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
       metrics: async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' }),
