@@ -80,6 +80,18 @@ test('P10: a thousand questions about one unknown parcel are one call, one unkno
   expect([served.length, world.calls.length, world.unknowns]).toEqual([1000, 1, ['shop']])
 })
 
+test('P10: who read the store before another question had found the parcel does not ask the carrier again', async () => {
+  const world = createWorld()
+  const gate = Promise.withResolvers<void>()
+  world.beforeRead = () => gate.promise
+  const late = world.ask()
+  world.beforeRead = async () => {}
+  await world.ask()
+  gate.resolve()
+  await late
+  expect(world.calls).toHaveLength(1)
+})
+
 test('an unknown parcel is one call across languages and apps, in a configured language', async () => {
   const world = createWorld({ fetchMissingLanguage: false })
   const gate = Promise.withResolvers<CarrierAnswer>()
