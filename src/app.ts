@@ -214,6 +214,8 @@ async function listen(config: Config, name: 'public' | 'internal', listener: Ret
     port,
     connectionsMax: config.limits.connections,
     ...(tls === null ? {} : { tls: { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) } }),
+  }).catch((cause: unknown) => {
+    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${codeOf(cause)})`, { cause })
   })
   const shown = server.host.includes(':') ? `[${server.host}]` : server.host
   return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, stop: server.stop }
@@ -226,4 +228,8 @@ function countMerged(report: BatchReport, count: (result: string, by: number) =>
     else if (outcome.newEntries === 0) count('updated', 1)
     else count('new_entry', outcome.newEntries)
   }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown cause'
 }

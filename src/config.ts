@@ -63,10 +63,7 @@ export function configJsonSchema(): object {
 export function notYetSupported(config: Settings): readonly string[] {
   const used: readonly (readonly [setting: string, isUsed: boolean])[] = [
     ['store: postgres://', config.store.engine === 'postgres'],
-    ['listen.public.tls', config.listen.public.tls !== null],
-    ['listen.internal.tls', config.listen.internal.tls !== null],
     ['upstream.proxy', config.upstream.proxy !== null],
-    ['upstream.caFile', config.upstream.caFile !== null],
     ['endpoints', config.endpoints.length > 0],
     ['operator', config.operator !== null],
   ]

@@ -64,7 +64,9 @@ function regularCheck(facts: CadenceFacts, policy: CadencePolicy): NextCheck {
 }
 
 function intervalMs(facts: CadenceFacts, policy: CadencePolicy): number {
-  const byStatus = facts.latest === null ? undefined : policy.byStatusMs[facts.latest.status]
+  // The carrier's word is looked up: `constructor` must find nothing.
+  const byStatus =
+    facts.latest !== null && Object.hasOwn(policy.byStatusMs, facts.latest.status) ? policy.byStatusMs[facts.latest.status] : undefined
   return (byStatus ?? policy.defaultMs) * (facts.pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }
 

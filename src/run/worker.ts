@@ -29,7 +29,8 @@ export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: 
   return {
     wake() {
       woken = true
-      if (!stopped) running ??= run()
+      // Not run at once: a pass that wakes its own worker must find it running.
+      if (!stopped) running ??= Promise.resolve().then(run)
     },
     async stop() {
       stopped = true

@@ -1,0 +1,90 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type CadenceFacts, nextCheck } from '../../src/domain/cadence.ts'
+import { cadence, DAY_MS } from '../support/policy.ts'
+
+const HOUR_MS = 3_600_000
+const NOW = Date.UTC(2026, 2, 1, 12)
+const facts = (change: Partial<CadenceFacts> = {}): CadenceFacts => ({
+  parcelId: 0,
+  latest: { status: 'TerminalArrived', atMs: NOW },
+  revivedAtMs: NOW,
+  checkedAtMs: NOW,
+  failures: 0,
+  unpollable: false,
+  pushHealth: 'unknown',
+  ...change,
+})
+const dueInHours = (change: Partial<CadenceFacts>) => {
+  const next = nextCheck(facts(change), cadence)
+  return next.kind === 'at' ? (next.atMs - NOW) / HOUR_MS : next.reason
+}
+
+test('6.1: a parcel is asked about as often as its latest status says', () => {
+  expect(dueInHours({})).toBe(1)
+  expect(dueInHours({ latest: { status: 'Created', atMs: NOW } })).toBe(2)
+  expect(dueInHours({ latest: { status: 'DeliveryStarted', atMs: NOW } })).toBe(0.25)
+  expect(dueInHours({ latest: { status: 'constructor', atMs: NOW } })).toBe(1)
+})
+
+test('6.1: the cadence is full before any push, and rarer only while pushes are healthy', () => {
+  expect(dueInHours({ pushHealth: 'unknown' })).toBe(1)
+  expect(dueInHours({ pushHealth: 'lossy' })).toBe(1)
+  expect(dueInHours({ pushHealth: 'healthy' })).toBe(4)
+})
+
+test('6.1: a delivered parcel gets a closing check, a tail, then no more', () => {
+  const delivered = { status: 'DeliverySucceeded', atMs: NOW }
+  const checks: (number | string)[] = []
+  let checkedAtMs = NOW - HOUR_MS
+  for (;;) {
+    const next = dueInHours({ latest: delivered, checkedAtMs })
+    checks.push(next)
+    if (typeof next === 'string') break
+    checkedAtMs = NOW + next * HOUR_MS
+  }
+  expect(checks).toEqual([0, 1, 24, 72, 'delivered'])
+})
+
+test('6.1: a delivery learnt of late is checked once and is then over', () => {
+  const latest = { status: 'DeliverySucceeded', atMs: NOW - 10 * DAY_MS }
+  expect(dueInHours({ latest, checkedAtMs: null })).toBeLessThan(0)
+  expect(dueInHours({ latest, checkedAtMs: NOW })).toBe('delivered')
+})
+
+test('6.1: a parcel without news for long is stale, and one that never had any is unknown', () => {
+  const old = NOW - 30 * DAY_MS
+  expect(dueInHours({ latest: { status: 'Ingested', atMs: old }, revivedAtMs: old })).toBe('stale')
+  expect(dueInHours({ latest: null, revivedAtMs: old })).toBe('unknown')
+})
+
+test('6.1: a push or a question revives what was stale', () => {
+  expect(dueInHours({ latest: { status: 'Ingested', atMs: NOW - 40 * DAY_MS }, revivedAtMs: NOW })).toBe(1)
+})
+
+test('6.3: a parcel the carrier knows by none of its identifiers is not asked about', () => {
+  expect(dueInHours({ unpollable: true })).toBe('unknown')
+})
+
+test('a failed check is tried again after a minute, then two, never later than its own interval', () => {
+  const minutes = [1, 2, 3, 10].map((failures) => Number(dueInHours({ failures })) * 60)
+  expect(minutes.map(Math.round)).toEqual([1, 2, 4, 60])
+})
+
+test('parcels that came together do not fall due together, and none more than a tenth later', () => {
+  const due = Array.from({ length: 100 }, (_, parcelId) => Number(dueInHours({ parcelId })))
+  expect(new Set(due.map((hours) => Math.round(hours * 600))).size).toBeGreaterThan(50)
+  expect(Math.max(...due)).toBeLessThanOrEqual(1.1)
+  expect(Math.min(...due)).toBeGreaterThanOrEqual(1)
+})
+
+test('no check is ever due before the last one', () => {
+  const time = fc.integer({ min: NOW - 90 * DAY_MS, max: NOW })
+  const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
+  fc.assert(
+    fc.property(latest, time, time, fc.nat(9), fc.nat(), (seen, revivedAtMs, checkedAtMs, failures, parcelId) => {
+      const next = nextCheck(facts({ latest: seen, revivedAtMs, checkedAtMs, failures, parcelId }), cadence)
+      if (next.kind === 'at') expect(next.atMs).toBeGreaterThan(checkedAtMs)
+    }),
+  )
+})

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { diffEntries } from '../../src/domain/changes.ts'
+import { deriveEntries } from '../../src/domain/history.ts'
+import { emptyParcel, observe } from '../../src/domain/parcel-record.ts'
+import { aPoll, aPush } from '../support/builders.ts'
+import type { Observation } from '../support/observations.ts'
+
+const sightingsOf = (all: readonly Observation[]) => all.reduce(observe, emptyParcel).sightings
+const kindsOf = (before: readonly Observation[], added: Observation) =>
+  diffEntries(deriveEntries(sightingsOf(before)), deriveEntries(sightingsOf([...before, added]))).map((change) => change.kind)
+
+test('an entry nobody told of before is new', () => {
+  expect(kindsOf([], aPush())).toEqual(['entry'])
+  expect(kindsOf([aPush()], aPush({ eventTime: '2026-03-01T11:00:00.000Z' }))).toEqual(['entry'])
+})
+
+test('an entry told of again in the same words has not changed', () => {
+  expect(kindsOf([aPoll({ askedAtMs: 1 })], aPoll({ askedAtMs: 2 }))).toEqual([])
+})
+
+test('an entry that is served otherwise than before is updated', () => {
+  expect(kindsOf([aPush({ texts: { sv: 'Framme' } })], aPoll({ text: 'Arrived' }))).toEqual(['update'])
+})
+
+test('2.8: entries whose parts prove to be one are told as united', () => {
+  const apart = [
+    aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: null }),
+    aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Lund' }),
+    aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Umeå' }),
+  ]
+  expect(deriveEntries(sightingsOf(apart))).toHaveLength(2)
+  // Names the place of the first: it was never in Lund.
+  expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
+})

@@ -1,0 +1,39 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseIdentifier } from '../../src/domain/identifiers.ts'
+
+test.each([
+  [' ab123456789se ', 'AB123456789SE'],
+  ['1001', '1001'],
+  ['A'.repeat(40), 'A'.repeat(40)],
+])('1.1: trims and upper-cases an identifier: %j', (text, identifier) => {
+  expect(parseIdentifier(text)).toBe(identifier)
+})
+
+test.each([
+  '',
+  'ABC',
+  'A'.repeat(41),
+  'AB-1234',
+  'AB 1234',
+  '__proto__',
+  'åäö1234',
+  '１２３４',
+  'ıııı',
+  'AB\u00001234',
+  1001,
+  null,
+  undefined,
+  {},
+])('1.1: refuses what is not 4 to 40 ASCII letters and digits: %j', (text) => {
+  expect(parseIdentifier(text)).toBeNull()
+})
+
+test('1.1: an identifier reads back as itself', () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      const identifier = parseIdentifier(text)
+      if (identifier !== null) expect(parseIdentifier(identifier)).toBe(identifier)
+    }),
+  )
+})

@@ -1,0 +1,46 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { formatWebhookTime, isWhole, parseInstant } from '../../src/domain/instant.ts'
+
+test.each([
+  ['2026-03-01T10:00:00Z', Date.UTC(2026, 2, 1, 10), true],
+  ['2026-03-01T10:00:00.000Z', Date.UTC(2026, 2, 1, 10), true],
+  ['2026-03-01T10:00:00.250Z', Date.UTC(2026, 2, 1, 10, 0, 0, 250), false],
+  ['2024-02-29T23:59:59Z', Date.UTC(2024, 1, 29, 23, 59, 59), true],
+])('2.2: reads %s, and knows whether it says milliseconds', (text, atMs, whole) => {
+  const instant = parseInstant(text)
+  expect(instant).toEqual({ text, atMs })
+  expect(instant !== null && isWhole(instant)).toBe(whole)
+})
+
+test.each([
+  '2024-02-30T00:00:00Z',
+  '2023-02-29T00:00:00Z',
+  '2026-03-01T24:00:00Z',
+  '2026-03-01T23:59:60Z',
+  '2026-03-01T10:00:00',
+  '2026-03-01T10:00:00+00:00',
+  '2026-03-01T10:00:00z',
+  '2026-03-01t10:00:00Z',
+  '2026-03-01 10:00:00Z',
+  '2026-03-01T10:00:00.1234567Z',
+  '2026-03-01T10:00:00.5Z',
+  '2026-03-01T10:00Z',
+  '+275760-09-13T00:00:00Z',
+  '1',
+  1,
+  null,
+])('5.3: refuses %j as an instant instead of shifting it', (text) => {
+  expect(parseInstant(text)).toBeNull()
+})
+
+test('an instant printed in the form of the webhook reads back as itself', () => {
+  fc.assert(
+    fc.property(
+      fc.date({ min: new Date('0000-01-01T00:00:00Z'), max: new Date('9999-12-31T23:59:59.999Z'), noInvalidDate: true }),
+      (date) => {
+        expect(parseInstant(formatWebhookTime(date.getTime()))?.atMs).toBe(date.getTime())
+      },
+    ),
+  )
+})

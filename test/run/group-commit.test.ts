@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import type { BatchReport, Incoming } from '../../src/flow/ports.ts'
+import { createGroupCommit } from '../../src/run/group-commit.ts'
+
+const push = (name: string): Incoming => ({ kind: 'push', body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
+
+/** A recorder whose commits end when the test says so. */
+function openRecorder() {
+  const batches: { readonly names: readonly string[]; readonly end: (error?: Error) => void }[] = []
+  const record = (batch: readonly Incoming[]) =>
+    new Promise<BatchReport>((resolve, reject) => {
+      const names = batch.map((incoming) => (incoming.kind === 'push' ? Buffer.from(incoming.body).toString() : 'poll'))
+      const end = (error?: Error) =>
+        error === undefined
+          ? resolve({
+              outcomes: batch.map((_, parcelId) => ({ kind: 'recorded', parcelId, changed: true, newEntries: 1 })),
+              touchedParcels: [],
+              durationMs: 1,
+            })
+          : reject(error)
+      batches.push({ names, end })
+    })
+  return { batches, record }
+}
+
+function open(limits = { batchMax: 3, waitingMax: 5 }) {
+  const recorder = openRecorder()
+  const told: string[] = []
+  const commit = createGroupCommit(
+    { record: recorder.record, onCommitted: () => void told.push('committed'), onFailed: () => void told.push('failed') },
+    limits,
+  )
+  return { ...recorder, commit, told }
+}
+
+/** Lets everything that can go on without a commit go on. */
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+test('what arrives while a batch is being committed forms the next, up to a bound', async () => {
+  const { commit, batches } = open()
+  const all = ['a', 'b', 'c', 'd', 'e'].map((name) => commit.submit(push(name)))
+  await settled()
+  expect(batches.map(({ names }) => names)).toEqual([['a']])
+  batches[0]?.end()
+  await settled()
+  batches[1]?.end()
+  await settled()
+  batches[2]?.end()
+  await Promise.all(all)
+  expect(batches.map(({ names }) => names)).toEqual([['a'], ['b', 'c', 'd'], ['e']])
+})
+
+test('nobody is told before the commit, and the commit is told before anybody', async () => {
+  const { commit, batches, told } = open()
+  const submitted = commit.submit(push('a')).then(() => void told.push('sender'))
+  await settled()
+  expect(told).toEqual([])
+  batches[0]?.end()
+  await submitted
+  expect(told).toEqual(['committed', 'sender'])
+})
+
+test('a failing commit is a 503 for its whole batch and for no other', async () => {
+  const { commit, batches, told } = open()
+  const [a, b, c] = ['a', 'b', 'c'].map((name) =>
+    commit.submit(push(name)).then(
+      ({ kind }) => kind,
+      (error: { code: string }) => error.code,
+    ),
+  )
+  await settled()
+  batches[0]?.end()
+  await settled()
+  batches[1]?.end(new Error('disk full'))
+  const late = commit.submit(push('d')).then(({ kind }) => kind)
+  await settled()
+  batches[2]?.end()
+  expect([await a, await b, await c, await late]).toEqual(['recorded', 'storage_unavailable', 'storage_unavailable', 'recorded'])
+  expect(told).toEqual(['committed', 'failed', 'committed'])
+})
+
+test('X7: what would wait behind too many is refused at once, with a word on when to come again', async () => {
+  const { commit, batches } = open()
+  const waiting = Array.from({ length: 6 }, (_, at) => commit.submit(push(String(at))))
+  await settled()
+  expect(commit.waiting()).toBe(5)
+  await expect(commit.submit(push('one too many'))).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 1000 })
+  for (let at = 0; at < 3; at++) {
+    batches[at]?.end()
+    await settled()
+  }
+  expect(await Promise.all(waiting)).toHaveLength(6)
+})
+
+test('is drained when nothing waits and nothing is being committed', async () => {
+  const { commit, batches } = open()
+  const submitted = commit.submit(push('a'))
+  let drained = false
+  const drain = commit.drained().then(() => {
+    drained = true
+  })
+  await settled()
+  expect(drained).toBe(false)
+  batches[0]?.end()
+  await Promise.all([submitted, drain])
+})
