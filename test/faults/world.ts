@@ -1,0 +1,140 @@
+import { fail } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { closeOpened, json, openCarrier } from '../remote/carrier-double.ts'
+import { openInbox } from '../support/inbox.ts'
+import { ADMIN, ask, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { expectedSignature } from '../support/webhook-receiver.ts'
+
+/** What the carrier says of one identifier in one language: a body to answer 200 with, or null for its 404. */
+type Say = (language: string) => Buffer | null
+
+export interface Told {
+  readonly statuses: readonly Readonly<Record<string, unknown>>[]
+  readonly trackingIds: readonly string[]
+  readonly distributionType: string
+}
+
+const WEBHOOK = '/webhooks/status'
+/** The schedule never wakes, and failures are not limited: a test says when what happens. */
+const SECTIONS: Readonly<Record<string, object>> = {
+  poll: { cron: '0 0 1 1 *' },
+  upstream: { timeout: '1s', ratePerSecond: 1000 },
+  limits: { failuresPerMinute: 1_000_000, unknownPerMinute: 1_000_000 },
+}
+
+function sectionsWith(given: Sections): Sections {
+  const own = Object.entries(SECTIONS).map(([name, section]) => [name, { ...section, ...objectOf(given[name]) }] as const)
+  return { ...given, ...Object.fromEntries(own) }
+}
+
+function objectOf(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {}
+}
+
+/** A carrier that says what it is told to say, and can be down. */
+async function openToldCarrier() {
+  const says = new Map<string, Say>()
+  let isDown = false
+  let latency: Promise<void> = Promise.resolve()
+  const status = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    await latency
+    if (isDown) return void request.socket.destroy()
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://carrier')
+    const identifier = pathname.split('/')[3] ?? ''
+    const body = says.get(identifier)?.(searchParams.get('language') ?? '') ?? null
+    if (body === null) json(response, 404, '{}')
+    else json(response, 200, body.toString())
+  }
+  const { url, asked } = await openCarrier({ status: (request, response) => void status(request, response) })
+  return {
+    url,
+    says,
+    asked,
+    callsAbout: (identifier: string) => asked.urls.filter((target) => target.includes(`/${identifier}/`)).length,
+    setDown(down: boolean) {
+      isDown = down
+    },
+    /** Every answer waits for this. */
+    wait(promise: Promise<void>) {
+      latency = promise
+    },
+  }
+}
+
+/** One relay, started as it is in production, with its carrier and a view of its store. To be stopped. */
+export async function startWorld(given: Sections = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-faults-'))
+  const carrier = await openToldCarrier()
+  const relay = await startTestRelay(folder, carrier.url, sectionsWith(given))
+  const inbox = openInbox(relay.databasePath)
+  const [token, adminToken] = await Promise.all([logIn(relay.internalUrl), logIn(relay.internalUrl, ADMIN)])
+  const metrics = async () => await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  return {
+    ...relay,
+    carrier,
+    inbox,
+    token,
+    publicPort: Number(new URL(relay.publicUrl).port),
+    internalPort: Number(new URL(relay.internalUrl).port),
+    push: (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}) => push(relay.publicUrl, body, headers),
+    get: (path: string) => ask(relay.internalUrl, token, path),
+    /** The whole history, as the relay answers it. */
+    async all(identifier: string, language = 'en'): Promise<Told> {
+      const response = await ask(relay.internalUrl, token, `/v1/status/${identifier}/all?language=${language}`)
+      if (response.status !== 200) return fail(`${identifier}: ${response.status} ${await response.text()}`)
+      const told: unknown = await response.json()
+      return isTold(told) ? told : fail('no history')
+    },
+    /** An operator's order to ask the carrier now; resolves when it is done. */
+    async refresh(identifier: string): Promise<number> {
+      const headers = { authorization: `Bearer ${adminToken}` }
+      return (await fetch(`${relay.internalUrl}/relay/parcels/${identifier}/refresh`, { method: 'POST', headers })).status
+    },
+    /** The value of one metric, its labels written as they are printed; 0 when it is not there. */
+    async metric(name: string): Promise<number> {
+      const line = (await metrics()).split('\n').find((text) => text.startsWith(`${name} `))
+      return line === undefined ? 0 : Number(line.slice(name.length))
+    },
+    async stop() {
+      inbox.close()
+      await relay.stop()
+      await closeOpened()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export type World = Awaited<ReturnType<typeof startWorld>>
+
+function isTold(value: unknown): value is Told {
+  return typeof value === 'object' && value !== null && 'statuses' in value && Array.isArray(value.statuses) && 'trackingIds' in value
+}
+
+/** The signature of exactly these bytes, by the specification alone. */
+export function signed(body: string | Uint8Array, key: string = SHARED_KEY): string {
+  return expectedSignature(Buffer.from(body), key)
+}
+
+/** A push as raw bytes, its headers as they are. */
+export function rawRequest(method: string, headers: readonly string[], body: string | Uint8Array = '', target = WEBHOOK) {
+  return [`${method} ${target} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body] as const
+}
+
+/** The code in the `type` of a problem. */
+export async function problemOf(response: Response): Promise<unknown> {
+  const problem: unknown = await response.json()
+  if (typeof problem !== 'object' || problem === null || !('type' in problem)) return null
+  return String(problem.type).replace('urn:parcel-relay:error:', '')
+}
+
+/** Asks again at the edge until it is so. */
+export async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  const giveUpAtMs = performance.now() + 10_000
+  while (!(await holds())) {
+    if (performance.now() > giveUpAtMs) throw new Error('it never came to be')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
