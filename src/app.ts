@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { hash, verify } from '@node-rs/argon2'
+import { readNamedFile } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import { isQuiet } from './domain/quiet-hours.ts'
 import { createVerifier } from './domain/signature.ts'
@@ -7,6 +7,7 @@ import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
 import type { BatchReport, Log, WriteSide } from './flow/ports.ts'
+import { createReadiness } from './flow/readiness.ts'
 import { createReceive } from './flow/receive.ts'
 import { createRefresh } from './flow/refresh.ts'
 import { createServe, type Pause } from './flow/serve.ts'
@@ -19,7 +20,6 @@ import { createRawBodies } from './http/raw-body.ts'
 import { startServer } from './http/server.ts'
 import { createTokens } from './http/tokens.ts'
 import { createMetrics } from './metrics.ts'
-import { createReadiness } from './readiness.ts'
 import { createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
 import { createGroupCommit } from './run/group-commit.ts'
@@ -197,7 +197,7 @@ function openCarrier(config: Config, log: Log) {
     password: () => upstream.password.reveal(),
     clock: systemClock,
     log,
-    ...(upstream.caFile === null ? {} : { ca: readFileSync(upstream.caFile, 'utf8') }),
+    ...(upstream.caFile === null ? {} : { ca: readNamedFile('upstream.caFile', upstream.caFile).toString() }),
   })
 }
 
@@ -209,11 +209,12 @@ function someLanguages(config: Config): readonly [string, ...string[]] {
 
 async function listen(config: Config, name: 'public' | 'internal', listener: ReturnType<typeof createPublicListener>) {
   const { host, port, tls } = config.listen[name]
+  const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)
   const server = await startServer(listener, {
     host,
     port,
     connectionsMax: config.limits.connections,
-    ...(tls === null ? {} : { tls: { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) } }),
+    ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
   }).catch((cause: unknown) => {
     throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${codeOf(cause)})`, { cause })
   })

@@ -34,7 +34,7 @@ export class ConfigError extends Error {
 }
 
 /** Reads the config file and the secrets it names. This and the files beside it are the only readers of settings. Throws ConfigError. */
-export function loadConfig(path: string, env: NodeJS.ProcessEnv): Config {
+export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): Config {
   const source = parseSource(readText(path))
   if (!source.readable) throw problemsOf(path, source, source.findings)
   const read = valuesOf(source)

@@ -21,7 +21,7 @@ function printCommand(): Command {
     .option('--json', 'print JSON instead of YAML')
     .action((options: { readonly config: string; readonly json?: true }) => {
       try {
-        const config = loadConfig(options.config, process.env)
+        const config = loadConfig(options.config)
         for (const warning of config.warnings) process.stderr.write(`warning: ${warning}\n`)
         const settings = redactedConfig(config)
         process.stdout.write(options.json ? `${JSON.stringify(settings, null, 2)}\n` : stringify(settings))

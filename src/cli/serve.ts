@@ -18,7 +18,7 @@ export function serveCommand(): Command {
 
 function readConfig(path: string): Config | null {
   try {
-    const config = loadConfig(path, process.env)
+    const config = loadConfig(path)
     const unsupported = notYetSupported(config)
     if (unsupported.length === 0) return config
     fail(`${path}: this version cannot do yet what these settings ask for; take them out: ${unsupported.join(', ')}`)

@@ -1,7 +1,6 @@
 import { digest } from '../domain/digest.ts'
 import { AppError } from '../domain/errors.ts'
-import type { Memory } from './memory.ts'
-import type { Clock } from './ports.ts'
+import type { Clock, Memory } from './ports.ts'
 
 /** `status`: may ask for parcels and read the feed. `admin`: may operate the relay. */
 export type Scope = 'status' | 'admin'

@@ -1,7 +1,6 @@
 import { AppError } from '../domain/errors.ts'
 import type { AskCarrier, Asked } from './ask-carrier.ts'
-import type { Memory } from './memory.ts'
-import type { Clock, Log, ParcelView } from './ports.ts'
+import type { Clock, Log, Memory, ParcelView } from './ports.ts'
 import type { Freshness, ReadQuestion } from './served.ts'
 import { createSingleFlight } from './single-flight.ts'
 

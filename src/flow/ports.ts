@@ -253,6 +253,36 @@ export interface ReadSide {
   close(): Promise<void>
 }
 
+// ── what is remembered ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * What a flow remembers for a while: bounded, so any value may be gone at any time and losing it costs only work.
+ * A `Map` is one that never forgets.
+ */
+export interface Memory<Value> {
+  get(key: string): Value | undefined
+  set(key: string, value: Value): unknown
+  delete(key: string): unknown
+}
+
+/** An encoded answer, kept until something is learnt about its parcel. */
+export interface CachedAnswer {
+  readonly parcelId: number
+  readonly body: Buffer
+  readonly etag: string
+  readonly contentLanguage: string
+  /** As of the reading: kept beside the body, so that `Age` goes on counting. */
+  readonly heardAtMs: number | null
+}
+
+/** Encoded answers by question. */
+export interface AnswerCache {
+  get(key: string): CachedAnswer | undefined
+  set(key: string, answer: CachedAnswer): void
+  /** Forgets every answer about these parcels. */
+  invalidate(parcelIds: readonly number[]): void
+}
+
 // ── the carrier ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** `app`: somebody waits for the answer; `schedule`: nobody does. Apps go first when the budget is short (DOMAIN 6.4). */

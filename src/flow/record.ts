@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { type CadencePolicy, nextCheck } from '../domain/cadence.ts'
 import { diffEntries, type EntryChange } from '../domain/changes.ts'
+import { bodyDigest } from '../domain/digest.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
 import type { PollObservation, PushObservation, QuarantineReason } from '../domain/observation.ts'
 import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
@@ -88,7 +88,7 @@ async function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, op
 }
 
 async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
-  const digest = digestOf(push.body)
+  const digest = bodyDigest(push.body)
   if (await tx.hasPush(digest)) {
     await tx.countDuplicate(digest)
     return { outcome: { kind: 'duplicate' }, touched: [] }
@@ -110,14 +110,9 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   return recorded
 }
 
-/** Half a SHA-256: no two bodies an honest signer sends share it, and it is kept for as long as the relay lives. */
-function digestOf(body: Uint8Array): Uint8Array {
-  return createHash('sha256').update(body).digest().subarray(0, 16)
-}
-
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
   if (incoming.kind === 'push') {
-    await tx.saveInbox({ push: incoming, digest: digestOf(incoming.body), state: 'quarantined', reason, parcelId: null })
+    await tx.saveInbox({ push: incoming, digest: bodyDigest(incoming.body), state: 'quarantined', reason, parcelId: null })
   }
   if (reason === 'parcel_full') await flagFull(tx, incoming)
   return { outcome: { kind: 'quarantined', reason }, touched: [] }

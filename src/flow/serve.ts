@@ -7,27 +7,10 @@ import {
   createKnownQuestions,
   createUnknownQuestions,
 } from './carrier-questions.ts'
-import type { Meter, ParcelView, ReadSide, WriteSide } from './ports.ts'
-import {
-  type CachedAnswer,
-  encodeAnswer,
-  type Freshness,
-  presentServed,
-  type Question,
-  type ReadQuestion,
-  readQuestion,
-  type Served,
-} from './served.ts'
+import type { AnswerCache, CachedAnswer, Meter, ParcelView, ReadSide, WriteSide } from './ports.ts'
+import { encodeAnswer, type Freshness, presentServed, type Question, type ReadQuestion, readQuestion, type Served } from './served.ts'
 
 export type { Pause } from './carrier-questions.ts'
-
-/** Encoded answers by question. */
-export interface AnswerCache {
-  get(key: string): CachedAnswer | undefined
-  set(key: string, answer: CachedAnswer): void
-  /** Forgets every answer about these parcels. */
-  invalidate(parcelIds: readonly number[]): void
-}
 
 export interface ServePorts extends AskCarrierPorts, CarrierQuestionPorts {
   readonly reads: Pick<ReadSide, 'findParcel'>

@@ -3,7 +3,7 @@ import { AppError } from '../domain/errors.ts'
 import { parseIdentifier } from '../domain/identifiers.ts'
 import { languagePreference, parseLanguageTag } from '../domain/languages.ts'
 import { encodeAll, encodeLatest } from '../domain/pull-response.ts'
-import type { ParcelView } from './ports.ts'
+import type { CachedAnswer, ParcelView } from './ports.ts'
 
 /** Which of the carrier's two questions: the newest entry, or the history. */
 export type QuestionKind = 'latest' | 'all'
@@ -41,16 +41,6 @@ export interface Served {
   readonly contentLanguage: string
   /** RFC 9211. */
   readonly cacheStatus: string
-}
-
-/** An encoded answer, kept until something is learnt about its parcel. */
-export interface CachedAnswer {
-  readonly parcelId: number
-  readonly body: Buffer
-  readonly etag: string
-  readonly contentLanguage: string
-  /** As of the reading: kept beside the body, so that `Age` goes on counting. */
-  readonly heardAtMs: number | null
 }
 
 /**

@@ -1,15 +1,7 @@
 import Router from '@koa/router'
 import type { Context, Middleware } from 'koa'
+import type { Readiness } from '../flow/readiness.ts'
 import { EdgeError } from './errors.ts'
-
-/** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
-export interface Readiness {
-  readonly ready: boolean
-  /** Why not; empty when ready. */
-  readonly reasons: readonly string[]
-  /** Trouble that does not stop the relay from serving, such as the carrier's. */
-  readonly notes?: Readonly<Record<string, unknown>>
-}
 
 interface MetricsText {
   readonly contentType: string

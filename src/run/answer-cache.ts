@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { AnswerCache } from '../flow/serve.ts'
-import type { CachedAnswer } from '../flow/served.ts'
+import type { AnswerCache, CachedAnswer } from '../flow/ports.ts'
 
 /** What an answer costs beside its body: key, tag, index and the cache's own bookkeeping. */
 const OVERHEAD_BYTES = 512

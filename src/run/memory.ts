@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { Memory } from '../flow/memory.ts'
+import type { Memory } from '../flow/ports.ts'
 
 /** A memory of at most `entriesMax` values; the least recently used one is forgotten first. */
 export function createMemory<Value extends object | string | number>({ entriesMax }: { readonly entriesMax: number }): Memory<Value> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CachedAnswer } from '../../src/flow/served.ts'
+import type { CachedAnswer } from '../../src/flow/ports.ts'
 import { createAnswerCache } from '../../src/run/answer-cache.ts'
 import { createMemory } from '../../src/run/memory.ts'
 

@@ -1,5 +1,13 @@
-import type { Carrier, CarrierState, ReadSide, WriteSide } from './flow/ports.ts'
-import type { Readiness } from './http/health.routes.ts'
+import type { Carrier, CarrierState, ReadSide, WriteSide } from './ports.ts'
+
+/** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
+export interface Readiness {
+  readonly ready: boolean
+  /** Why not; empty when ready. */
+  readonly reasons: readonly string[]
+  /** Trouble that does not stop the relay from serving, such as the carrier's. */
+  readonly notes?: Readonly<Record<string, unknown>>
+}
 
 export interface ReadinessPorts {
   readonly reads: Pick<ReadSide, 'ping'>
