@@ -224,6 +224,7 @@ async function listen(config: Config, name: 'public' | 'internal', listener: Ret
 
 function countMerged(report: BatchReport, count: (result: string, by: number) => void): void {
   for (const outcome of report.outcomes) {
+    if (outcome.kind === 'recorded' && outcome.remark !== undefined) count(outcome.remark, 1)
     if (outcome.kind !== 'recorded') count(outcome.kind, 1)
     else if (!outcome.changed) count('unchanged', 1)
     else if (outcome.newEntries === 0) count('updated', 1)

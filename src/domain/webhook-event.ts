@@ -18,7 +18,7 @@ export type EventReading =
  * `eventTime`, 1 to 100 valid `trackingIds`; all else may be missing or of another shape, and then says nothing.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): EventReading {
-  if (contentEncoding !== null) return { ok: false, reason: 'content_encoding' }
+  if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
   const reading = readJson(body)
   if (!reading.ok) return reading
   const event = reading.value
@@ -55,6 +55,11 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
       },
     },
   }
+}
+
+/** `identity` says that nothing was done to the body. */
+function isEncoded(contentEncoding: string | null): boolean {
+  return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
 /** All valid, or null: an event that names one identifier we cannot understand may belong to a parcel we cannot see. */

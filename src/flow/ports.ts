@@ -1,6 +1,7 @@
 import type { Entry } from '../domain/history.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
+import type { Remark } from '../domain/remark.ts'
 import type { KeptSighting } from '../domain/sightings.ts'
 
 /** Wall clock for what is written down, monotonic clock for intervals; both in milliseconds. Injected so tests own time. */
@@ -41,7 +42,14 @@ export type Incoming = IncomingPush | IncomingPoll
 
 /** What became of one observation. Everything but `failed` means durable. */
 export type RecordOutcome =
-  | { readonly kind: 'recorded'; readonly parcelId: number; readonly changed: boolean; readonly newEntries: number }
+  | {
+      readonly kind: 'recorded'
+      readonly parcelId: number
+      readonly changed: boolean
+      readonly newEntries: number
+      /** What was odd about it, to be counted. */
+      readonly remark?: Remark
+    }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
   /** A push older than `retention.history`: counted, not recorded (DOMAIN 5.4). */

@@ -6,6 +6,7 @@ import type { PollObservation, PushObservation, QuarantineReason } from '../doma
 import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
 import { ENTRIES_MAX } from '../domain/pull-response.ts'
 import type { PushHealth } from '../domain/push-health.ts'
+import { remarkOn } from '../domain/remark.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
@@ -196,7 +197,9 @@ async function merge(
   const latest = await findLatest(tx, checked, entries, second)
   await tx.saveParcel(await schedule(tx, { ...checked, latest }, ports, options))
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
-  return { outcome: { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries }, touched }
+  const remark = remarkOn(observation, entryCount, ports.clock.now())
+  const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries } as const
+  return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
 }
 
 async function saveAnswer(tx: WriteTx, parcelId: number, poll: PollObservation): Promise<void> {
