@@ -162,8 +162,8 @@ export interface FeedEvent {
 /** The store inside one transaction. Every verb sees what the ones before it did. */
 export interface WriteTx {
   nextSequence(): number
-  hasPush(digest: Uint8Array): Promise<boolean>
-  countDuplicate(digest: Uint8Array): Promise<void>
+  /** Counts a push received before, looked for among those of its parcel (null: those not understood); false: it is new. */
+  countDuplicate(parcelId: number | null, digest: Uint8Array): Promise<boolean>
   saveInbox(entry: InboxEntry): Promise<void>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifier(identifier: IdentifierState): Promise<void>

@@ -89,11 +89,6 @@ async function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, op
 }
 
 async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
-  const digest = bodyDigest(push.body)
-  if (await tx.hasPush(digest)) {
-    await tx.countDuplicate(digest)
-    return { outcome: { kind: 'duplicate' }, touched: [] }
-  }
   const reading = parseWebhookEvent(push.body, push.contentEncoding)
   if (!reading.ok) return await quarantine(tx, push, reading.reason)
   const { observation } = reading
@@ -101,6 +96,8 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) return { outcome: { kind: 'expired' }, touched: [] }
 
   const { parcel, touched } = await findOrJoin(tx, { asked: null, trackingIds: observation.trackingIds }, push.receivedAtMs)
+  const digest = bodyDigest(push.body)
+  if (await tx.countDuplicate(parcel.parcelId, digest)) return { outcome: { kind: 'duplicate' }, touched: [] }
   const known = {
     ...revive(parcel, push.receivedAtMs),
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
@@ -113,7 +110,9 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
   if (incoming.kind === 'push') {
-    await tx.saveInbox({ push: incoming, digest: bodyDigest(incoming.body), state: 'quarantined', reason, parcelId: null })
+    const digest = bodyDigest(incoming.body)
+    if (await tx.countDuplicate(null, digest)) return { outcome: { kind: 'duplicate' }, touched: [] }
+    await tx.saveInbox({ push: incoming, digest, state: 'quarantined', reason, parcelId: null })
   }
   if (reason === 'parcel_full') await flagFull(tx, incoming)
   return { outcome: { kind: 'quarantined', reason }, touched: [] }
@@ -160,7 +159,7 @@ async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<{ p
 }
 
 /** Watched again, whatever had stopped it: a push and an app's question both do (DOMAIN 6.1). */
-function revive(parcel: ParcelState, nowMs: number): ParcelState {
+export function revive(parcel: ParcelState, nowMs: number): ParcelState {
   return {
     ...parcel,
     watchedAtMs: parcel.watchedAtMs ?? nowMs,
@@ -271,7 +270,8 @@ export async function schedule(
   options: Pick<RecordOptions, 'cadence'>,
 ): Promise<ParcelState> {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
-  const unpollable = !(await tx.isPollable(parcel.parcelId, ports.clock.now()))
+  // A parcel the carrier did not know: a new identifier may have come, or the refusal may be old enough. Others need no look.
+  const unpollable = parcel.stopped === 'unknown' && !(await tx.isPollable(parcel.parcelId, ports.clock.now()))
   const next = nextCheck({ ...parcel, unpollable, pushHealth: ports.pushHealth() }, options.cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: next.atMs, stopped: null }

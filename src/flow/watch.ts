@@ -1,6 +1,6 @@
 import { deriveEntries } from '../domain/history.ts'
 import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
-import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
+import { type RecordOptions, type RecordPorts, revive, schedule } from './record.ts'
 
 type WatchVerbs = Pick<
   WriteSide,
@@ -43,7 +43,7 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         const [known] = await tx.findIdentifiers([identifier])
         const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
         if (known === undefined) await tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
-        await reschedule(tx, { ...parcel, watchedAtMs: parcel.watchedAtMs ?? nowMs, revivedAtMs: nowMs, stopped: null })
+        await reschedule(tx, revive(parcel, nowMs))
         return { parcelId: parcel.parcelId, created: known === undefined }
       }),
 
@@ -67,7 +67,7 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
   const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs) }
-  return kind === 'unknown' ? { ...checked, failures: 0 } : { ...checked, failures: parcel.failures + 1 }
+  return kind === 'unknown' ? { ...checked, failures: 0, stopped: 'unknown' } : { ...checked, failures: parcel.failures + 1 }
 }
 
 /**

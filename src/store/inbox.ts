@@ -6,13 +6,23 @@ import { statement } from './statement.ts'
 const RECORDED = 0
 const QUARANTINED = 1
 
-const findByDigest = statement<{ digest: Uint8Array }>()((db, p) => db.selectFrom('inbox').select('id').where('digest', '=', p.digest))
+/** A push that was not understood belongs to no parcel. */
+const NO_PARCEL = 0
 
-const countOne = statement<{ digest: Uint8Array }>()((db, p) =>
+const findByDigest = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
+  db.selectFrom('inbox').select('id').where('parcel_id', '=', p.parcelId).where('digest', '=', p.digest),
+)
+
+const countOne = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
   db
     .updateTable('inbox')
     .set((row) => ({ duplicates: row('duplicates', '+', 1) }))
+    .where('parcel_id', '=', p.parcelId)
     .where('digest', '=', p.digest),
+)
+
+const moveAll = statement<{ from: number; into: number }>()((db, p) =>
+  db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', '=', p.from),
 )
 
 const insert = statement<{
@@ -22,7 +32,7 @@ const insert = statement<{
   contentEncoding: string | null
   state: number
   reason: string | null
-  parcelId: number | null
+  parcelId: number
   body: Uint8Array
 }>()((db, p) =>
   db.insertInto('inbox').values({
@@ -44,12 +54,16 @@ const quarantined = statement()((db) =>
     .where('state', '=', QUARANTINED),
 )
 
-export async function hasPush(session: Session, digest: Uint8Array): Promise<boolean> {
-  return (await session.all(findByDigest, { digest })).length > 0
+/** Counts a push that was received before; false: it is new. Looked for among its parcel's, so that the index grows where parcels are new. */
+export async function countDuplicate(session: Session, parcelId: number | null, digest: Uint8Array): Promise<boolean> {
+  const known = await session.all(findByDigest, { parcelId: parcelId ?? NO_PARCEL, digest })
+  if (known.length === 0) return false
+  await session.run(countOne, { parcelId: parcelId ?? NO_PARCEL, digest })
+  return true
 }
 
-export async function countDuplicate(session: Session, digest: Uint8Array): Promise<void> {
-  await session.run(countOne, { digest })
+export async function moveInbox(session: Session, from: number, into: number): Promise<void> {
+  await session.run(moveAll, { from, into })
 }
 
 export async function saveInbox(session: Session, { push, digest, state, reason, parcelId }: InboxEntry): Promise<void> {
@@ -60,7 +74,7 @@ export async function saveInbox(session: Session, { push, digest, state, reason,
     contentEncoding: push.contentEncoding,
     state: state === 'recorded' ? RECORDED : QUARANTINED,
     reason,
-    parcelId,
+    parcelId: parcelId ?? NO_PARCEL,
     body: push.body,
   })
 }

@@ -3,6 +3,7 @@ import { loadAnswers, moveAnswers } from './answers.ts'
 import type { Contents } from './contents.ts'
 import type { Session } from './engine.ts'
 import { appendAudit, moveExpectedPushes } from './feed.ts'
+import { moveInbox } from './inbox.ts'
 import { deleteParcel, loadIdentifiers, loadParcel, moveIdentifiers, saveParcel } from './parcels.ts'
 import { deleteSightings, loadSightings, saveSighting } from './sightings.ts'
 
@@ -38,6 +39,7 @@ export async function joinParcels(session: Session, contents: Contents, { into, 
   await deleteSightings(session, from)
   await moveAnswers(session, from, into)
   await moveIdentifiers(session, from, into)
+  await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
   await saveParcel(session, {
     ...survivor,

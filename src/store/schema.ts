@@ -78,13 +78,15 @@ interface AnswerTable {
 
 interface InboxTable {
   readonly id: Generated<number>
+  /** Of the body: with the parcel it tells a push that was received before, after the body itself is gone. */
   readonly digest: Uint8Array
   readonly received_at_ms: number
   readonly key_index: number
   readonly content_encoding: string | null
   readonly state: number
   readonly reason: string | null
-  readonly parcel_id: number | null
+  /** 0: none. */
+  readonly parcel_id: number
   readonly duplicates: Generated<number>
   readonly body: Uint8Array | null
 }

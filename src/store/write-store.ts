@@ -3,7 +3,7 @@ import { loadOrderAnswer, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, settlePush } from './feed.ts'
-import { countDuplicate, hasPush, saveInbox } from './inbox.ts'
+import { countDuplicate, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
 import {
   claimDuePolls,
@@ -34,8 +34,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       sequence = (sequence ?? 0) + 1
       return sequence
     },
-    hasPush: (digest) => hasPush(session, digest),
-    countDuplicate: (digest) => countDuplicate(session, digest),
+    countDuplicate: (parcelId, digest) => countDuplicate(session, parcelId, digest),
     saveInbox: (entry) => saveInbox(session, entry),
     findIdentifiers: (values) => findIdentifiers(session, values),
     saveIdentifier: (identifier) => saveIdentifier(session, identifier),

@@ -9,6 +9,8 @@ import { migrate } from './sqlite-migrate.ts'
 const BUSY_TIMEOUT_MS = 100
 /** The log of changes is cut back to this after a checkpoint, in bytes, or it stays as large as it ever grew. */
 const JOURNAL_BYTES_MAX = 64 * 1024 * 1024
+/** The log is carried over to the database when it holds this many pages: pages that many commits change are then carried over once. */
+const CHECKPOINT_PAGES = 8000
 const CACHE_KIB = 64 * 1024
 
 /** Opens (and makes, and brings up to date) the database file for its one writer. */
@@ -20,6 +22,7 @@ export async function openSqliteWriter(path: string): Promise<WriteEngine> {
   db.pragma('synchronous = FULL')
   db.pragma('foreign_keys = ON')
   db.pragma(`journal_size_limit = ${JOURNAL_BYTES_MAX}`)
+  db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   db.pragma(`cache_size = -${CACHE_KIB}`)
   await migrate(db)
   const begin = db.prepare('BEGIN IMMEDIATE')

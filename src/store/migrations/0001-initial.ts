@@ -80,16 +80,17 @@ export const initial: Migration = {
     await db.schema
       .createTable('inbox')
       .addColumn('id', 'integer', (column) => column.primaryKey())
-      .addColumn('digest', 'blob', (column) => column.notNull().unique())
+      .addColumn('digest', 'blob', (column) => column.notNull())
       .addColumn('received_at_ms', 'integer', (column) => column.notNull())
       .addColumn('key_index', 'integer', (column) => column.notNull())
       .addColumn('content_encoding', 'text')
       .addColumn('state', 'integer', (column) => column.notNull())
       .addColumn('reason', 'text')
-      .addColumn('parcel_id', 'integer')
+      .addColumn('parcel_id', 'integer', (column) => column.notNull())
       .addColumn('duplicates', 'integer', (column) => column.notNull().defaultTo(0))
       .addColumn('body', 'blob')
       .execute()
+    await db.schema.createIndex('inbox_by_digest').unique().on('inbox').columns(['parcel_id', 'digest']).execute()
     await db.schema.createIndex('inbox_quarantined').on('inbox').column('id').where(sql.ref('state'), '=', sql.lit(1)).execute()
 
     await db.schema
