@@ -16,6 +16,7 @@ interface Flags {
   readonly seed: number
   readonly speed: number
   readonly paused: boolean
+  readonly live: boolean
   readonly hard: number
   readonly mix: Partial<Mix>
   readonly numberOnly?: number
@@ -87,7 +88,7 @@ function helpOnControl(): string {
 }
 
 function optionsOf(flags: Flags): SandboxOptions {
-  const { host, sharedKey, username, password, parcels, seed, speed, paused, hard, retries, tokenForm } = flags
+  const { host, sharedKey, username, password, parcels, seed, speed, paused, live, hard, retries, tokenForm } = flags
   const { loss, duplicates, reorder, silence, unauthorized, rateLimited, serverErrors, languageGaps } = flags
   return {
     host,
@@ -99,6 +100,7 @@ function optionsOf(flags: Flags): SandboxOptions {
     seed,
     speed,
     paused,
+    live,
     hard,
     retries,
     tokenForm,
@@ -153,6 +155,7 @@ export function sandboxCommand(): Command {
     .option('--seed <number>', 'the same seed, the same world', wholeNumber, sandboxDefaults.seed)
     .option('--speed <factor>', 'simulated seconds per second; 0 stands still', decimal, sandboxDefaults.speed)
     .option('--paused', 'stand still until POST /sandbox/resume', false)
+    .option('--live', 'lives begin now and last 56 hours divided by --speed: entries carry the real time', false)
     .option('--hard <fraction>', 'parcels that each hard case happens to', fraction, sandboxDefaults.hard)
     .option('--mix <name=fraction>', 'the same for one hard case; may be repeated', share, {})
     .option('--number-only <fraction>', 'parcels that can be asked for by tracking number only', fraction)

@@ -17,6 +17,11 @@ export interface SandboxOptions {
   readonly speed?: number
   /** Time stands still until `resume`. */
   readonly paused?: boolean
+  /**
+   * Lives begin now and are lived in real time, `speed` times faster than planned, so that entries are as young as they look: what goes by
+   * the age of an entry (closing checks, missed pushes) can only be tried like this. The timeline's own pace is then 1.
+   */
+  readonly live?: boolean
   /** The fraction of parcels that each hard case happens to; `mix` says it for some by name. */
   readonly hard?: number
   readonly mix?: Partial<Mix>
@@ -26,7 +31,7 @@ export interface SandboxOptions {
   readonly retryDelayMs?: number
   readonly pushTimeoutMs?: number
   readonly tokenForm?: TokenForm
-  /** No planned scan is later; the lives begin 56 hours before. Now if left out. */
+  /** No planned scan is later; the lives begin 56 hours before (`live`: they begin here). Now if left out. */
   readonly anchorMs?: number
   /** The real time, epoch milliseconds. */
   readonly now?: () => number
@@ -43,6 +48,7 @@ export const sandboxDefaults = {
   speed: 3600,
   hard: 0.15,
   paused: false,
+  live: false,
   retries: 0,
   retryDelayMs: 1_000,
   pushTimeoutMs: 10_000,
@@ -72,6 +78,7 @@ export function settingsOf(options: SandboxOptions): Settings {
   if (!Number.isSafeInteger(given.seed)) throw new RangeError('seed: a whole number')
   if (!(given.speed >= 0 && given.speed < Infinity)) throw new RangeError('speed: a number from 0')
   if (!Number.isSafeInteger(given.retries) || given.retries < 0) throw new RangeError('retries: a whole number from 0')
+  if (given.live && given.speed === 0) throw new RangeError('live: needs a speed above 0')
   if (given.sharedKey === '') throw new RangeError('shared key: must not be empty')
   return {
     ...given,

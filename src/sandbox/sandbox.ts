@@ -8,6 +8,7 @@ import { type SandboxOptions, type Settings, settingsOf, webhookUrlsOf } from '.
 import { type ParcelPlan, spanMs } from './parcel-plan.ts'
 import { createPusher, type Pusher } from './pusher.ts'
 import { orderedParcel, orderedScan } from './runtime-scan.ts'
+import { squeezed } from './squeeze.ts'
 import { type CallCounter, createCallCounter, pushStats } from './stats.ts'
 import { tallyWorld } from './tally.ts'
 import { createTimeline, type Timeline } from './timeline.ts'
@@ -30,11 +31,21 @@ interface Parts {
   readonly take: (step: Step) => void
 }
 
+/** The lives, when they begin and end, and how fast time runs meanwhile. */
+function planLives(settings: Settings) {
+  const { anchorMs, speed, live } = settings
+  const startMs = anchorMs - spanMs
+  const plans = planWorld(settings)
+  if (!live) return { plans, startMs, endMs: anchorMs, speed }
+  const squeeze = { fromMs: startMs, toMs: anchorMs, factor: speed }
+  return { plans: plans.map((plan) => squeezed(plan, squeeze)), startMs: anchorMs, endMs: anchorMs + spanMs / speed, speed: 1 }
+}
+
 function createParts(settings: Settings): Parts {
-  const { seed, anchorMs } = settings
+  const { seed } = settings
   let controls: Controls = { faults: settings.faults, webhookUrls: settings.webhookUrls }
   const faults = () => controls.faults
-  const plans = planWorld(settings)
+  const { plans, ...pace } = planLives(settings)
   const world = createWorld(plans, seed, () => faults().languageGaps)
   const pusher = createPusher({ ...settings, timeoutMs: settings.pushTimeoutMs, urls: () => controls.webhookUrls, faults })
   const take = (step: Step): void => {
@@ -42,14 +53,13 @@ function createParts(settings: Settings): Parts {
     if (event !== null) pusher.publish(event)
   }
   const steps = plans.flatMap(stepsOf).toSorted((a, b) => a.atMs - b.atMs)
-  const span = { startMs: anchorMs - spanMs, endMs: anchorMs }
   return {
     settings,
     plans,
     world,
     pusher,
     take,
-    timeline: createTimeline({ steps, ...span, speed: settings.speed, monotonicMs: () => performance.now(), onStep: take }),
+    timeline: createTimeline({ steps, ...pace, monotonicMs: () => performance.now(), onStep: take }),
     tokens: createTokens(settings.tokenForm, () => faults().tokenLifetimeMs, settings.now),
     calls: createCallCounter(),
     controls: () => controls,
