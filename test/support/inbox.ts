@@ -44,7 +44,7 @@ function decodeRow(row: unknown): InboxRow {
     body: Buffer.isBuffer(body) ? body : fail('a body that is no bytes'),
     state: STATES[Number(columns.state)] ?? fail(`no state: ${String(columns.state)}`),
     reason: typeof reason === 'string' ? reason : null,
-    parcelId: typeof parcelId === 'number' ? parcelId : null,
+    parcelId: typeof parcelId === 'number' && parcelId > 0 ? parcelId : null,
     keyIndex: Number(columns.key_index),
     contentEncoding: typeof contentEncoding === 'string' ? contentEncoding : null,
     duplicates: Number(columns.duplicates),

@@ -1,0 +1,237 @@
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { raw } from '../http/harness.ts'
+import { pushBody } from '../support/builders.ts'
+import { problemOf, rawRequest, signed, startWorld, type World } from './world.ts'
+
+const LIMIT = 262_144
+const KNOWN = '90000001'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+  expect((await world.push(pushBody({ trackingIds: [KNOWN] }))).status).toBe(200)
+})
+afterAll(() => world.stop())
+
+const header = (value: string) => `x-service-hmac-sha256: ${value}`
+const tooLarge = () => world.metric('relay_pushes_received_total{outcome="body_too_large",key="none"}')
+
+/** An event whose body has exactly so many bytes. */
+function eventOf(bytes: number, id: string): Buffer {
+  const fill = bytes - pushBody({ trackingIds: [id], distributionType: '' }).length
+  return pushBody({ trackingIds: [id], distributionType: 'x'.repeat(fill) })
+}
+
+/** As one chunk after another. */
+function chunked(body: Buffer, size: number): Buffer {
+  const parts: Buffer[] = []
+  for (let at = 0; at < body.length; at += size) {
+    const part = body.subarray(at, at + size)
+    parts.push(Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n'))
+  }
+  return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')])
+}
+
+describe('bodies that are too large', () => {
+  test('H1: a body declared over the limit is a 413 that every one of thirty clients gets to read, counted, and no row', async () => {
+    const body = eventOf(1_000_000, '90000002')
+    const [rows, counted] = [world.inbox.count(), await tooLarge()]
+    const answers = await Promise.all(Array.from({ length: 30 }, () => world.push(body)))
+    for (const answer of answers) {
+      expect([answer.status, answer.headers.get('connection'), answer.headers.get('cache-control')]).toEqual([413, 'close', 'no-store'])
+      expect(await problemOf(answer)).toBe('body_too_large')
+    }
+    expect([world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 30])
+  })
+
+  test('H2: a chunked body that crosses the limit on its way is a 413 likewise', async () => {
+    const [rows, counted] = [world.inbox.count(), await tooLarge()]
+    const body = eventOf(LIMIT + 1, '90000003')
+    for (const size of [LIMIT + 1, 16_384, 1000]) {
+      const answer = await raw(
+        world.publicPort,
+        rawRequest('POST', ['Transfer-Encoding: chunked', header(signed(body))], chunked(body, size)),
+      )
+      expect([size, answer.status, answer.closed]).toEqual([size, 413, true])
+      expect(answer.text).toMatch(/\r\nConnection: close\r\n/i)
+      expect(answer.text).toContain('urn:parcel-relay:error:body_too_large')
+    }
+    expect([world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 3])
+  })
+
+  test('H1, H2: a body of exactly the limit is recorded, declared or chunked', async () => {
+    const [declared, streamed] = [eventOf(LIMIT, '90000004'), eventOf(LIMIT, '90000005')]
+    expect((await world.push(declared)).status).toBe(200)
+    const answer = await raw(
+      world.publicPort,
+      rawRequest('POST', ['Transfer-Encoding: chunked', header(signed(streamed))], chunked(streamed, 50_000)),
+      { until: (text) => text.includes('\r\n\r\n') },
+    )
+    expect(answer.status).toBe(200)
+    expect([declared, streamed].map((body) => world.inbox.rowOf(body).state)).toEqual(['recorded', 'recorded'])
+  })
+})
+
+describe('methods', () => {
+  const body = pushBody({ trackingIds: ['90000006'] })
+
+  test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'])(
+    'H11: %s on the webhook is a 405 that allows POST only, and no row though it is signed',
+    async (method) => {
+      const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
+      const answer = await raw(world.publicPort, rawRequest(method, headers, body))
+      expect(answer.status).toBe(405)
+      expect(/\r\nAllow: (.*)\r\n/i.exec(answer.text)?.[1]).toBe('POST')
+      expect(world.inbox.rowsOf(body)).toEqual([])
+    },
+  )
+
+  test('H11: CONNECT is closed without a tunnel', async () => {
+    for (const target of ['/webhooks/status', '127.0.0.1:1']) {
+      const answer = await raw(world.publicPort, `CONNECT ${target} HTTP/1.1\r\nHost: relay\r\n\r\n`)
+      expect([answer.closed, answer.text.startsWith('HTTP/1.1 2')]).toEqual([true, false])
+    }
+    expect((await fetch(`${world.publicUrl}/healthz`)).status).toBe(200)
+  })
+})
+
+/** GET with a token, the target exactly as written: `fetch` would tidy it up. */
+async function statusOf(target: string): Promise<readonly [number, string]> {
+  const request = `GET ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nAuthorization: Bearer ${world.token}\r\n\r\n`
+  const { status, text } = await raw(world.internalPort, Buffer.from(request).toString('latin1'))
+  return [status, /urn:parcel-relay:error:(\w+)/.exec(text)?.[1] ?? '']
+}
+
+const encoded = (text: string) => encodeURIComponent(text)
+
+describe('identifiers and languages', () => {
+  test.each(['%E0%A4%A', '%', '%ff', '%2', '%zz', '%c0%af', 'AB12%'])('H19: %s is no tracking number: a 400, not a 500', async (text) => {
+    const asked = world.carrier.asked.status
+    for (const kind of ['latest', 'all']) expect(await statusOf(`/v1/status/${text}/${kind}`)).toEqual([400, 'bad_tracking_number'])
+    expect(world.carrier.asked.status).toBe(asked)
+  })
+
+  test.each([
+    '..%2f..%2fadmin',
+    '..%5c..%5cadmin',
+    '%2e%2e%2f%2e%2e',
+    'AB12%00',
+    'AB12%0d%0aX-Evil:%201',
+    'AB12%0a',
+    'a%2Fb12',
+    'AB12;x',
+    'AB12%3F',
+    'AB12%23x',
+    'AB12%26x=1',
+    'AB12%253F',
+    'AB%2012',
+    'AB-12',
+    'ABC',
+    'A'.repeat(41),
+    'A'.repeat(5000),
+    encoded('ABÉ1234'),
+    encoded('é'.repeat(8)),
+    encoded('１２３４５'),
+    encoded('ＡＢＣＤ'),
+    encoded('٤٤٤٤'),
+    encoded('ABCıſK'),
+    encoded('AB12\u200b'),
+    encoded('\u00a0AB12'),
+    encoded('😀😀'),
+    '%20',
+    '__proto__',
+  ])('H20: %s is no tracking number: a 400 that never reaches the carrier, the store or the log', async (text) => {
+    const asked = world.carrier.asked.status
+    for (const kind of ['latest', 'all']) expect(await statusOf(`/v1/status/${text}/${kind}`)).toEqual([400, 'bad_tracking_number'])
+    expect(world.carrier.asked.status).toBe(asked)
+    expect(JSON.stringify(world.lines)).not.toContain('Evil')
+  })
+
+  test('H20: what does reach the carrier is one plain segment, folded', async () => {
+    expect(await statusOf('/v1/status/%20ab9000077se%20/all')).toEqual([404, 'not_found'])
+    expect(world.carrier.asked.urls.at(-1)).toBe('/v1/status/AB9000077SE/all?language=en')
+  })
+
+  test.each([
+    'language=en&language=sv',
+    'language=en&language=en',
+    'language[]=en',
+    'language[0]=en',
+    'language%5B%5D=en',
+    'language=%E0',
+    'language=%00',
+    'language=',
+    'language=en_GB',
+    'language=en%0d%0aX-Evil:%201',
+    `language=${'e'.repeat(5000)}`,
+    'language=en/../sv',
+    Array.from({ length: 3000 }, (_, at) => `a${at}=1`)
+      .join('&')
+      .slice(0, 15_000),
+  ])('H21: ?%.60s is no language: a 400 that never reaches the carrier', async (query) => {
+    const asked = world.carrier.asked.status
+    for (const id of [KNOWN, '90000099']) expect(await statusOf(`/v1/status/${id}/all?${query}`)).toEqual([400, 'bad_language'])
+    expect(world.carrier.asked.status).toBe(asked)
+  })
+})
+
+describe('paths', () => {
+  const body = pushBody({ trackingIds: ['90000007'] })
+
+  test.each([
+    '/webhooks/status/',
+    '/webhooks//status',
+    '//webhooks/status',
+    '/WEBHOOKS/STATUS',
+    '/webhooks/Status',
+    '/webhooks/status%20',
+    '/webhooks%2Fstatus',
+    '/webhooks/./status/x',
+    '/webhooks',
+    '/',
+  ])('H22: a signed POST to %s is a 404, never a redirect, and no row', async (target) => {
+    const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
+    const answer = await raw(world.publicPort, rawRequest('POST', headers, body, target))
+    expect([answer.status, /\r\nLocation:/i.test(answer.text)]).toEqual([404, false])
+    expect(world.inbox.rowsOf(body)).toEqual([])
+  })
+
+  test.each([
+    `/v1/status/${KNOWN}/all/`,
+    `/v1/status/${KNOWN}/ALL`,
+    `/V1/status/${KNOWN}/all`,
+    `//v1/status/${KNOWN}/all`,
+    `/v1//status/${KNOWN}/all`,
+    `/v1/status//all`,
+    `/v1/status/${KNOWN}`,
+    '/healthz/',
+    '/READYZ',
+    '//metrics',
+  ])('H22: GET %s is a 404 on the internal listener, never a redirect', async (target) => {
+    expect(await statusOf(target)).toEqual([404, 'not_found'])
+  })
+
+  test('H22: the public listener has nothing but the webhook and /healthz', async () => {
+    for (const path of ['/metrics', '/readyz', '/auth/token', `/v1/status/${KNOWN}/all`, '/relay/parcels', '/docs', '/openapi.json']) {
+      expect([path, (await fetch(`${world.publicUrl}${path}`, { redirect: 'manual' })).status]).toEqual([path, 404])
+    }
+  })
+})
+
+test('H4: a client that leaves within its body leaves no row and no error in the log', async () => {
+  const body = pushBody({ trackingIds: ['90000008'] })
+  const rows = world.inbox.count()
+  const [head] = rawRequest('POST', [header(signed(body)), `Content-Length: ${body.length}`])
+  await Promise.all(
+    Array.from({ length: 10 }, async () => {
+      const socket = connect(world.publicPort, '127.0.0.1')
+      const closed = new Promise((resolve) => socket.once('close', resolve))
+      socket.write(Buffer.concat([Buffer.from(head), body.subarray(0, 100)]), () => socket.resetAndDestroy())
+      await closed
+    }),
+  )
+  expect((await world.push(pushBody({ trackingIds: [KNOWN] }))).status).toBe(200)
+  expect([world.inbox.count(), world.inbox.rowsOf(body)]).toEqual([rows, []])
+  expect(world.lines.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
+})
