@@ -24,6 +24,7 @@ import { createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
 import { createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
+import { type PackedBatch, packBatch } from './run/packed-batch.ts'
 import { startSchedule } from './run/schedule.ts'
 import { hostOnThread } from './run/thread.ts'
 import { startWorker } from './run/worker.ts'
@@ -77,7 +78,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
 
   const recorder = createGroupCommit(
     {
-      record: (batch) => writer.verbs.record(batch),
+      record: (batch) => writer.verbs.record(packBatch(batch)),
       onCommitted(report, batch) {
         serve.invalidate(report.touchedParcels)
         readiness.storeWorks()
@@ -175,6 +176,8 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
   }
 }
 
+type HostedWriteSide = Omit<WriteSide, 'record'> & { record(batch: PackedBatch): Promise<BatchReport> }
+
 /** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on the event loop that answers. */
 async function hostWriter(config: Config, sqlitePath: string) {
   const { cadence, finished, missedPushGraceMs } = config.poll
@@ -187,7 +190,7 @@ async function hostWriter(config: Config, sqlitePath: string) {
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  return await hostOnThread<WriteSide>(file, workerData, WRITE_VERBS)
+  return await hostOnThread<HostedWriteSide>(file, workerData, WRITE_VERBS)
 }
 
 function openCarrier(config: Config, log: Log) {

@@ -58,11 +58,16 @@ export async function hostOnThread<V extends Verbs<V>>(
     new Promise<unknown>((resolve, reject) => {
       const id = ++calls
       pending.set(id, { resolve, reject })
-      worker.postMessage({ id, verb, args } satisfies Call)
+      worker.postMessage({ id, verb, args } satisfies Call, args.flatMap(buffersOf))
     })
   // A message carries no types: the verbs on both ends are the same interface, compiled together.
   const verbs = Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => call(name, args)])) as unknown as V
   return { verbs, died }
+}
+
+/** Blocks of bytes that an argument holds: they change hands instead of being copied, so their sender must not use them again. */
+function buffersOf(value: unknown): readonly ArrayBuffer[] {
+  return typeof value === 'object' && value !== null ? Object.values(value).filter((member) => member instanceof ArrayBuffer) : []
 }
 
 /** The other end, on the thread. A verb named `close` ends the thread after it answered. */
