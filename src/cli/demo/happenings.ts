@@ -1,0 +1,32 @@
+import type { EventPicture, ParcelPicture, Picture } from './picture.ts'
+
+export type HappeningKind = 'pushed' | 'lost' | 'filled' | 'complete'
+
+export interface Happening {
+  readonly kind: HappeningKind
+  readonly trackingNumber: string
+  readonly about: string
+}
+
+/** What is new in a picture. */
+export function happeningsBetween(before: Picture | null, now: Picture): readonly Happening[] {
+  const earlier = new Map(before?.parcels.map((parcel) => [parcel.trackingNumber, parcel]))
+  return now.parcels.flatMap((parcel) => happeningsOf(earlier.get(parcel.trackingNumber), parcel))
+}
+
+function happeningsOf(before: ParcelPicture | undefined, { trackingNumber, events, complete }: ParcelPicture): readonly Happening[] {
+  const told = events.flatMap((event, nth) =>
+    newsOf(before?.events[nth], event).map((kind) => ({ kind, trackingNumber, about: event.title })),
+  )
+  if (!complete || before?.complete === true) return told
+  return [...told, { kind: 'complete', trackingNumber, about: `${events.length} entries, the same bytes as the carrier's` }]
+}
+
+function newsOf(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {
+  const filled = ({ lost, mark }: EventPicture) => lost && mark === 'polled'
+  return [
+    ...(now.mark === 'pushed' && before?.mark !== 'pushed' ? (['pushed'] as const) : []),
+    ...(now.lost && before?.lost !== true ? (['lost'] as const) : []),
+    ...(filled(now) && (before === undefined || !filled(before)) ? (['filled'] as const) : []),
+  ]
+}

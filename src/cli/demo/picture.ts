@@ -1,0 +1,104 @@
+import type { SandboxParcel } from '../../sandbox/handle.ts'
+import type { PushCounts } from './shop.ts'
+
+/** How the relay came to know an event: its push arrived; the push was lost and the carrier was asked; not at all so far. */
+export type Mark = 'pushed' | 'polled' | 'missing'
+
+export interface EventPicture {
+  readonly title: string
+  /** The carrier will not push it any more. */
+  readonly lost: boolean
+  readonly mark: Mark
+}
+
+export interface ParcelPicture {
+  readonly trackingNumber: string
+  /** In the order they happened. */
+  readonly events: readonly EventPicture[]
+  /** Its life is over, and the relay's `all` is byte for byte the carrier's. */
+  readonly complete: boolean
+}
+
+/** The carrier's truth and the relay's knowledge side by side, at one moment. */
+export interface Picture {
+  readonly parcels: readonly ParcelPicture[]
+  readonly pushes: PushCounts
+}
+
+export interface Totals {
+  readonly complete: number
+  readonly parcels: number
+  readonly events: number
+  readonly lost: number
+  /** Lost, and in the relay's history all the same. */
+  readonly filled: number
+}
+
+type Push = SandboxParcel['pushes'][number]
+
+/** What both say of one parcel; `history` is the relay's `all`, null when it has none. */
+export function pictureOf(
+  { trackingNumber, entries, entriesPlanned, answers, pushes }: SandboxParcel,
+  history: string | null,
+): ParcelPicture {
+  const held = countBy(history === null ? [] : entriesIn(history), (entry) => keyOf(entry, 'eventTimestamp'))
+  const marks = new Map<Push, Mark>()
+  for (const [key, group] of Map.groupBy(pushes, ({ body }) => keyOf(JSON.parse(body), 'eventTime'))) {
+    const [arrived, others] = [group.filter(hasArrived), group.filter((push) => !hasArrived(push))]
+    // What the relay holds beyond what was pushed, it was told when it asked.
+    const beyond = Math.max(0, (held.get(key) ?? 0) - arrived.length)
+    for (const push of arrived) marks.set(push, 'pushed')
+    for (const [nth, push] of others.toSorted((a, b) => Number(isLost(b)) - Number(isLost(a))).entries())
+      marks.set(push, nth < beyond ? 'polled' : 'missing')
+  }
+  return {
+    trackingNumber,
+    complete: entries >= entriesPlanned && history === answers.en,
+    events: pushes.map((push) => ({ title: titleOf(push), lost: isLost(push), mark: marks.get(push) ?? 'missing' })),
+  }
+}
+
+export function totalsOf({ parcels }: Picture): Totals {
+  const events = parcels.flatMap((parcel) => parcel.events)
+  return {
+    complete: parcels.filter(({ complete }) => complete).length,
+    parcels: parcels.length,
+    events: events.length,
+    lost: events.filter(({ lost }) => lost).length,
+    filled: events.filter(({ lost, mark }) => lost && mark === 'polled').length,
+  }
+}
+
+/** Whether the relay took the push. */
+export function hasArrived({ attempts }: Push): boolean {
+  return attempts.some(({ status }) => status !== null && status >= 200 && status < 300)
+}
+
+function isLost(push: Push): boolean {
+  return push.fate !== 'waiting' && !hasArrived(push)
+}
+
+/** By the second: some of the carrier's answers leave the milliseconds out. */
+function keyOf(entry: unknown, time: 'eventTime' | 'eventTimestamp'): string {
+  return JSON.stringify([textOf(entry, 'status'), textOf(entry, 'detailedStatus'), textOf(entry, time).slice(0, 19)])
+}
+
+function titleOf({ body }: Push): string {
+  const event: unknown = JSON.parse(body)
+  const [status, detailed, location] = ['status', 'detailedStatus', 'location'].map((name) => textOf(event, name))
+  return [status, ...(detailed === status ? [] : [detailed]), ...(location === '' ? [] : [location])].join(' ')
+}
+
+function entriesIn(history: string): readonly unknown[] {
+  const answer: unknown = JSON.parse(history)
+  return typeof answer === 'object' && answer !== null && 'statuses' in answer && Array.isArray(answer.statuses) ? answer.statuses : []
+}
+
+function textOf(value: unknown, name: string): string {
+  const member: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+  return typeof member === 'string' ? member : ''
+}
+
+function countBy<T>(items: readonly T[], keyFor: (item: T) => string): ReadonlyMap<string, number> {
+  return new Map([...Map.groupBy(items, keyFor)].map(([key, group]) => [key, group.length]))
+}

@@ -1,0 +1,27 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+
+export interface FoundPort {
+  readonly port: number
+  /** Whether the wanted one was taken. */
+  readonly moved: boolean
+}
+
+/** The wanted port if nobody has it, else a free one; 0 wants any. */
+export async function findPort(host: string, wanted: number): Promise<FoundPort> {
+  try {
+    return { port: await tryPort(host, wanted), moved: false }
+  } catch {
+    return { port: await tryPort(host, 0), moved: true }
+  }
+}
+
+async function tryPort(host: string, wanted: number): Promise<number> {
+  const server = createServer().listen(wanted, host)
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (typeof address !== 'object' || address === null) throw new Error('the server is bound to no network address')
+  return address.port
+}

@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type RunningRelay, startRelay } from '../../app.ts'
+import { type Config, loadConfig } from '../../config.ts'
+import type { Log } from '../../flow/ports.ts'
+import type { Sandbox } from '../../sandbox/handle.ts'
+import { startSandbox } from '../../sandbox/sandbox.ts'
+import { type FoundPort, findPort } from './ports.ts'
+
+export interface StageOptions {
+  readonly parcels: number
+  /** How long the lives take. */
+  readonly seconds: number
+  readonly seed: number
+  /** Fraction of the pushes that the carrier loses. */
+  readonly loss: number
+  /** Any free ports instead of the usual ones. */
+  readonly freePorts: boolean
+  /** What the relay has to complain about. */
+  readonly onTrouble: (message: string) => void
+}
+
+export interface Stage {
+  readonly relay: RunningRelay
+  readonly carrier: Sandbox
+  readonly webhookUrl: string
+  /** What the carrier signs its pushes with. */
+  readonly sharedKey: string
+  /** Where the store is: a folder of its own, gone with `stop`. */
+  readonly folder: string
+  /** The usual ports that somebody else has. */
+  readonly takenPorts: readonly number[]
+  stop(): Promise<void>
+}
+
+const CONFIG_FILE = fileURLToPath(new URL('../../../config/demo.yaml', import.meta.url))
+const HOST = '127.0.0.1'
+const CARRIER_PORT = 8090
+/** From the first booking to the last delivery, as the sandbox plans lives. */
+const PLANNED_SECONDS = 56 * 3600
+
+/** A relay with a new store and a carrier whose time stands still, both in this process. */
+export async function setStage(options: StageOptions): Promise<Stage> {
+  const settings = loadConfig(CONFIG_FILE, process.env)
+  const { listen } = settings
+  const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT]
+  const found: FoundPort[] = []
+  for (const port of wanted) found.push(await findPort(HOST, options.freePorts ? 0 : port))
+  const [publicPort = 0, internalPort = 0, carrierPort = 0] = found.map(({ port }) => port)
+
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true })
+  // However the process ends, short of being killed.
+  process.once('exit', removeFolder)
+  const carrierUrl = `http://${HOST}:${carrierPort}`
+  const config: Config = {
+    ...settings,
+    store: { engine: 'sqlite', path: join(folder, 'demo.db') },
+    listen: { public: { ...listen.public, port: publicPort }, internal: { ...listen.internal, port: internalPort } },
+    upstream: { ...settings.upstream, baseUrl: carrierUrl, authUrl: `${carrierUrl}/auth/token` },
+    log: { level: 'error' },
+  }
+  const relay = await startRelay(config, troubleOnly(options.onTrouble))
+  const webhookUrl = `${relay.publicUrl}${settings.webhook.path}`
+  const carrier = await startCarrier(config, options, carrierPort, webhookUrl)
+  return {
+    relay,
+    carrier,
+    webhookUrl,
+    sharedKey: sharedKeyOf(config),
+    folder,
+    takenPorts: wanted.filter((_, index) => found[index]?.moved === true),
+    async stop() {
+      await carrier.stop()
+      await relay.stop()
+      removeFolder()
+    },
+  }
+}
+
+function startCarrier(config: Config, { parcels, seconds, seed, loss }: StageOptions, port: number, webhookUrl: string): Promise<Sandbox> {
+  return startSandbox({
+    host: HOST,
+    port,
+    webhookUrls: [webhookUrl],
+    sharedKey: sharedKeyOf(config),
+    username: config.upstream.username,
+    password: config.upstream.password.reveal(),
+    parcels,
+    seed,
+    live: true,
+    paused: true,
+    speed: PLANNED_SECONDS / seconds,
+    faults: { loss, duplicates: 0.1, reorder: 4 },
+    retries: 3,
+  })
+}
+
+function sharedKeyOf(config: Config): string {
+  return config.webhook.sharedKeys[0]?.reveal() ?? ''
+}
+
+function troubleOnly(onTrouble: (message: string) => void): Log {
+  const tell = (_fields: object, message: string) => onTrouble(message)
+  const ignore = () => undefined
+  return { debug: ignore, info: ignore, warn: tell, error: tell }
+}

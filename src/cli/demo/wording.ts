@@ -1,0 +1,26 @@
+import type { Happening, HappeningKind } from './happenings.ts'
+import { type Picture, totalsOf } from './picture.ts'
+
+const WORDS: Readonly<Record<HappeningKind, string>> = {
+  pushed: 'push received    ',
+  lost: 'push lost        ',
+  filled: 'filled by a poll ',
+  complete: 'history complete ',
+}
+
+export function presentHappening({ kind, trackingNumber, about }: Happening): string {
+  return `${WORDS[kind]} ${trackingNumber}  ${about}`
+}
+
+/** `pushes received` and `duplicates` are the relay's own metrics; the rest is the carrier's truth compared with the relay's answers. */
+export function presentTotals(picture: Picture): string {
+  const { complete, parcels, lost, filled } = totalsOf(picture)
+  const { received, duplicates } = picture.pushes
+  return [
+    `histories complete ${complete}/${parcels}`,
+    `pushes received ${received}`,
+    `lost by the carrier ${lost}`,
+    `of these filled by polls ${filled}`,
+    `duplicates ${duplicates}`,
+  ].join(' · ')
+}
