@@ -10,8 +10,6 @@ import {
 import type { AnswerCache, CachedAnswer, Meter, ParcelView, ReadSide, WriteSide } from './ports.ts'
 import { encodeAnswer, type Freshness, presentServed, type Question, type ReadQuestion, readQuestion, type Served } from './served.ts'
 
-export type { Pause } from './carrier-questions.ts'
-
 export interface ServePorts extends AskCarrierPorts, CarrierQuestionPorts {
   readonly reads: Pick<ReadSide, 'findParcel'>
   readonly write: Pick<WriteSide, 'watch' | 'noteLanguageAsked' | 'noteNotPollable'>

@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseSync, Visitor } from 'oxc-parser'
+
+/** One place where a module names another: `import`, `export ... from`, `import()` or the type `import('x')`. */
+export interface ImportSite {
+  /** As written; null: computed, so that nobody can tell what it names. */
+  readonly specifier: string | null
+  readonly line: number
+}
+
+/** Something else in a module that a house rule speaks of. */
+export interface Finding {
+  readonly kind: 're-export' | 'environment' | 'assertion' | 'any' | 'non-null' | 'clock' | 'syntax'
+  readonly line: number
+}
+
+/** What the rules need to know of a source. */
+export interface SourceModule {
+  /** Relative to the folder of the sources, with `/`. */
+  readonly path: string
+  readonly imports: readonly ImportSite[]
+  readonly findings: readonly Finding[]
+}
+
+/** Every TypeScript module under a folder. */
+export function readModules(folder: string): readonly SourceModule[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.[cm]?tsx?$/.test(path))
+    .sort()
+    .map((path) => parseModule(path.replaceAll('\\', '/'), readFileSync(join(folder, path), 'utf8')))
+}
+
+/** Parses with a TypeScript parser, because a pattern over the text would miss what is spread over lines and see what stands in strings. */
+export function parseModule(path: string, source: string): SourceModule {
+  const { module, program, errors } = parseSync(path, source)
+  const lineAt = (offset: number) => source.slice(0, offset).split('\n').length
+  const imports: ImportSite[] = module.staticImports.map(({ moduleRequest, start }) => ({
+    specifier: moduleRequest.value,
+    line: lineAt(start),
+  }))
+  const findings: Finding[] = errors.map(() => ({ kind: 'syntax', line: 1 }))
+  const find = (kind: Finding['kind'], { start }: { readonly start: number }) => void findings.push({ kind, line: lineAt(start) })
+
+  // The parser tells `export { a }` of an imported `a` as what it is: an export from elsewhere, at the place of the import.
+  for (const statement of module.staticExports) {
+    const requests = new Set(statement.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []))
+    if (requests.size > 0) find('re-export', statement)
+    if (module.staticImports.some(({ start }) => start === statement.start)) continue
+    for (const specifier of requests) imports.push({ specifier, line: lineAt(statement.start) })
+  }
+
+  new Visitor({
+    ImportExpression: (node) => void imports.push({ specifier: textOf(node.source), line: lineAt(node.start) }),
+    TSImportType: (node) => void imports.push({ specifier: textOf(node.source), line: lineAt(node.start) }),
+    TSImportEqualsDeclaration: (node) => find('syntax', node),
+    MemberExpression(node) {
+      const property = node.computed ? textOf(node.property) : nameOf(node.property)
+      const owner = nameOf(node.object)
+      if ((owner === 'process' && property === 'env') || (owner === 'globalThis' && property === 'process')) find('environment', node)
+      if (CLOCKS.has(`${owner}.${property}`)) find('clock', node)
+    },
+    VariableDeclarator(node) {
+      if (nameOf(node.init) === 'process') find('environment', node)
+    },
+    NewExpression(node) {
+      if (nameOf(node.callee) === 'Date' && node.arguments.length === 0) find('clock', node)
+    },
+    CallExpression(node) {
+      if (TIMERS.has(nameOf(node.callee) ?? '')) find('clock', node)
+    },
+    TSAsExpression(node) {
+      const { typeAnnotation: type } = node
+      if (type.type !== 'TSTypeReference' || nameOf(type.typeName) !== 'const') find('assertion', node)
+    },
+    TSTypeAssertion: (node) => find('assertion', node),
+    TSAnyKeyword: (node) => find('any', node),
+    TSNonNullExpression: (node) => find('non-null', node),
+  }).visit(program)
+  return { path, imports, findings }
+}
+
+const CLOCKS = new Set(['Date.now', 'performance.now', 'Math.random', 'crypto.randomUUID', 'crypto.getRandomValues', 'process.hrtime'])
+const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate', 'randomUUID', 'randomBytes', 'randomInt', 'fetch'])
+
+interface Node {
+  readonly type: string
+  readonly name?: unknown
+  readonly value?: unknown
+}
+
+function nameOf(node: Node | null): string | null {
+  return node?.type === 'Identifier' && typeof node.name === 'string' ? node.name : null
+}
+
+function textOf(node: Node): string | null {
+  return node.type === 'Literal' && typeof node.value === 'string' ? node.value : null
+}
