@@ -1,0 +1,42 @@
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { BatchReport, Incoming, IncomingPush } from '../../src/flow/ports.ts'
+import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
+import { createReadStore } from '../../src/store/read-store.ts'
+import { openWriteSide } from '../../src/write-side.ts'
+import { aPoll, type PollFields, type PushFields, pushBody } from './builders.ts'
+import { recordOptions } from './policy.ts'
+import { temporaryFolder } from './temporary.ts'
+
+/** The write side and the read side on a real file of their own, on a clock that the test moves. */
+export async function openStore(startMs: number) {
+  let nowMs = startMs
+  const clock = { now: () => nowMs, monotonic: () => performance.now() }
+  const errors: object[] = []
+  const path = join(temporaryFolder(), 'relay.db')
+  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions }, clock, { error: (fields) => void errors.push(fields) })
+  const reads = createReadStore(openSqliteReader(path))
+  onTestFinished(async () => {
+    await reads.close()
+    await writes.close()
+  })
+  const record = async (...batch: readonly Incoming[]): Promise<BatchReport> => await writes.record(batch)
+  return {
+    path,
+    writes,
+    reads,
+    errors,
+    record,
+    push: (fields: PushFields = {}) => record(incomingPush(pushBody(fields), nowMs)),
+    poll: (fields: PollFields = {}) => record({ kind: 'poll', observation: aPoll({ askedAtMs: nowMs, ...fields }), watch: true }),
+    pass: (ms: number) => {
+      nowMs += ms
+      return nowMs
+    },
+    now: () => nowMs,
+  }
+}
+
+export function incomingPush(body: Uint8Array, receivedAtMs: number): IncomingPush {
+  return { kind: 'push', body, contentEncoding: null, receivedAtMs, keyIndex: 0 }
+}
