@@ -49,11 +49,17 @@ export function nextCheck(facts: CadenceFacts, policy: CadencePolicy): NextCheck
   return facts.latest?.status === FINISHED ? closingCheck(facts, facts.latest.atMs, policy) : regularCheck(facts, policy)
 }
 
-/** A closing check as soon as delivery is known, the tail, then no more. */
+/**
+ * A closing check as soon as delivery is known, the tail, then no more. What a push brought or an app asked for since the last check revives
+ * it for one more: news of a delivery can come later than a check that did not show it yet, and people ask about what is delivered for long.
+ */
 function closingCheck(facts: CadenceFacts, deliveredAtMs: number, policy: CadencePolicy): NextCheck {
-  const checkedAtMs = facts.checkedAtMs ?? Number.NEGATIVE_INFINITY
-  const next = [0, ...policy.tailMs].map((afterMs) => deliveredAtMs + staggered(afterMs, facts.parcelId)).find((atMs) => atMs > checkedAtMs)
-  return next === undefined ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: next }
+  const { checkedAtMs, revivedAtMs, parcelId } = facts
+  if (checkedAtMs === null) return { kind: 'at', atMs: deliveredAtMs }
+  const closing = [0, ...policy.tailMs].map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId)).filter((atMs) => atMs > checkedAtMs)
+  const revival = revivedAtMs > checkedAtMs ? [Math.max(revivedAtMs, checkedAtMs + staggered(intervalMs(facts, policy), parcelId))] : []
+  const checks = [...closing, ...revival]
+  return checks.length === 0 ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: Math.min(...checks) }
 }
 
 function regularCheck(facts: CadenceFacts, policy: CadencePolicy): NextCheck {

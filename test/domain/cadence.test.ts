@@ -62,6 +62,20 @@ test('6.1: a push or a question revives what was stale', () => {
   expect(dueInHours({ latest: { status: 'Ingested', atMs: NOW - 40 * DAY_MS }, revivedAtMs: NOW })).toBe(1)
 })
 
+test('6.1: a push or a question revives what was delivered, for one check no sooner than its interval after the last', () => {
+  const latest = { status: 'DeliverySucceeded', atMs: NOW - 10 * DAY_MS }
+  const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, revivedAtMs: NOW })
+  expect(revived(NOW - 5 * DAY_MS)).toBe(0)
+  expect(revived(NOW - HOUR_MS / 4)).toBe(0.75)
+  expect(revived(NOW)).toBe('delivered')
+})
+
+test('6.1: a delivery that a push tells of later than the last check was made is checked, tail or no tail', () => {
+  const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOW - 2000 }, checkedAtMs: NOW - 1000, revivedAtMs: NOW })
+  expect(nextCheck(late, { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
+  expect(nextCheck({ ...late, checkedAtMs: NOW - HOUR_MS }, { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 2000 })
+})
+
 test('6.3: a parcel the carrier knows by none of its identifiers is not asked about', () => {
   expect(dueInHours({ unpollable: true })).toBe('unknown')
 })

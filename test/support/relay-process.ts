@@ -1,0 +1,45 @@
+import { createInterface } from 'node:readline'
+import { type RelayProcess, spawnRelay } from './relay.ts'
+
+export interface RunningProcess extends RelayProcess, AsyncDisposable {
+  /** Resolves when it logs this message. */
+  logged(message: string): Promise<void>
+  /** SIGTERM; resolves with how it ended. */
+  stop(): RelayProcess['ended']
+}
+
+/** Sections of a config for a process of its own: it must say that it is ready, and everything happens within seconds. */
+export const inSeconds = {
+  upstream: { ratePerSecond: 1000, concurrency: 8 },
+  poll: {
+    cron: '* * * * * *',
+    cadence: { Created: '1s', Ingested: '1s', DeliveryStarted: '1s', default: '1s', whenPushIsHealthy: 'x1' },
+    finished: { tail: ['1s'], staleAfter: '30d' },
+    missedPushGrace: '2s',
+  },
+  log: { level: 'info' },
+} as const
+
+/** `parcel-relay serve`, killed when it is disposed of. */
+export async function runRelay(configPath: string): Promise<RunningProcess> {
+  const relay = await spawnRelay(configPath)
+  const { process: child, ended } = relay
+  return {
+    ...relay,
+    logged: (message) =>
+      new Promise((resolve) => {
+        if (child.stdout === null) throw new Error('its log goes nowhere')
+        createInterface({ input: child.stdout }).on('line', (line) => {
+          if (line.includes(`"msg":${JSON.stringify(message)}`)) resolve()
+        })
+      }),
+    stop: () => {
+      child.kill('SIGTERM')
+      return ended
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
