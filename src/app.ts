@@ -23,6 +23,7 @@ import { createTokens } from './http/tokens.ts'
 import { createMetrics } from './metrics.ts'
 import { createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
+import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch.ts'
 import { createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
 import { type PackedBatch, packBatch } from './run/packed-batch.ts'
@@ -30,6 +31,7 @@ import { startSchedule } from './run/schedule.ts'
 import { hostOnThread } from './run/thread.ts'
 import { startWorker } from './run/worker.ts'
 import { openSqliteReader } from './store/engines/sqlite.ts'
+import { measureDisk } from './store/engines/sqlite-disk.ts'
 import { createReadStore } from './store/read-store.ts'
 import { systemClock } from './system-clock.ts'
 import type { WriterData } from './write-side.ts'
@@ -59,25 +61,35 @@ const WRITE_VERBS = [
 ] as const
 /** How many observations may wait for their commit, as a multiple of a batch. */
 const WAITING_BATCHES = 64
+/** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
+const DISK_LOOK_MS = 500
+const LOG_BYTES_WARN = 256 * 1024 * 1024
 const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 
 /** The composition root: the one place that knows every room. Resolves when both addresses answer. */
 export async function startRelay(config: Config, log: Log): Promise<RunningRelay> {
   if (config.store.engine !== 'sqlite') throw new Error('this version keeps its data in SQLite only')
   const clock = systemClock
-  const writer = await hostWriter(config, config.store.path)
-  const reads = createReadStore(openSqliteReader(config.store.path))
+  const storePath = config.store.path
+  const writer = await hostWriter(config, storePath)
+  const reads = createReadStore(openSqliteReader(storePath))
+  const disk = createDiskWatch(
+    { measure: () => measureDisk(storePath), log },
+    { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
+  )
+  await disk.check()
   const carrier = openCarrier(config, log)
   const metrics = createMetrics(async () => ({
     ...(await reads.counts(clock.now())),
     commitQueue: recorder.waiting(),
     carrierQueue: carrier.state().budget.waiting,
     carrierCallsToday: carrier.state().budget.callsToday,
+    ...disk.state(),
   }))
   const { meter } = metrics
-  const readiness = createReadiness({ reads, write: writer.verbs, carrier })
+  const readiness = createReadiness({ reads, write: writer.verbs, carrier, disk })
 
-  const recorder = createGroupCommit(
+  const commit = createGroupCommit(
     {
       record: (batch) => writer.verbs.record(packBatch(batch)),
       onCommitted(report, batch) {
@@ -93,6 +105,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     },
     { batchMax: config.limits.batch, waitingMax: config.limits.batch * WAITING_BATCHES },
   )
+  const recorder = refuseWhenShort(commit, disk)
   const asking = { carrier, recorder, reads, write: writer.verbs, meter, clock, log }
   const admitUnknown = createPerMinute(config.limits.unknownPerMinute)
   const serve = createServe(
@@ -125,7 +138,9 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     { ...asking, refresh, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
     { concurrency: config.upstream.concurrency },
   )
-  const poller = startWorker(pollDue, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
+  // What a poll brings could not be stored: the carrier's budget is kept for when it can.
+  const pollWithRoom = async () => (disk.isShort() ? 'idle' : await pollDue())
+  const poller = startWorker(pollWithRoom, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
 
   const perMinute = createPerMinute(config.limits.failuresPerMinute)
   const receive = createReceive({ verifier: createVerifier(config.webhook.sharedKeys.map((key) => key.reveal())), recorder, meter, clock })
@@ -158,6 +173,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       metrics: metrics.render,
     }),
   )
+  const diskLooks = startLooking(disk, DISK_LOOK_MS)
   const schedule = startSchedule(config.poll.cron, () => poller.wake(), log)
   poller.wake()
 
@@ -167,6 +183,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     died: writer.died,
     async stop() {
       await schedule.stop()
+      diskLooks.stop()
       await Promise.all([publicServer.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()

@@ -10,6 +10,8 @@ export interface Gauges {
   readonly watched: number
   readonly overdue: number
   readonly quarantined: number
+  readonly freeBytes: number
+  readonly logBytes: number
 }
 
 export interface Metrics {
@@ -91,10 +93,13 @@ function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Pr
     watched: gauge('relay_parcels_watched', 'Parcels with a next poll.'),
     overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),
     quarantined: gauge('relay_inbox_quarantined', 'Pushes that were stored and not understood.'),
+    freeBytes: gauge('relay_store_free_bytes', 'Room left on the disk of the store.'),
+    logBytes: gauge('relay_store_wal_bytes', 'The log of changes beside the database; large while something keeps an old view open.'),
   }
   return async () => {
     try {
-      for (const [name, value] of Object.entries(await read())) if (isGauge(name)) all[name].set(value)
+      const values = await read()
+      for (const name of Object.keys(all)) if (isGauge(name)) all[name].set(values[name])
       readable.set(1)
     } catch {
       readable.set(0)

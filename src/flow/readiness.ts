@@ -13,13 +13,14 @@ export interface ReadinessPorts {
   readonly reads: Pick<ReadSide, 'ping'>
   readonly write: Pick<WriteSide, 'probe'>
   readonly carrier: Pick<Carrier, 'state'>
+  readonly disk: { readonly isShort: () => boolean }
 }
 
 /**
  * Whether the relay can take pushes and answer reads. The carrier's trouble is told, and no reason not to be ready: a relay whose carrier
  * is down still serves (CONTRACT, `/readyz`).
  */
-export function createReadiness({ reads, write, carrier }: ReadinessPorts) {
+export function createReadiness({ reads, write, carrier, disk }: ReadinessPorts) {
   let failure: string | null = null
   return {
     storeWorks() {
@@ -30,6 +31,7 @@ export function createReadiness({ reads, write, carrier }: ReadinessPorts) {
     },
     async read(): Promise<Readiness> {
       const reasons: string[] = []
+      if (disk.isShort()) reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
       // After a failure nobody may be pushing any more: only a try can tell that the store works again.
       if (failure !== null) {
         try {

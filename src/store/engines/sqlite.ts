@@ -1,8 +1,9 @@
-import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
 import { bind, type Params, type SqlValue, type Statement } from '../statement.ts'
+import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
+import { lockStore, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
 
 /** How long to wait for a lock that another process holds, in milliseconds: every wait stops the thread. */
@@ -13,18 +14,47 @@ const JOURNAL_BYTES_MAX = 64 * 1024 * 1024
 const CHECKPOINT_PAGES = 8000
 const CACHE_KIB = 64 * 1024
 
-/** Opens (and makes, and brings up to date) the database file for its one writer. */
+/**
+ * Opens (and makes, and brings up to date) the database file for its one writer. Rejects, with the path and what to do, when another relay
+ * runs on it or when it is damaged or gone; then nothing has been changed.
+ */
 export async function openSqliteWriter(path: string): Promise<WriteEngine> {
-  mkdirSync(dirname(path), { recursive: true })
+  try {
+    makeFolder(dirname(path))
+    const lock = lockStore(path)
+    try {
+      return engineOf(await openChecked(path), lock)
+    } catch (error) {
+      lock.release()
+      throw error
+    }
+  } catch (error) {
+    throw openingFailure(path, error)
+  }
+}
+
+async function openChecked(path: string): Promise<Database.Database> {
+  refuseDamage(path)
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS })
-  db.pragma('journal_mode = WAL')
-  // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.
-  db.pragma('synchronous = FULL')
-  db.pragma('foreign_keys = ON')
-  db.pragma(`journal_size_limit = ${JOURNAL_BYTES_MAX}`)
-  db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
-  db.pragma(`cache_size = -${CACHE_KIB}`)
-  await migrate(db)
+  try {
+    // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.
+    db.pragma('journal_mode = WAL')
+    db.pragma('synchronous = FULL')
+    db.pragma('foreign_keys = ON')
+    db.pragma(`journal_size_limit = ${JOURNAL_BYTES_MAX}`)
+    db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    db.pragma(`cache_size = -${CACHE_KIB}`)
+    db.transaction(() => rewriteLog(path)).immediate()
+    await migrate(db)
+    leaveMarker(path)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function engineOf(db: Database.Database, lock: StoreLock): WriteEngine {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const inTurn = createTurns()
@@ -45,7 +75,10 @@ export async function openSqliteWriter(path: string): Promise<WriteEngine> {
       }
     },
     isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
-    close: () => inTurn(async () => void db.close()),
+    async close() {
+      await inTurn(async () => void db.close())
+      lock.release()
+    },
   }
 }
 
