@@ -34,7 +34,8 @@ function problemOf(password: string | null): string | null {
 async function readAll(): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of process.stdin) {
+  const input: AsyncIterable<Uint8Array> = process.stdin
+  for await (const chunk of input) {
     const bytes = Buffer.from(chunk)
     chunks.push(bytes)
     size += bytes.length

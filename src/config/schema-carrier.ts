@@ -119,7 +119,8 @@ function cadence(context: SchemaContext) {
         }
       }
       // No prototype: the carrier's word is looked up in it, and `constructor` must find nothing.
-      const byStatusMs: Record<string, number> = Object.assign(Object.create(null), byStatus)
+      const byStatusMs: Record<string, number> = { ...byStatus }
+      Object.setPrototypeOf(byStatusMs, null)
       return { byStatusMs, defaultMs, whenPushIsHealthy }
     })
     .prefault({})

@@ -28,7 +28,7 @@ export function keptAnswer(poll: PollObservation): KeptAnswer {
 }
 
 /** Negative when `a` was asked after `b`; answers asked at once go by their bytes, then by language. */
-export function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
+function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
 

@@ -16,7 +16,10 @@ export interface OperationRouteOptions {
 /** GET and HEAD /healthz, on both listeners: the process lives. It asks nothing of the store or the carrier. */
 export function healthRoute(): Middleware {
   return async (ctx, next) => {
-    if (ctx.path !== '/healthz') return next()
+    if (ctx.path !== '/healthz') {
+      await next()
+      return
+    }
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
       throw new EdgeError('method_not_allowed', 'Only GET and HEAD are taken here.', { allow: 'GET, HEAD' })
     presentJson(ctx, 200, { status: 'ok' })

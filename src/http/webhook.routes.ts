@@ -22,7 +22,10 @@ export function webhookRoutes({ path, receive, bodies, countFailure, meter }: We
     error instanceof AppError && error.code === 'signature_invalid' ? countFailure(ctx.req, error) : error
 
   return async (ctx, next) => {
-    if (ctx.path !== path) return next()
+    if (ctx.path !== path) {
+      await next()
+      return
+    }
     if (ctx.method !== 'POST') throw new EdgeError('method_not_allowed', 'Only POST is taken here.', { allow: 'POST' })
     const signatures = headerValues(ctx.req, 'x-service-hmac-sha256')
     try {

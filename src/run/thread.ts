@@ -46,7 +46,10 @@ export async function hostOnThread<V extends Verbs<V>>(
     for (const { reject } of pending.values()) reject(error)
     pending.clear()
   })
-  await Promise.race([new Promise((resolve) => worker.once('message', resolve)), died.then((error) => Promise.reject(error))])
+  await Promise.race([
+    new Promise((resolve) => worker.once('message', resolve)),
+    died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error)))),
+  ])
 
   worker.on('message', ({ id, value, error }: Reply) => {
     const call = pending.get(id)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, ConfigError, loadConfig } from '../../src/config.ts'
 
-export const folder = mkdtempSync(join(tmpdir(), 'relay-config-'))
+const folder = mkdtempSync(join(tmpdir(), 'relay-config-'))
 
 export const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'
 

@@ -78,7 +78,7 @@ test('keeps equal sightings once without changing an answer', () => {
         sightingsOf(observation).map((listed) => ({ ...listed, listing: listed.listing === 0 ? 0 : at + 1, sequence: 0 })),
       )
       const values = (entries: readonly Entry[]) =>
-        entries.map(({ members: _, founding: __, ...value }) => JSON.stringify({ ...value, sequence: 0 })).sort()
+        entries.map((entry) => JSON.stringify({ ...entry, members: [], founding: 0, sequence: 0 })).sort()
       const { kept } = mergeSightings(
         [],
         all.flatMap(({ observation }) => sightingsOf(observation)),

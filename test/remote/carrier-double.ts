@@ -93,7 +93,7 @@ export async function openCarrier(handlers: { readonly token?: Handler; readonly
 }
 
 /** A clock that runs as usual, but can be moved on. */
-export function createMovableClock() {
+function createMovableClock() {
   let movedMs = 0
   const clock: Clock = { now: () => Date.now() + movedMs, monotonic: () => performance.now() + movedMs }
   return {
@@ -104,7 +104,7 @@ export function createMovableClock() {
   }
 }
 
-export function createRecordingLog() {
+function createRecordingLog() {
   const lines: string[] = []
   const write = (level: string) => (fields: object, message: string) => void lines.push(JSON.stringify({ level, ...fields, message }))
   const log: Log = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
