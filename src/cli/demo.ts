@@ -75,7 +75,7 @@ async function run(flags: Flags): Promise<void> {
     const asked = ending.signal.aborted
     end()
     await stage.stop()
-    view.note(`${asked ? 'Stopped' : 'Done'}: the relay and the carrier have ended, and the store is removed.`)
+    view.end(`${asked ? 'Stopped' : 'Done'}: the relay and the carrier have ended, and the store is removed.`)
   }
 }
 
@@ -103,7 +103,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       before = now
     }
     const complete = carrier.finished() && now.parcels.every((parcel) => parcel.complete)
-    if (complete && !completed) view.note(presentCompletion(stage, known?.trackingNumber ?? '', now.parcels.length))
+    if (complete && !completed) view.note(presentCompletion(stage, now))
     completed ||= complete
     if (complete && flags.untilComplete) return
     if (flags.untilComplete && performance.now() > giveUpAtMs) return fail('not every history became complete in time')

@@ -1,5 +1,7 @@
+import type { Picture } from './picture.ts'
 import { ADMIN, SHOP } from './shop.ts'
 import type { Stage } from './stage.ts'
+import { presentTotals } from './wording.ts'
 
 export interface GuideOptions {
   /** A parcel that the relay knows already. */
@@ -74,11 +76,14 @@ function eventOf(trackingId: string, nowMs: number): string {
 }
 
 /** What is said once every history is complete. */
-export function presentCompletion({ relay, carrier }: Stage, trackingNumber: string, parcels: number): string {
+export function presentCompletion({ relay, carrier }: Stage, picture: Picture): string {
+  const { parcels } = picture
+  const trackingNumber = parcels[0]?.trackingNumber ?? ''
   const scan = { trackingNumber, status: 'TerminalUpdated', detailedStatus: 'ParcelUpdated', location: 'Kiruna' }
   return [
     '',
-    `All ${parcels} histories are complete: for every parcel the relay's answer to all?language=en is byte for byte the carrier's own.`,
+    presentTotals(picture).join(' · '),
+    `All ${parcels.length} histories are complete: for every parcel the relay's answer to all?language=en is byte for byte the carrier's own.`,
     'The demo goes on until Ctrl-C. To give the carrier more to tell (the second line: no pushes any more, so polls must find it):',
     '',
     `curl -s -w '\\n' ${carrier.url}/sandbox/scan -d '${JSON.stringify(scan)}'`,

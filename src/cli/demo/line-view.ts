@@ -1,5 +1,5 @@
 import type { HappeningKind } from './happenings.ts'
-import type { Output, View } from './view.ts'
+import type { View } from './view.ts'
 import { presentHappening, presentTotals } from './wording.ts'
 
 /** How many of a kind are told one by one. */
@@ -7,13 +7,14 @@ const TOLD_MAX = 4
 const TOTALS_EVERY_MS = 2000
 
 /** For files and pipes: the first few of each kind, and every two seconds the totals if they changed. */
-export function createLineView(output: Output, monotonicMs: () => number): View {
+export function createLineView(output: { write(text: string): unknown }, monotonicMs: () => number): View {
   const told = new Map<HappeningKind, number>()
   let totals = ''
   let totalsAtMs = Number.NEGATIVE_INFINITY
   const line = (text: string) => void output.write(`${text}\n`)
   return {
     note: line,
+    end: line,
     show(picture, happenings) {
       for (const happening of happenings) {
         const count = (told.get(happening.kind) ?? 0) + 1
@@ -21,7 +22,7 @@ export function createLineView(output: Output, monotonicMs: () => number): View 
         if (count <= TOLD_MAX) line(presentHappening(happening))
         if (count === TOLD_MAX) line('                  (and so on: from here on only counted)')
       }
-      const now = presentTotals(picture)
+      const now = presentTotals(picture).join(' · ')
       if (now === totals || monotonicMs() - totalsAtMs < TOTALS_EVERY_MS) return
       line(now)
       totals = now

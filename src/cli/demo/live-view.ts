@@ -6,7 +6,7 @@ import type { View } from './view.ts'
 import { presentHappening, presentTotals } from './wording.ts'
 
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
-const LEGEND = '● by push   ◆ lost by the carrier, found by a poll   ○ happened, not known yet   ✓ complete'
+const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'
 const NEWS_SHOWN = 5
 const BAR_WIDTH = 30
 /** A tracking number, up to 14 marks, the tick and a gap. */
@@ -37,6 +37,7 @@ export function createLiveView(output: NodeJS.WriteStream): View {
       drawn = layOut(picture, news, size)
       draw()
     },
+    end: (text) => void output.write(`\n${text}\n`),
   }
 }
 
@@ -44,14 +45,25 @@ export function createLiveView(output: NodeJS.WriteStream): View {
 export function layOut(picture: Picture, news: readonly string[], { columns, rows }: { readonly columns: number; readonly rows: number }) {
   const { complete, parcels } = totalsOf(picture)
   const full = parcels === 0 ? 0 : Math.floor((complete / parcels) * BAR_WIDTH)
-  const head = ['', `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}`, ...presentTotals(picture).split(' · '), LEGEND]
+  const [headline, ...counts] = presentTotals(picture)
+  const bar = `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  ${headline}`
+  const top = ['', bar, ...filledUp(counts, columns - 1), LEGEND]
   const across = Math.max(1, Math.floor(columns / CELL_WIDTH))
-  const wide = columns >= 110
-  const top = wide ? [head[0] ?? '', `${head[1]}  ${presentTotals(picture)}`, LEGEND] : head
   const tail = ['', ...news, ...Array.from({ length: NEWS_SHOWN - news.length }, () => '')]
   const down = Math.max(0, rows - 1 - top.length - tail.length)
   const grid = gridOf(picture.parcels, across, down)
   return [...top, ...grid, ...tail].slice(0, rows - 1).map((line) => line.slice(0, columns - 1))
+}
+
+/** As many parts on a line as fit. */
+function filledUp(parts: readonly string[], width: number): readonly string[] {
+  const lines: string[] = []
+  for (const part of parts) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + part.length + 3 <= width) lines.splice(-1, 1, `${last} · ${part}`)
+    else lines.push(part)
+  }
+  return lines
 }
 
 /** Those that are not complete go first when there is no room for all. */

@@ -43,7 +43,7 @@ const PLANNED_SECONDS = 56 * 3600
 
 /** A relay with a new store and a carrier whose time stands still, both in this process. */
 export async function setStage(options: StageOptions): Promise<Stage> {
-  const settings = loadConfig(CONFIG_FILE, process.env)
+  const settings = loadConfig(CONFIG_FILE)
   const { listen } = settings
   const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT]
   const found: FoundPort[] = []

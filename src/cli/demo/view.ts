@@ -6,11 +6,6 @@ export interface View {
   /** Text that stays. */
   note(text: string): void
   show(picture: Picture, happenings: readonly Happening[]): void
-}
-
-/** A stream that text is written to; a terminal has a size. */
-export interface Output {
-  write(text: string): unknown
-  readonly columns?: number
-  readonly rows?: number
+  /** The last word, below everything. */
+  end(text: string): void
 }

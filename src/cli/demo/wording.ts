@@ -13,7 +13,7 @@ export function presentHappening({ kind, trackingNumber, about }: Happening): st
 }
 
 /** `pushes received` and `duplicates` are the relay's own metrics; the rest is the carrier's truth compared with the relay's answers. */
-export function presentTotals(picture: Picture): string {
+export function presentTotals(picture: Picture): readonly [string, ...string[]] {
   const { complete, parcels, lost, filled } = totalsOf(picture)
   const { received, duplicates } = picture.pushes
   return [
@@ -22,5 +22,5 @@ export function presentTotals(picture: Picture): string {
     `lost by the carrier ${lost}`,
     `of these filled by polls ${filled}`,
     `duplicates ${duplicates}`,
-  ].join(' · ')
+  ]
 }

@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { expect, onTestFinished } from 'vitest'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** The command in a process group of its own, with a folder for temporary files of its own. */
+export function startDemo(flags: readonly string[]) {
+  const folder = temporaryFolder()
+  const child = spawn(process.execPath, ['src/main.ts', 'demo', ...flags], {
+    env: { ...process.env, TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const lines: string[] = []
+  for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
+  const ended = once(child, 'close')
+  const said = (text: string) =>
+    expect.poll(() => lines.some((line) => line.includes(text)), { timeout: 40_000, interval: 50, message: `said "${text}"` }).toBe(true)
+  const between = (from: string, to: string) => {
+    const start = lines.findIndex((line) => line.includes(from))
+    return lines.slice(start + 1, lines.indexOf(to, start))
+  }
+  const isAlone = () => {
+    try {
+      // 0 only asks whether anybody of the group is left.
+      process.kill(-(child.pid ?? 0), 0)
+      return false
+    } catch {
+      return readdirSync(folder).length === 0
+    }
+  }
+  return { child, lines, folder, ended, said, between, isAlone }
+}
+
+/** The first address in the line that names it. */
+export const addressOf = (lines: readonly string[], name: string) =>
+  /http:\/\/127\.0\.0\.1:\d+/.exec(lines.find((line) => line.includes(name)) ?? '')?.[0] ?? ''

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { happeningsBetween } from '../../../src/cli/demo/happenings.ts'
+import { layOut } from '../../../src/cli/demo/live-view.ts'
+import { type Picture, pictureOf, totalsOf } from '../../../src/cli/demo/picture.ts'
+import { startSandbox } from '../../../src/sandbox/sandbox.ts'
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
+
+/** A finished world of which a receiver was pushed what was not lost, and of which the relay would say what `historyOf` does. */
+async function finishedPicture(loss: number, historyOf: (answer: string) => string | null): Promise<Picture> {
+  await using receiver = await startWebhookReceiver()
+  const sandbox = await startSandbox({ speed: 0, parcels: 12, hard: 0.3, webhookUrls: [receiver.url], faults: { loss } })
+  await sandbox.finish()
+  const parcels = sandbox.world.parcels().map((parcel) => pictureOf(parcel, historyOf(parcel.answers.en)))
+  await sandbox.stop()
+  return { parcels, pushes: { received: receiver.pushes.length, duplicates: 0 } }
+}
+
+test("a history that equals the carrier's is complete, and everything lost was filled by a poll", async () => {
+  const picture = await finishedPicture(0.3, (answer) => answer)
+  const totals = totalsOf(picture)
+  expect(totals).toMatchObject({ complete: 12, parcels: 12, filled: totals.lost })
+  expect(totals.lost).toBe(totals.events - picture.pushes.received)
+  expect(totals.lost).toBeGreaterThan(10)
+})
+
+test('one byte of difference is not complete', async () => {
+  expect(totalsOf(await finishedPicture(0, (answer) => `${answer} `)).complete).toBe(0)
+})
+
+test('what was lost and the relay does not know is missing, and what was pushed is not', async () => {
+  const picture = await finishedPicture(0.3, () => null)
+  expect(totalsOf(picture)).toMatchObject({ complete: 0, filled: 0 })
+  for (const { lost, mark } of picture.parcels.flatMap(({ events }) => events)) expect(mark).toBe(lost ? 'missing' : 'pushed')
+})
+
+test('each thing happens once', async () => {
+  const missing = await finishedPicture(0.3, () => null)
+  const filled = await finishedPicture(0.3, (answer) => answer)
+  const kinds = (before: Picture | null, now: Picture) => new Set(happeningsBetween(before, now).map(({ kind }) => kind))
+  expect(kinds(null, missing)).toEqual(new Set(['pushed', 'lost']))
+  expect(kinds(missing, filled)).toEqual(new Set(['filled', 'complete']))
+  expect(happeningsBetween(filled, filled)).toEqual([])
+})
+
+test.each([
+  { columns: 120, rows: 50 },
+  { columns: 80, rows: 24 },
+  { columns: 40, rows: 12 },
+  { columns: 10, rows: 4 },
+])('the live picture fits a terminal of $columns columns and $rows rows, so that it can be erased', async (size) => {
+  const lines = layOut(await finishedPicture(0.3, () => null), ['push received     AB123456789SE  Created'], size)
+  expect(lines.length).toBeLessThan(size.rows)
+  for (const line of lines) expect(line.length).toBeLessThan(size.columns)
+})

@@ -1,0 +1,22 @@
+import { createServer } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { addressOf, startDemo } from './demo-process.ts'
+
+test('the demo takes a free port with a word when its own is taken, and with --until-complete ends by itself with 0', async () => {
+  const occupant = createServer().listen(8090, '127.0.0.1')
+  // Whoever has the port already serves the purpose as well.
+  occupant.on('error', () => undefined)
+  onTestFinished(() => void occupant.close())
+  const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'])
+  expect(await demo.ended).toEqual([0, null])
+  expect(demo.lines.find((line) => line.includes('is taken here'))).toContain('8090')
+  expect(addressOf(demo.lines, 'sandbox carrier')).not.toMatch(/:8090$/)
+  expect(demo.lines.join('\n')).toMatch(/histories complete 3\/3 .*\n+All 3 histories are complete/)
+  expect(demo.isAlone()).toBe(true)
+}, 60_000)
+
+test('a flag the demo does not understand is told and ends it with 2', async () => {
+  const demo = startDemo(['--parcels', '0'])
+  expect(await demo.ended).toEqual([2, null])
+  expect(demo.lines.join('\n')).toContain('from 1 to 500')
+})
