@@ -1,25 +1,23 @@
 import type { Sandbox } from '../../sandbox/handle.ts'
-import { hasArrived, type Picture, pictureOf } from './picture.ts'
+import { type Picture, pictureOf } from './picture.ts'
 import type { Shop } from './shop.ts'
 
 /** How many histories are asked for at the same time. */
 const AT_ONCE = 10
-/** By then the relay's own schedule has asked about every parcel. */
-const ASKED_BY_MS = 8000
+/** By then the relay's own schedule has asked about every parcel once. */
+const FIRST_POLLS_MS = 7000
 
 /**
- * Builds what takes a picture: it asks the relay for the history of every parcel whose answer is not yet the carrier's. Only if the relay
- * has heard of it: a question about a parcel it has not would make it ask the carrier, and the demo would watch its own doing.
+ * Builds what takes a picture: it asks the relay for the history of every parcel whose answer is not yet the carrier's. Not before the
+ * first polls: a question about a parcel the relay has not heard of makes it ask the carrier, and the demo would watch its own doing.
  */
 export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop): () => Promise<Picture> {
   const histories = new Map<string, string>()
   const startedAtMs = performance.now()
   return async () => {
     const parcels = carrier.world.parcels()
-    const wasAsked = performance.now() - startedAtMs > ASKED_BY_MS
-    const differing = parcels.filter(
-      ({ trackingNumber, answers, pushes }) => (wasAsked || pushes.some(hasArrived)) && histories.get(trackingNumber) !== answers.en,
-    )
+    const asksNow = performance.now() - startedAtMs > FIRST_POLLS_MS
+    const differing = asksNow ? parcels.filter(({ trackingNumber, answers }) => histories.get(trackingNumber) !== answers.en) : []
     for (let from = 0; from < differing.length; from += AT_ONCE) {
       await Promise.all(
         differing.slice(from, from + AT_ONCE).map(async ({ trackingNumber }) => {

@@ -69,8 +69,7 @@ export function totalsOf({ parcels }: Picture): Totals {
   }
 }
 
-/** Whether the relay took the push. */
-export function hasArrived({ attempts }: Push): boolean {
+function hasArrived({ attempts }: Push): boolean {
   return attempts.some(({ status }) => status !== null && status >= 200 && status < 300)
 }
 
