@@ -11,7 +11,7 @@ export interface Room {
 }
 
 /** What an edge may use of Node: everything but files, processes, threads and what could load any module unseen. */
-const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'https', 'net', 'path', 'readline', 'readline/promises']
+const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'https', 'net', 'os', 'path', 'readline', 'readline/promises']
   .concat(['stream', 'stream/promises', 'string_decoder', 'timers', 'timers/promises', 'tls', 'url', 'util', 'v8', 'zlib'])
   .map((name) => `node:${name}`)
 const FILES = ['node:fs', 'node:fs/promises']
@@ -59,7 +59,7 @@ export const ROOMS: readonly Room[] = [
     ],
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // A command is given names of files to read and write.
-    platform: [...EDGE, ...FILES, 'node:os'],
+    platform: [...EDGE, ...FILES],
   },
   // A schedule is checked by the library that will keep it.
   {

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+
+/** Whether a version is at least another, number by number. */
+function isAtLeast(version: string, floor: string): boolean {
+  const [actual, least] = [version, floor].map((text) => text.split('.').map(Number))
+  for (let at = 0; at < 3; at++) {
+    const difference = (actual?.[at] ?? 0) - (least?.[at] ?? 0)
+    if (difference !== 0) return difference > 0
+  }
+  return true
+}
+
+/** Of the installed package, not of what package.json asks for. */
+function installed(name: string): string {
+  const read: unknown = JSON.parse(readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8'))
+  if (typeof read !== 'object' || read === null || !('version' in read)) throw new Error(`${name} has no version`)
+  return String(read.version)
+}
+
+function sqlite(): string {
+  const db = new Database(':memory:')
+  try {
+    return db.prepare<[], { readonly version: string }>('select sqlite_version() as version').get()?.version ?? ''
+  } finally {
+    db.close()
+  }
+}
+
+test.each([
+  ['Node', process.versions.node, '24.18.0'],
+  ['koa', installed('koa'), '3.1.2'],
+  ['undici', installed('undici'), '7.24.0'],
+  ['SQLite', sqlite(), '3.51.3'],
+])('X8: %s %s is at least %s', (_name, version, floor) => {
+  expect(isAtLeast(version, floor)).toBe(true)
+})
+
+test('X8: SQLite is not 3.52.0, which can corrupt a file', () => expect(sqlite()).not.toBe('3.52.0'))
+
+test('a version is compared by its numbers', () => {
+  expect([isAtLeast('3.1.2', '3.1.2'), isAtLeast('3.10.0', '3.9.9'), isAtLeast('24.18.0', '24.18.1')]).toEqual([true, true, false])
+})
