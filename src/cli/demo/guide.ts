@@ -1,7 +1,6 @@
 import type { Picture } from './picture.ts'
 import { ADMIN, SHOP } from './shop.ts'
 import type { Stage } from './stage.ts'
-import { presentTotals } from './wording.ts'
 
 export interface GuideOptions {
   /** A parcel that the relay knows already. */
@@ -82,7 +81,6 @@ export function presentCompletion({ relay, carrier }: Stage, picture: Picture): 
   const scan = { trackingNumber, status: 'TerminalUpdated', detailedStatus: 'ParcelUpdated', location: 'Kiruna' }
   return [
     '',
-    presentTotals(picture).join(' · '),
     `All ${parcels.length} histories are complete: for every parcel the relay's answer to all?language=en is byte for byte the carrier's own.`,
     'The demo goes on until Ctrl-C. To give the carrier more to tell (the second line: no pushes any more, so polls must find it):',
     '',

@@ -1,4 +1,5 @@
 import type { HappeningKind } from './happenings.ts'
+import { totalsOf } from './picture.ts'
 import type { View } from './view.ts'
 import { presentHappening, presentTotals } from './wording.ts'
 
@@ -6,7 +7,7 @@ import { presentHappening, presentTotals } from './wording.ts'
 const TOLD_MAX = 4
 const TOTALS_EVERY_MS = 2000
 
-/** For files and pipes: the first few of each kind, and every two seconds the totals if they changed. */
+/** For files and pipes: the first few of each kind, and every two seconds, and once all is complete, the totals if they changed. */
 export function createLineView(output: { write(text: string): unknown }, monotonicMs: () => number): View {
   const told = new Map<HappeningKind, number>()
   let totals = ''
@@ -23,7 +24,8 @@ export function createLineView(output: { write(text: string): unknown }, monoton
         if (count === TOLD_MAX) line('                  (and so on: from here on only counted)')
       }
       const now = presentTotals(picture).join(' · ')
-      if (now === totals || monotonicMs() - totalsAtMs < TOTALS_EVERY_MS) return
+      const { complete, parcels } = totalsOf(picture)
+      if (now === totals || (complete < parcels && monotonicMs() - totalsAtMs < TOTALS_EVERY_MS)) return
       line(now)
       totals = now
       totalsAtMs = monotonicMs()
