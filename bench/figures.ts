@@ -1,0 +1,51 @@
+import { median } from './load/percentiles.ts'
+import type { Figure, Observation } from './suite.ts'
+
+export type Verdict = 'aim' | 'ok' | 'MISS' | ''
+
+/** A figure as the median of its rounds. */
+export function figure(name: string, rounds: readonly number[], rest: Omit<Figure, 'name' | 'rounds' | 'value'>): Figure {
+  return { name, value: median(rounds), rounds, ...rest }
+}
+
+/** Whether a figure is good enough; a value that is no number never is. */
+export function judge({ value, better, must, aim }: Figure): Verdict {
+  if (must === undefined) return ''
+  const reaches = (wanted: number) => (better === 'higher' ? value >= wanted : value <= wanted)
+  if (!reaches(must)) return 'MISS'
+  return aim !== undefined && reaches(aim) ? 'aim' : 'ok'
+}
+
+export function figuresTable(figures: readonly Figure[]): string {
+  const rows = figures.map((of) => [of.name, quantity(of.value, of), wanted(of.must, of), wanted(of.aim, of), judge(of)])
+  return table(['figure', 'value', 'must', 'aim', ''], rows)
+}
+
+export function observationsTable(observations: readonly Observation[]): string {
+  const columns = [...new Set(observations.flatMap(({ facts }) => Object.keys(facts)))]
+  return table(
+    ['', ...columns],
+    observations.map(({ name, facts }) => [name, ...columns.map((column) => String(facts[column] ?? ''))]),
+  )
+}
+
+function quantity(value: number, { unit }: Figure): string {
+  const shown = value >= 100 ? value.toFixed(0) : value.toPrecision(3)
+  return unit === 'x' ? shown : `${shown} ${unit}`
+}
+
+function wanted(value: number | undefined, of: Figure): string {
+  if (value === undefined) return ''
+  return `${of.better === 'higher' ? '>=' : '<='} ${of.unit === 'x' ? value : `${value} ${of.unit}`}`
+}
+
+/** The first column to the left, the others to the right. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)))
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+      .join('  ')
+      .trimEnd()
+  return [line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
+}

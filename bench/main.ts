@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { figuresTable, judge, observationsTable } from './figures.ts'
+import { lookAtMachine, type Machine } from './machine.ts'
+import { parseSettings, type Settings, USAGE } from './settings.ts'
+import type { Suite, SuiteReport } from './suite.ts'
+
+/** Every suite by its name: a new one is a file and a line here. */
+const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
+  ingest: async () => (await import('./suites/ingest.ts')).ingest,
+  reads: async () => (await import('./suites/reads.ts')).reads,
+  stored: async () => (await import('./suites/stored.ts')).stored,
+}
+
+const RESULTS = fileURLToPath(new URL('./results/', import.meta.url))
+const say = (text: string) => void process.stderr.write(`${text}\n`)
+
+/** Compiled as it is shipped, to a place of its own: whoever works with `dist` is not disturbed. */
+function build(): string {
+  const folder = join(RESULTS, 'dist')
+  rmSync(folder, { recursive: true, force: true })
+  execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', folder], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    stdio: ['ignore', 2, 2],
+  })
+  return join(folder, 'main.js')
+}
+
+async function measureAll(settings: Settings, names: readonly string[]): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-bench-'))
+  try {
+    const machine = lookAtMachine(folder)
+    const relayEntry = build()
+    const reports: [string, SuiteReport][] = []
+    for (const name of names) {
+      say(`== ${name}`)
+      const suite = await SUITES[name]?.()
+      if (suite !== undefined)
+        reports.push([name, await suite({ settings, relayEntry, folder: mkdtempSync(join(folder, `${name}-`)), say })])
+    }
+    report(settings, machine, reports)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function report(settings: Settings, machine: Machine, reports: readonly (readonly [string, SuiteReport])[]): void {
+  const figures = reports.flatMap(([, of]) => of.figures)
+  const { cpu, cores, memoryGb, node, sqlite, fileSystem, syncMs, loadAverage } = machine
+  const lines = [
+    `${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, SQLite ${sqlite}; ${fileSystem}, a sync takes ${syncMs} ms; load before: ${loadAverage}`,
+    `medians of ${settings.rounds} rounds of ${settings.durationMs / 1000} s${settings.quick ? '; QUICK: small stores, not the figures that are wanted' : ''}`,
+    '',
+    figuresTable(figures),
+    '',
+    observationsTable(reports.flatMap(([, of]) => of.observations)),
+  ]
+  process.stdout.write(`${lines.join('\n')}\n`)
+  const path = join(RESULTS, `${new Date().toISOString().replaceAll(':', '-')}.json`)
+  mkdirSync(RESULTS, { recursive: true })
+  const judged = reports.map(([suite, of]) => ({ suite, ...of, figures: of.figures.map((one) => ({ ...one, verdict: judge(one) })) }))
+  writeFileSync(path, `${JSON.stringify({ machine, settings, suites: judged }, null, 2)}\n`)
+  say(`written to ${path}`)
+}
+
+/** Null: it was told why. */
+function readSettings(): Settings | null {
+  try {
+    const settings = parseSettings(process.argv.slice(2))
+    const unknown = settings.suites.filter((name) => !Object.hasOwn(SUITES, name))
+    if (unknown.length > 0) throw new RangeError(`no such suite: ${unknown.join(', ')}; there are ${Object.keys(SUITES).join(', ')}`)
+    return settings
+  } catch (error) {
+    say(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`)
+    return null
+  }
+}
+
+const settings = readSettings()
+if (settings === null) process.exitCode = 1
+else await measureAll(settings, settings.suites.length === 0 ? Object.keys(SUITES) : settings.suites)

@@ -1,0 +1,158 @@
+import type { CadencePolicy } from '../../src/domain/cadence.ts'
+import type { PushHealth } from '../../src/domain/push-health.ts'
+import { createOutlookKeeper } from '../../src/flow/outlook.ts'
+import { createPollDue } from '../../src/flow/poll-due.ts'
+import type { IncomingPush, WriteSide } from '../../src/flow/ports.ts'
+import { createRefresh } from '../../src/flow/refresh.ts'
+import { createGroupCommit } from '../../src/run/group-commit.ts'
+import { openWriteSide } from '../../src/write-side.ts'
+import { createSimulatedCarrier, pushBody } from './carrier.ts'
+import type { Lifecycle } from './lifecycles.ts'
+import type { Pushes, Span } from './losses.ts'
+import { measureStaleness, type Staleness, unknownTimes } from './staleness.ts'
+
+export interface RelayRunOptions {
+  readonly cadence: CadencePolicy
+  readonly outage?: Span
+  /** Polls a minute at most; default: as many as are wanted. */
+  readonly callsPerMinute?: number
+}
+
+export interface HealthChange {
+  readonly atMs: number
+  /** Calls made until then. */
+  readonly calls: number
+  readonly health: PushHealth
+}
+
+export interface RelayRun {
+  readonly calls: number
+  readonly staleness: Staleness
+  readonly healthChanges: readonly HealthChange[]
+  /** Calls made by the end of each minute since the first scan. */
+  readonly callsByMinute: readonly number[]
+  readonly startMs: number
+  readonly tookMs: number
+}
+
+const MINUTE_MS = 60_000
+const AFTER_LAST_SCAN_MS = 80 * 60 * MINUTE_MS
+const CONCURRENCY = 32
+const PASSES_MAX = 100_000
+export const GRACE_MS = 10 * MINUTE_MS
+
+/**
+ * The relay's own flows and store (in memory) on simulated time: every minute brings its pushes, then the poller wakes. A parcel is put
+ * under watch at its first scan, as a shop would that prints a label.
+ */
+export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes, options: RelayRunOptions): Promise<RelayRun> {
+  const startedAt = performance.now()
+  const events = eventsOf(lifecycles, pushes)
+  const startMs = Math.floor((events[0]?.atMs ?? 0) / MINUTE_MS) * MINUTE_MS
+  const endMs = (events.at(-1)?.atMs ?? 0) + AFTER_LAST_SCAN_MS
+  let nowMs = startMs
+  const clock = { now: () => nowMs, monotonic: () => nowMs }
+  const log = { debug() {}, info() {}, warn() {}, error: (fields: object, message: string) => console.error(message, fields) }
+  const meter = { pollEnded() {}, missedPush() {} }
+
+  const known = unknownTimes(lifecycles)
+  const carrier = createSimulatedCarrier(lifecycles, clock.now, options.outage ?? null, (parcel, entries) => {
+    const times = known[parcel]
+    for (let at = 0; at < entries; at++) if (times !== undefined && (times[at] ?? 0) > nowMs) times[at] = nowMs
+  })
+  const outlook = createOutlookKeeper(clock)
+  const record = { cadence: options.cadence, missedPushGraceMs: GRACE_MS, historyRetentionMs: 400 * 24 * 60 * MINUTE_MS }
+  const write = await openWriteSide({ sqlitePath: ':memory:', record }, clock, log, outlook)
+  let newEntries = 0
+  const recorder = createGroupCommit(
+    {
+      record: write.record,
+      onCommitted(report) {
+        for (const outcome of report.outcomes) if (outcome.kind === 'recorded') newEntries += outcome.newEntries
+      },
+      onFailed: (error) => log.error({ error }, 'a batch failed'),
+    },
+    { batchMax: 256, waitingMax: 1_000_000 },
+  )
+  const refresh = createRefresh(
+    { carrier: carrier.port, recorder, reads: { findParcel: async () => null }, write, meter, clock },
+    { languages: ['en'] },
+  )
+  const allowance = createAllowance(write, options.callsPerMinute ?? Number.POSITIVE_INFINITY)
+  const pollDue = createPollDue({ write: allowance, refresh, meter, clock, log, isQuiet: () => false }, { concurrency: CONCURRENCY })
+
+  const healthChanges: HealthChange[] = []
+  const callsByMinute: number[] = []
+  const watchHealth = () => {
+    const health = outlook.current().pushHealth
+    if (health !== (healthChanges.at(-1)?.health ?? 'unknown')) healthChanges.push({ atMs: nowMs, calls: carrier.calls(), health })
+  }
+
+  let next = 0
+  for (let minuteMs = startMs; minuteMs <= endMs; minuteMs += MINUTE_MS) {
+    const submitted: Promise<unknown>[] = []
+    for (; next < events.length; next++) {
+      const event = events[next]
+      if (event === undefined || event.atMs > minuteMs + MINUTE_MS) break
+      nowMs = event.atMs
+      if (event.kind === 'birth') await write.watch({ identifier: event.id, nowMs })
+      else {
+        const times = known[event.parcel]
+        if (times !== undefined) times[event.at] = Math.min(times[event.at] ?? 0, nowMs)
+        submitted.push(recorder.submit(event.push))
+      }
+    }
+    await Promise.all(submitted)
+    nowMs = minuteMs + MINUTE_MS
+    watchHealth()
+    allowance.refill()
+    for (let pass = 0; pass < PASSES_MAX; pass++) {
+      const result = await pollDue()
+      watchHealth()
+      if (result === 'idle') break
+    }
+    callsByMinute.push(carrier.calls())
+  }
+  await write.close()
+
+  const entries = lifecycles.reduce((sum, { scans }) => sum + scans.length, 0)
+  if (newEntries !== entries) throw new Error(`the relay knows ${newEntries} entries of ${entries}`)
+  const staleness = measureStaleness(lifecycles, pushes, known)
+  return { calls: carrier.calls(), staleness, healthChanges, callsByMinute, startMs, tookMs: performance.now() - startedAt }
+}
+
+type SimulatedEvent =
+  | { readonly kind: 'birth'; readonly atMs: number; readonly id: string }
+  | { readonly kind: 'push'; readonly atMs: number; readonly parcel: number; readonly at: number; readonly push: IncomingPush }
+
+function eventsOf(lifecycles: readonly Lifecycle[], pushes: Pushes): readonly SimulatedEvent[] {
+  const events = lifecycles.flatMap(({ id, scans }, parcel): SimulatedEvent[] => {
+    const arrivals = scans.flatMap((scan, at): SimulatedEvent[] => {
+      const atMs = pushes[parcel]?.[at] ?? null
+      if (atMs === null) return []
+      const push: IncomingPush = { kind: 'push', body: pushBody(id, scan), contentEncoding: null, receivedAtMs: atMs, keyIndex: 0 }
+      return [{ kind: 'push', atMs, parcel, at, push }]
+    })
+    return [{ kind: 'birth', atMs: scans[0]?.atMs ?? 0, id }, ...arrivals]
+  })
+  return events.sort((a, b) => a.atMs - b.atMs)
+}
+
+/** The budget, as the schedule meets it: so many polls a minute, the rest wait. */
+function createAllowance(write: WriteSide, callsPerMinute: number) {
+  let left = 0
+  return {
+    settleMissedPushes: write.settleMissedPushes,
+    refill() {
+      // What was not used is not saved up, but for the part of a call.
+      left = Math.min(left + callsPerMinute, Math.max(callsPerMinute, 1))
+    },
+    async claimDuePolls(request: Parameters<WriteSide['claimDuePolls']>[0]) {
+      const limit = Math.min(request.limit, Math.floor(left))
+      if (limit === 0) return []
+      const due = await write.claimDuePolls({ ...request, limit })
+      left -= due.length
+      return due
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import { fail } from 'node:assert/strict'
+import { EVENTS_PER_PARCEL, eventAt, trackingId } from './load/event.ts'
+import type { Generator } from './load/generator-process.ts'
+import { type Measurement, measure } from './measure.ts'
+import type { RelayServer } from './servers/relay.ts'
+import { SHARED_KEY } from './servers/relay-config.ts'
+import type { Server } from './servers/server.ts'
+import type { Settings } from './settings.ts'
+
+export interface PushLoad {
+  readonly connections: number
+  /** Null: as fast as answers come. */
+  readonly ratePerSecond: number | null
+  /** Events of parcels from this one on. A store that gets several loads must get them from different parcels. */
+  readonly firstParcel: number
+  /** Whether the same events may come again: only for a server that does not look at them. */
+  readonly repeat: boolean
+}
+
+export interface PushMeasurement extends Measurement {
+  /** All pushes that were answered 200, the warm-up's included. */
+  readonly acknowledged: number
+}
+
+/** More than any server here can take. */
+const RATE_MAX = 20_000
+const REPEATED_EVENTS = 10_000
+const LOOKED_AT = 40
+
+/** Prepares, warms up and measures: everything is signed before anything is measured. */
+export async function measurePushes(load: Generator, server: Server, settings: Settings, options: PushLoad): Promise<PushMeasurement> {
+  const { connections, ratePerSecond, firstParcel, repeat } = options
+  const { warmUpMs, durationMs } = settings
+  const most = Math.ceil(((ratePerSecond ?? RATE_MAX) * (warmUpMs + durationMs)) / 1000)
+  await load.prepare({ kind: 'pushes', firstParcel, events: repeat ? REPEATED_EVENTS : most, sharedKey: SHARED_KEY, repeat })
+  const pace = (ms: number) =>
+    ratePerSecond === null ? { kind: 'closed' as const, durationMs: ms } : { kind: 'open' as const, ratePerSecond, durationMs: ms }
+  const warmUp = await load.run({ port: server.port, connections, pace: pace(warmUpMs) })
+  const measured = await measure(load, server.pid, { port: server.port, connections, pace: pace(durationMs) })
+  return { ...measured, acknowledged: measured.answered + (warmUp.outcomes['200'] ?? 0) }
+}
+
+/** Fails unless what was acknowledged can be read at once: some of the first parcels, each with every event that was answered 200. */
+export async function assertVisible(
+  relay: RelayServer,
+  { firstParcel }: PushLoad,
+  acknowledged: number,
+  connections: number,
+): Promise<void> {
+  const token = await relay.logIn()
+  // Of the last ones it is not known which came first.
+  const certain = acknowledged - connections
+  for (let parcel = firstParcel; parcel < firstParcel + Math.min(LOOKED_AT, certain); parcel++) {
+    const expected = eventsAmong(certain, parcel, firstParcel)
+    const response = await relay.ask(`/v1/status/${trackingId(parcel)}/all`, token)
+    const answer: unknown = await response.json()
+    const statuses =
+      typeof answer === 'object' && answer !== null && 'statuses' in answer && Array.isArray(answer.statuses) ? answer.statuses : []
+    if (statuses.length < expected)
+      fail(`${statuses.length} of ${expected} acknowledged events of a parcel are served (${response.status})`)
+  }
+}
+
+function eventsAmong(count: number, parcel: number, firstParcel: number): number {
+  let found = 0
+  for (let at = parcel - firstParcel; at < count && found < EVENTS_PER_PARCEL; at++) {
+    const event = eventAt(at, firstParcel)
+    if (event.parcel === parcel && event.nth === found) found += 1
+  }
+  return found
+}

@@ -1,0 +1,9 @@
+import type { Server } from 'node:http'
+
+/** Tells the parent process where a server listens. */
+export function announce(server: Server): void {
+  server.on('listening', () => {
+    const address = server.address()
+    if (address !== null && typeof address === 'object') process.stdout.write(`${JSON.stringify({ port: address.port })}\n`)
+  })
+}

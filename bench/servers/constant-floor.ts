@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs'
+import Router from '@koa/router'
+import Koa from 'koa'
+import { announce } from './announce.ts'
+
+/** What no Koa server that answers reads can undercut: a route of the same shape, and a body (the file named by the argument) that never changes. */
+const body = readFileSync(process.argv[2] ?? '')
+const router = new Router()
+router.get('/v1/status/:identifier/all', (ctx) => {
+  ctx.body = body
+  ctx.set('Content-Type', 'application/json')
+})
+announce(new Koa().use(router.routes()).listen(0, '127.0.0.1'))

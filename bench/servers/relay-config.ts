@@ -1,0 +1,39 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+
+export const SHARED_KEY = 'a-shared-key-for-the-bench-only'
+export const SHOP = { username: 'shop', password: 'shop-demo-password' }
+
+export interface RelayConfig {
+  /** Where the store is, or will be. */
+  readonly storePath: string
+  /** Sections that differ from the defaults. */
+  readonly sections?: Readonly<Record<string, object>>
+}
+
+/** Nobody is polled meanwhile: the carrier's address leads nowhere. */
+const NEVER = '365d'
+
+/** Writes the config of a relay on loopback, its defaults as they are; returns the file's path. */
+export function writeRelayConfig(folder: string, { storePath, sections = {} }: RelayConfig): string {
+  const path = join(folder, 'relay.yaml')
+  const config = {
+    listen: { public: { host: '127.0.0.1', port: 0 }, internal: { host: '127.0.0.1', port: 0 } },
+    store: `sqlite:${storePath}`,
+    webhook: { sharedKeys: [SHARED_KEY] },
+    upstream: { baseUrl: 'http://127.0.0.1:9', username: 'bench', password: 'a-carrier-password' },
+    poll: {
+      cron: '0 0 1 1 *',
+      cadence: { Created: NEVER, Ingested: NEVER, DeliveryStarted: NEVER, default: NEVER },
+      finished: { staleAfter: '3650d' },
+    },
+    apps: [{ username: SHOP.username, passwordHash: HASH, scopes: ['status'] }],
+    ...sections,
+  }
+  writeFileSync(path, stringify(config))
+  return path
+}
+
+/** Of the shop's password. */
+const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'

@@ -1,0 +1,53 @@
+import { parseArgs } from 'node:util'
+
+export interface Settings {
+  readonly suites: readonly string[]
+  readonly quick: boolean
+  readonly rounds: number
+  /** Of one measurement. */
+  readonly durationMs: number
+  /** Before it, at the same load. */
+  readonly warmUpMs: number
+  /** At how many the figures are wanted; a quick look takes fewer. */
+  readonly scale: {
+    readonly storedParcels: number
+    readonly hotParcels: number
+    readonly uniformParcels: number
+  }
+}
+
+export const USAGE = `npm run bench -- [suite ...] [options]
+
+  --rounds N    measurements of each (5)
+  --seconds N   length of one (4)
+  --quick       a fast look at small stores; its figures are not the ones that are wanted
+`
+
+/** A million events. */
+const FULL = { storedParcels: 142_858, hotParcels: 50_000, uniformParcels: 200_000 }
+const QUICK = { storedParcels: 6_000, hotParcels: 2_000, uniformParcels: 6_000 }
+
+/** Throws with a sentence for whoever typed it. */
+export function parseSettings(args: readonly string[]): Settings {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { rounds: { type: 'string' }, seconds: { type: 'string' }, quick: { type: 'boolean', default: false } },
+  })
+  const { quick } = values
+  const seconds = positive('--seconds', values.seconds ?? (quick ? '1' : '4'))
+  return {
+    suites: positionals,
+    quick,
+    rounds: positive('--rounds', values.rounds ?? (quick ? '2' : '5')),
+    durationMs: seconds * 1000,
+    warmUpMs: quick ? 1000 : 2000,
+    scale: quick ? QUICK : FULL,
+  }
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text)
+  if (!(value > 0)) throw new RangeError(`${name} must be a number above 0`)
+  return value
+}

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import { copyFileSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../src/system-clock.ts'
+import { openWriteSide, type WriteSideOptions } from '../../src/write-side.ts'
+import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
+import { contentsOf } from './contents.ts'
+
+const BATCH = 2000
+const DAY_MS = 86_400_000
+/** As in the relay's config: nobody is ever due. */
+const RECORD: WriteSideOptions['record'] = {
+  cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
+  missedPushGraceMs: 600_000,
+  historyRetentionMs: 400 * DAY_MS,
+}
+/** What decides what a store looks like. */
+const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
+
+/** Copies to `path` a store that holds the events of this many parcels, made through the relay's own write side. Made once a version. */
+export async function copyPrefilledStore(parcels: number, path: string, say: (text: string) => void): Promise<void> {
+  copyFileSync(await prefilledStore(parcels, say), path)
+}
+
+async function prefilledStore(parcels: number, say: (text: string) => void): Promise<string> {
+  const folder = join(tmpdir(), 'parcel-relay-bench-stores')
+  mkdirSync(folder, { recursive: true })
+  const version = versionOfCode()
+  // What an older version made is of no use any more, and large.
+  for (const name of readdirSync(folder)) if (!name.startsWith(version)) rmSync(join(folder, name), { force: true })
+  const path = join(folder, `${version}-${parcels}.db`)
+  if (existsSync(path)) return path
+  const making = join(folder, `${version}-making-${process.pid}.db`)
+  rmSync(making, { force: true })
+  await fill(making, parcels, say)
+  renameSync(making, path)
+  return path
+}
+
+async function fill(path: string, parcels: number, say: (text: string) => void): Promise<void> {
+  const events = parcels * EVENTS_PER_PARCEL
+  say(`filling a store with ${events} events ...`)
+  const startMs = performance.now()
+  const nowMs = Date.now()
+  const write = await openWriteSide({ sqlitePath: path, record: RECORD }, systemClock, { error: (fields) => console.error(fields) })
+  for (let from = 0; from < events; from += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, events - from) }, (_, at) => {
+      const { parcel, nth } = eventAt(from + at, 0)
+      return { kind: 'push' as const, body: eventBody(parcel, nth, nowMs), contentEncoding: null, receivedAtMs: nowMs, keyIndex: 0 }
+    })
+    await write.record(batch)
+  }
+  await write.close()
+  const { pushes, entries } = contentsOf(path)
+  if (pushes !== events || entries !== events) throw new Error(`the filled store holds ${pushes} pushes and ${entries} entries`)
+  say(`filled in ${((performance.now() - startMs) / 1000).toFixed(1)} s`)
+}
+
+function versionOfCode(): string {
+  const hash = createHash('sha256')
+  for (const file of globSync(RECIPE).toSorted()) hash.update(file).update(readFileSync(file))
+  return hash.digest('hex').slice(0, 12)
+}

@@ -1,0 +1,101 @@
+import { equal } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { figure } from '../figures.ts'
+import { type Generator, startGenerator } from '../load/generator-process.ts'
+import { median } from '../load/percentiles.ts'
+import { interleave, observe, ratios } from '../measure.ts'
+import { assertVisible, measurePushes, type PushLoad, type PushMeasurement } from '../pushes.ts'
+import { startRelay } from '../servers/relay.ts'
+import { SHARED_KEY } from '../servers/relay-config.ts'
+import { startFloor } from '../servers/server.ts'
+import { contentsOf } from '../stores/contents.ts'
+import type { Bench, SuiteReport } from '../suite.ts'
+
+const CONNECTIONS = 64
+
+/** Pushes into an empty store, beside a Koa route that only reads them and beside a handler as one would write it by hand. */
+export async function ingest(bench: Bench): Promise<SuiteReport> {
+  const load = startGenerator()
+  const { rounds } = bench.settings
+  try {
+    const most = { connections: CONNECTIONS, ratePerSecond: null }
+    const full = await interleave(rounds, {
+      relay: () => pushToEmptyRelay(bench, load, most),
+      floor: () => pushToFloor(bench, load, most),
+      byHand: () => pushToHandWritten(bench, load, most),
+    })
+    const ratePerSecond = Math.round(median(full.relay.map((one) => one.ratePerSecond)) / 2)
+    const atHalf = { connections: CONNECTIONS, ratePerSecond }
+    const half = await interleave(rounds, {
+      relay: () => pushToEmptyRelay(bench, load, atHalf),
+      floor: () => pushToFloor(bench, load, atHalf),
+    })
+    const one = { connections: 1, ratePerSecond: null }
+    const idle = await interleave(rounds, {
+      relay: () => pushToEmptyRelay(bench, load, one),
+      floor: () => pushToFloor(bench, load, one),
+    })
+    const rate = ratios(full.relay, full.floor, (of) => of.ratePerSecond)
+    const rateByHand = ratios(full.relay, full.byHand, (of) => of.ratePerSecond)
+    const p99 = ratios(half.relay, half.floor, (of) => of.latencyMs.p99)
+    const rateIdle = ratios(idle.relay, idle.floor, (of) => of.ratePerSecond)
+    return {
+      figures: [
+        figure('ingest: rate / raw-body floor', rate, { unit: 'x', better: 'higher', must: 0.4, aim: 0.55 }),
+        figure('ingest: rate / hand-written handler', rateByHand, { unit: 'x', better: 'higher', must: 5, aim: 8 }),
+        figure('ingest: p99 at half the maximum / floor', p99, { unit: 'x', better: 'lower', must: 4, aim: 2 }),
+        figure('ingest: rate / floor, 1 connection', rateIdle, { unit: 'x', better: 'higher' }),
+      ],
+      observations: [
+        observe('ingest: relay', full.relay),
+        observe('ingest: raw-body floor', full.floor),
+        observe('ingest: hand-written', full.byHand),
+        observe(`ingest at ${ratePerSecond}/s: relay`, half.relay),
+        observe(`ingest at ${ratePerSecond}/s: raw-body floor`, half.floor),
+        observe('ingest, 1 connection: relay', idle.relay),
+        observe('ingest, 1 connection: raw-body floor', idle.floor),
+      ],
+    }
+  } finally {
+    await load.stop()
+  }
+}
+
+type Load = Pick<PushLoad, 'connections' | 'ratePerSecond'>
+
+/** A relay and a store of its own. Afterwards the store must hold, and the relay serve, what was acknowledged: nothing more, nothing less. */
+export async function pushToEmptyRelay({ settings, relayEntry, folder, say }: Bench, load: Generator, of: Load): Promise<PushMeasurement> {
+  const ownFolder = mkdtempSync(join(folder, 'relay-'))
+  const storePath = join(ownFolder, 'relay.db')
+  const relay = await startRelay(relayEntry, ownFolder, { storePath })
+  const pushes = { ...of, firstParcel: 0, repeat: false }
+  const measured = await measurePushes(load, relay, settings, pushes)
+  await assertVisible(relay, pushes, measured.acknowledged, of.connections)
+  await relay.stop()
+  const { pushes: stored, entries, quarantined } = contentsOf(storePath)
+  equal(stored, measured.acknowledged, 'the store holds what was acknowledged')
+  equal(entries, measured.acknowledged, 'each push became an entry')
+  equal(quarantined, 0, 'nothing was quarantined')
+  rmSync(ownFolder, { recursive: true, force: true })
+  say(`relay: ${Math.round(measured.ratePerSecond)}/s, ${stored} stored`)
+  return measured
+}
+
+async function pushToFloor({ settings, say }: Bench, load: Generator, of: Load): Promise<PushMeasurement> {
+  const floor = await startFloor('./raw-body-floor.ts')
+  const measured = await measurePushes(load, floor, settings, { ...of, firstParcel: 0, repeat: true })
+  await floor.stop()
+  say(`raw-body floor: ${Math.round(measured.ratePerSecond)}/s`)
+  return measured
+}
+
+async function pushToHandWritten({ settings, folder, say }: Bench, load: Generator, of: Load): Promise<PushMeasurement> {
+  const ownFolder = mkdtempSync(join(folder, 'by-hand-'))
+  const server = await startFloor('./hand-written.ts', join(ownFolder, 'push.db'), SHARED_KEY)
+  const measured = await measurePushes(load, server, settings, { ...of, firstParcel: 0, repeat: false })
+  await server.stop()
+  rmSync(ownFolder, { recursive: true, force: true })
+  say(`hand-written handler: ${Math.round(measured.ratePerSecond)}/s`)
+  return measured
+}
