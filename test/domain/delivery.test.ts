@@ -1,0 +1,162 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { BackoffPolicy } from '../../src/domain/backoff.ts'
+import {
+  type AttemptOutcome,
+  type EndpointHealth,
+  FAILING_MAX_MS,
+  type FailureReason,
+  freshHealth,
+  healthAfter,
+  type Settlement,
+  settle,
+} from '../../src/domain/delivery.ts'
+
+const HOUR_MS = 3_600_000
+const policy: BackoffPolicy = {
+  scheduleMs: [5_000, 300_000, 1_800_000, 2, 5, 10, 10].map((wait) => (wait < 100 ? wait * HOUR_MS : wait)),
+  jitter: 0,
+}
+const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
+const nowMs = queuedAtMs + 60_000
+const usedUp = policy.scheduleMs.length + 1
+const alive: EndpointHealth = { lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
+
+const accepted: AttemptOutcome = { kind: 'accepted', status: 200 }
+const rejected = (status: number, retryAfterMs: number | null = null): AttemptOutcome => ({ kind: 'rejected', status, retryAfterMs })
+const failed = (reason: FailureReason): AttemptOutcome => ({ kind: 'failed', reason, detail: 'CODE' })
+
+interface Given {
+  readonly attempts?: number
+  readonly health?: EndpointHealth
+  readonly nowMs?: number
+}
+
+function settled(outcome: AttemptOutcome, given: Given = {}): Settlement {
+  const { attempts = 1, health = freshHealth } = given
+  return settle({ attempts, queuedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
+}
+
+const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
+  fc.constantFrom<FailureReason>('timeout', 'dns', 'refused', 'reset', 'tls', 'bad_response', 'forbidden', 'network').map(failed),
+  fc
+    .integer({ min: 300, max: 599 })
+    .filter((status) => status !== 410)
+    .map((status) => rejected(status)),
+)
+
+describe('settling a delivery', () => {
+  test.each([200, 201, 202, 204, 299])('O1: %i delivers, at whatever attempt and however the endpoint fared', (status) => {
+    for (const attempts of [1, usedUp, 1000]) {
+      for (const health of [freshHealth, alive, { lastSuccessAtMs: null, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }]) {
+        expect(settled({ kind: 'accepted', status }, { attempts, health })).toEqual({ state: 'delivered' })
+      }
+    }
+  })
+
+  test.each([300, 301, 302, 303, 307, 308, 400, 401, 404, 409, 422, 429, 500, 503])(
+    'O2, O3: %i is tried again on the schedule',
+    (status) => {
+      expect(settled(rejected(status))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 5_000 })
+      expect(settled(rejected(status), { attempts: 2 })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 300_000 })
+    },
+  )
+
+  test('O4: no answer is tried again on the schedule, whatever kept it from coming', () => {
+    fc.assert(
+      fc.property(anyFailure, fc.integer({ min: 1, max: usedUp - 1 }), (outcome, attempts) => {
+        const nextAttemptAtMs = nowMs + (policy.scheduleMs[attempts - 1] ?? 0)
+        expect(settled(outcome, { attempts, health: alive })).toEqual({ state: 'retrying', nextAttemptAtMs })
+      }),
+    )
+  })
+
+  test.each([
+    [429, 60_000, 60_000],
+    [503, 60_000, 60_000],
+    [503, 1, 5_000],
+    [429, 1e12, HOUR_MS],
+  ])('O3: %i with Retry-After of %i ms waits %i ms', (status, retryAfterMs, waitMs) => {
+    expect(settled(rejected(status, retryAfterMs))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + waitMs })
+  })
+
+  test('a delivery whose schedule is used up is dead, and tells a receiver that said no from one that could not be reached', () => {
+    const dead = (outcome: AttemptOutcome) => settled(outcome, { attempts: usedUp, health: alive })
+    expect(dead(rejected(422))).toEqual({ state: 'dead', reason: 'receiver_refused' })
+    expect(dead(rejected(302))).toEqual({ state: 'dead', reason: 'receiver_refused' })
+    expect(dead(failed('timeout'))).toEqual({ state: 'dead', reason: 'unreachable' })
+    expect(dead(failed('dns'))).toEqual({ state: 'dead', reason: 'unreachable' })
+    expect(dead(failed('forbidden'))).toEqual({ state: 'dead', reason: 'forbidden' })
+  })
+
+  test('O6: no delivery dies of the schedule while its endpoint has had no success since it was queued', () => {
+    const lastSuccesses = fc.oneof(fc.constant(null), fc.integer({ min: 0, max: queuedAtMs }))
+    fc.assert(
+      fc.property(anyFailure, fc.integer({ min: usedUp, max: 10_000 }), lastSuccesses, (outcome, attempts, lastSuccessAtMs) => {
+        const health = { lastSuccessAtMs, failingSinceMs: queuedAtMs }
+        expect(settled(outcome, { attempts, health })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 10 * HOUR_MS })
+      }),
+    )
+  })
+
+  test('O6: an endpoint that is down for three days loses nothing', () => {
+    let health = freshHealth
+    let atMs = queuedAtMs
+    for (let attempts = 1; atMs < queuedAtMs + 72 * HOUR_MS; attempts += 1) {
+      const settlement = settled(failed('refused'), { attempts, health, nowMs: atMs })
+      health = healthAfter(health, failed('refused'), atMs)
+      if (settlement.state !== 'retrying') throw new Error(`ended as ${settlement.state}`)
+      atMs = settlement.nextAttemptAtMs
+    }
+    expect(settled(accepted, { attempts: 99, health, nowMs: atMs })).toEqual({ state: 'delivered' })
+  })
+
+  test('O3: 410 disables the endpoint and the delivery waits, at the first attempt and at the last', () => {
+    for (const attempts of [1, usedUp]) {
+      expect(settled(rejected(410), { attempts, health: alive })).toEqual({ state: 'held', reason: 'gone' })
+    }
+  })
+
+  test('O7: 120 h of only failures disable the endpoint, and the delivery waits instead of dying', () => {
+    const since = (failingSinceMs: number): Given => ({ attempts: usedUp, health: { lastSuccessAtMs: null, failingSinceMs } })
+    fc.assert(
+      fc.property(anyFailure, (outcome) => {
+        expect(settled(outcome, since(nowMs - 120 * HOUR_MS))).toEqual({ state: 'held', reason: 'failing' })
+        expect(settled(outcome, since(nowMs - 120 * HOUR_MS + 1)).state).toBe('retrying')
+      }),
+    )
+  })
+
+  test('O7: one success, however sporadic, starts the 120 h anew', () => {
+    const longAgo = { lastSuccessAtMs: null, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }
+    const after = healthAfter(longAgo, accepted, nowMs)
+    expect(after).toEqual({ lastSuccessAtMs: nowMs, failingSinceMs: null })
+    expect(settled(failed('timeout'), { health: after, nowMs: nowMs + 1 }).state).toBe('retrying')
+    expect(healthAfter(after, failed('timeout'), nowMs + 1)).toEqual({ lastSuccessAtMs: nowMs, failingSinceMs: nowMs + 1 })
+  })
+
+  test('failing counts from the first failure, not from the last', () => {
+    const first = healthAfter(freshHealth, rejected(500), 1_000)
+    expect(healthAfter(first, failed('dns'), 2_000)).toEqual({ lastSuccessAtMs: null, failingSinceMs: 1_000 })
+  })
+
+  test('an endpoint that is enabled again starts afresh: its first failure does not disable it', () => {
+    expect(settled(failed('timeout'), { attempts: usedUp, health: freshHealth }).state).toBe('retrying')
+  })
+
+  test('our own stopping says nothing of the endpoint: the delivery is due at once and nobody is blamed', () => {
+    const health = { lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }
+    expect(settled(failed('interrupted'), { attempts: usedUp, health })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
+    expect(healthAfter(health, failed('interrupted'), nowMs)).toBe(health)
+  })
+
+  test('O15: a clock that jumps back kills nothing, and what is retried is never due in the past of that clock', () => {
+    const jumps = fc.integer({ min: 0, max: 10 * 365 * 24 }).map((hours) => nowMs - hours * HOUR_MS)
+    fc.assert(
+      fc.property(anyFailure, jumps, fc.integer({ min: 1, max: 20 }), (outcome, atMs, attempts) => {
+        const settlement = settled(outcome, { attempts, nowMs: atMs, health: { lastSuccessAtMs: null, failingSinceMs: nowMs } })
+        expect(settlement.state === 'retrying' && settlement.nextAttemptAtMs > atMs).toBe(true)
+      }),
+    )
+  })
+})
