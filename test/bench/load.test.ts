@@ -1,0 +1,117 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { expect, onTestFinished, test } from 'vitest'
+import { EVENTS_PER_PARCEL, eventAt, eventBody, trackingId } from '../../bench/load/event.ts'
+import { startGenerator } from '../../bench/load/generator-process.ts'
+import { type RequestPlan, WEBHOOK_PATH } from '../../bench/load/requests.ts'
+import { signBody } from '../../src/domain/signature.ts'
+import { parseWebhookEvent } from '../../src/domain/webhook-event.ts'
+
+const KEY = 'a-shared-key-for-tests-only'
+
+function pushes(events: number): RequestPlan {
+  return { kind: 'pushes', firstParcel: 0, events, sharedKey: KEY, repeat: false }
+}
+
+async function listen(listener: RequestListener): Promise<number> {
+  const server = createServer(listener)
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+function startLoad() {
+  const load = startGenerator()
+  onTestFinished(() => load.stop())
+  return load
+}
+
+test('events are about 450 bytes, understood, and seven distinct ones for each parcel', () => {
+  const bodies = Array.from({ length: 2000 * EVENTS_PER_PARCEL }, (_, at) => eventAt(at, 500)).map(({ parcel, nth }) =>
+    eventBody(parcel, nth, Date.UTC(2026, 2, 1)),
+  )
+  expect(new Set(bodies.map(String)).size).toBe(bodies.length)
+  const mean = bodies.reduce((sum, body) => sum + body.length, 0) / bodies.length
+  expect(mean).toBeGreaterThan(430)
+  expect(mean).toBeLessThan(470)
+  const counts = new Map<string, number>()
+  for (const body of bodies) {
+    const reading = parseWebhookEvent(body, null)
+    const id = reading.ok ? (reading.observation.trackingIds[0] ?? '') : 'not understood'
+    counts.set(id, (counts.get(id) ?? 0) + 1)
+  }
+  expect([...new Set(counts.values())]).toEqual([EVENTS_PER_PARCEL])
+  expect(counts.has(trackingId(500))).toBe(true)
+})
+
+test('a closed loop sends each signed push once, ends with them, and counts every answer', async () => {
+  const seen = new Set<string>()
+  const port = await listen((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = Buffer.concat(chunks)
+      if (request.url === WEBHOOK_PATH && request.headers['x-service-hmac-sha256'] === signBody(body, KEY)) seen.add(String(body))
+      response.end('12345')
+    })
+  })
+  const load = startLoad()
+  await load.prepare(pushes(500))
+  const result = await load.run({ port, connections: 8, pace: { kind: 'closed', durationMs: 10_000 } })
+  expect(result.outcomes).toEqual({ 200: 500 })
+  expect(result.bodyBytes).toBe(2500)
+  expect(seen.size).toBe(500)
+})
+
+test('a run in which something else than 200 is answered fails, unless whatever is answered is wanted', async () => {
+  let answered = 0
+  const port = await listen((request, response) => {
+    request.resume()
+    answered += 1
+    response.writeHead(answered % 10 === 0 ? 503 : 200).end()
+  })
+  const load = startLoad()
+  const options = { port, connections: 4, pace: { kind: 'closed' as const, durationMs: null } }
+  await load.prepare(pushes(100))
+  expect((await load.runWhatever(options)).outcomes).toEqual({ 200: 90, 503: 10 })
+  await load.prepare(pushes(100))
+  await expect(load.run(options)).rejects.toThrow('{"200":90,"503":10}')
+})
+
+test('a run ends when the server goes away, and what it left open is counted', async () => {
+  let answered = 0
+  const port = await listen((request, response) => {
+    answered += 1
+    if (answered <= 50) response.end()
+    else request.socket.destroy()
+  })
+  const load = startLoad()
+  await load.prepare(pushes(1000))
+  const { outcomes } = await load.runWhatever({ port, connections: 4, pace: { kind: 'closed', durationMs: null } })
+  expect(outcomes).toMatchObject({ 200: 50 })
+  expect((outcomes.broken ?? 0) + (outcomes.unanswered ?? 0)).toBeGreaterThan(0)
+})
+
+test('in an open loop a stall of the server is felt by all that fell due meanwhile, on one connection too', async () => {
+  const stallMs = 300
+  let stalled = false
+  const port = await listen((request, response) => {
+    request.resume()
+    const waitMs = stalled ? 0 : stallMs
+    stalled = true
+    setTimeout(() => response.end(), waitMs)
+  })
+  const load = startLoad()
+  await load.prepare(pushes(200))
+  const { latencyMs, outcomes } = await load.run({ port, connections: 1, pace: { kind: 'open', ratePerSecond: 400, durationMs: 500 } })
+  expect(outcomes).toEqual({ 200: 200 })
+  // From the sending, one request would have been slow; from when they were due, more than half were.
+  expect(latencyMs.p50).toBeGreaterThan(stallMs / 10)
+  expect(latencyMs.max).toBeGreaterThanOrEqual(stallMs)
+})
