@@ -15,6 +15,6 @@ test('an answer that lists fewer entries than are known is remarked on, whenever
   expect([remarkOn(poll, 3, 0), remarkOn(poll, 2, 0)]).toEqual(['upstream_regressed', null])
 })
 
-test('an entry that was listed and could not be read counts as listed', () => {
-  expect(remarkOn(aPoll({ statuses: [{}, { eventTimestamp: 'never' }] }), 2, 0)).toBeNull()
+test('an answer with items that could not be read is remarked on as such, however few it lists', () => {
+  expect(remarkOn(aPoll({ statuses: [{}, { eventTimestamp: 'never' }] }), 9, 0)).toBe('upstream_flawed')
 })

@@ -81,6 +81,8 @@ export async function startWorld(given: Sections = {}) {
     internalPort: Number(new URL(relay.internalUrl).port),
     push: (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}) => push(relay.publicUrl, body, headers),
     get: (path: string) => ask(relay.internalUrl, token, path),
+    /** The same as another app. */
+    getAsAdmin: (path: string) => ask(relay.internalUrl, adminToken, path),
     /** The whole history, as the relay answers it. */
     async all(identifier: string, language = 'en'): Promise<Told> {
       const response = await ask(relay.internalUrl, token, `/v1/status/${identifier}/all?language=${language}`)
