@@ -7,7 +7,7 @@ import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import type { PushRecord } from '../../src/sandbox/pusher.ts'
 import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
 import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
-import { inSeconds, type RunningProcess, runRelay } from '../support/relay-process.ts'
+import { inSeconds, metricOf, type RunningProcess, runRelay } from '../support/relay-process.ts'
 import { type SandboxProcess, spawnSandbox, type World } from '../support/sandbox-process.ts'
 
 /**
@@ -126,12 +126,6 @@ async function everyAnswer(): Promise<readonly string[]> {
   )
 }
 
-async function metric(name: string): Promise<number> {
-  const text = await (await fetch(`${relay.internalUrl}/metrics`)).text()
-  const line = text.split('\n').find((one) => one.startsWith(`${name} `))
-  return Number(line?.split(' ')[1] ?? Number.NaN)
-}
-
 test('the run meets at least twenty of each hard case, and the parcels nobody was told of', async () => {
   for (const [name, count] of Object.entries(world.tally)) expect(count, name).toBeGreaterThanOrEqual(20)
   const silent = world.parcels.filter(({ pushes }) => !pushes.some(isAccepted))
@@ -151,14 +145,14 @@ test('about a fifth of the pushes is lost, a tenth comes twice, and the rest out
 
 test('polls catch up: in the first language every history is the carrier’s own, byte for byte', async () => {
   await untilCaughtUp(asker, world.parcels, 'en', nameOf)
-}, 40_000)
+}, 60_000)
 
 test('what the lost pushes did not bring is counted as missed, once its grace is over', async () => {
   const owed = missedPushes(world.parcels)
   expect(owed).toBeGreaterThan(200)
-  await expect.poll(() => metric('relay_missed_pushes_total'), { timeout: 15_000 }).toBeGreaterThanOrEqual(owed)
-  expect(await metric('relay_parcels')).toBe(world.parcels.length)
-}, 20_000)
+  await expect.poll(() => metricOf(relay.internalUrl, 'relay_missed_pushes_total'), { timeout: 15_000 }).toBeGreaterThanOrEqual(owed)
+  expect(await metricOf(relay.internalUrl, 'relay_parcels')).toBe(world.parcels.length)
+}, 60_000)
 
 test('the store says it too: both doors brought entries, and of what was lost only polls did', () => {
   using store = openStore()
@@ -181,7 +175,7 @@ test('asked to ask again, every history is the carrier’s own in both languages
   expect(await staleAnswers()).toEqual([])
   // Only texts in the second language may have been behind: scheduled polls ask for those that are missing, not for those that changed.
   expect(before.filter((answer) => !answer.endsWith(' sv'))).toEqual([])
-}, 30_000)
+}, 60_000)
 
 test('a restart on the same store changes no byte of any answer', async () => {
   const before = await everyAnswer()
@@ -190,7 +184,7 @@ test('a restart on the same store changes no byte of any answer', async () => {
   asker = { ...asker, internalUrl: relay.internalUrl }
   expect(await everyAnswer()).toEqual(before)
   expect(before).toHaveLength(world.parcels.length * 4)
-})
+}, 60_000)
 
 /** The store's file, read beside the relay and without its code. */
 function openStore() {

@@ -43,3 +43,10 @@ export async function runRelay(configPath: string): Promise<RunningProcess> {
     },
   }
 }
+
+/** One figure of a relay's /metrics, by its name and labels as written there; 0 while it has none. */
+export async function metricOf(internalUrl: string, name: string): Promise<number> {
+  const text = await (await fetch(`${internalUrl}/metrics`)).text()
+  const line = text.split('\n').find((one) => one.startsWith(`${name} `))
+  return Number(line?.slice(name.length + 1) ?? 0)
+}

@@ -7,6 +7,7 @@ import { startRelay } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { signBody } from '../../src/domain/signature.ts'
 import type { Log } from '../../src/flow/ports.ts'
+import { tieToTest } from './tied-process.ts'
 
 export const SHARED_KEY = 'a-shared-key-for-tests-only'
 export const CARRIER_LOGIN = { username: 'demo', password: 'a-carrier-password' }
@@ -85,6 +86,7 @@ export interface RelayProcess {
 export async function spawnRelay(configPath: string, prefix: readonly string[] = []): Promise<RelayProcess> {
   const [command = process.execPath, ...args] = [...prefix, process.execPath, 'src/main.ts', 'serve', '--config', configPath]
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  tieToTest(child)
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))
   })

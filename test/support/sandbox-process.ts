@@ -5,6 +5,7 @@ import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import type { SandboxStats } from '../../src/sandbox/stats.ts'
 import type { Tally } from '../../src/sandbox/tally.ts'
 import { CARRIER_LOGIN, SHARED_KEY } from './relay.ts'
+import { tieToTest } from './tied-process.ts'
 
 export interface World {
   readonly tally: Tally
@@ -31,6 +32,7 @@ export async function spawnSandbox(flags: readonly string[]): Promise<SandboxPro
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  tieToTest(child)
   const ended = once(child, 'exit')
   const line = once(createInterface({ input: child.stdout }), 'line').then(([first]) => String(first))
   const said = await Promise.race([line, ended.then(([code]) => Promise.reject(new Error(`the sandbox ended with ${code}`)))])

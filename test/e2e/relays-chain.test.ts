@@ -1,0 +1,67 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type Asker, textOf } from '../support/caught-up.ts'
+import { ADMIN, logIn, SHOP, writeConfig } from '../support/relay.ts'
+import { inSeconds, metricOf, runRelay } from '../support/relay-process.ts'
+import { spawnSandbox } from '../support/sandbox-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const FLAGS = ['--parcels', '60', '--seed', '5', '--hard', '0.4', '--loss', '0.2', '--language-gaps', '0.1']
+const LANGUAGES = ['en', 'sv'] as const
+const KINDS = ['all', 'latest'] as const
+
+function folderOf(name: string): string {
+  const folder = join(temporaryFolder(), name)
+  mkdirSync(folder)
+  return folder
+}
+
+async function order({ internalUrl, token }: Asker, method: 'PUT' | 'POST', identifier: string, verb: string): Promise<void> {
+  const url = `${internalUrl}/relay/parcels/${identifier}/${verb}`
+  const answer = await fetch(url, { method, headers: { authorization: `Bearer ${token}` } })
+  expect([verb, answer.ok], await answer.text()).toEqual([verb, true])
+}
+
+async function everyAnswer(asker: Asker, identifiers: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const answers = identifiers.flatMap((identifier) =>
+    KINDS.flatMap((kind) =>
+      LANGUAGES.map(async (language) => [`${identifier} ${kind} ${language}`, await textOf(asker, identifier, kind, language)] as const),
+    ),
+  )
+  return new Map(await Promise.all(answers))
+}
+
+test('a relay whose carrier is a relay serves the same bytes, parcel by parcel, in every language', async () => {
+  await using sandbox = await spawnSandbox(FLAGS)
+  await using near = await runRelay(writeConfig(folderOf('near'), sandbox.url, inSeconds))
+  const asAnApp = { ...inSeconds, upstream: { ...inSeconds.upstream, ...SHOP } }
+  await using far = await runRelay(writeConfig(folderOf('far'), near.internalUrl, asAnApp))
+  const [a, b] = await Promise.all([near, far].map(async ({ internalUrl }) => ({ internalUrl, token: await logIn(internalUrl, ADMIN) })))
+  if (a === undefined || b === undefined) throw new Error('two relays were started')
+  await sandbox.order('webhooks', { urls: [`${near.publicUrl}/webhooks/status`] })
+  await sandbox.order('finish')
+  const { parcels, tally } = await sandbox.world()
+  const numbers = parcels.map(({ trackingNumber }) => trackingNumber)
+  await Promise.all(numbers.map((number) => textOf(a, number, 'all', 'en')))
+  await Promise.all(numbers.map((number) => order(a, 'POST', number, 'refresh')))
+
+  // The far relay is told of half of them and polls those by itself; for the others its apps ask.
+  const watched = parcels.filter((_, nth) => nth % 2 === 0)
+  for (const { trackingNumber } of watched) await order(b, 'PUT', trackingNumber, 'watch')
+  await expect
+    .poll(() => metricOf(b.internalUrl, 'relay_polls_total{outcome="found"}'), { timeout: 20_000 })
+    .toBeGreaterThanOrEqual(watched.length)
+
+  const carried = await everyAnswer(a, numbers)
+  expect(await everyAnswer(b, numbers)).toEqual(carried)
+
+  expect(carried.size).toBe(60 * 4)
+  for (const parcel of parcels)
+    for (const language of LANGUAGES) expect(carried.get(`${parcel.trackingNumber} all ${language}`)).toBe(parcel.answers[language])
+  const texts = [...carried.values()].join('\n')
+  expect(tally.equalEntries).toBeGreaterThan(10)
+  expect(texts).toContain('"consignment":12345678901234567890')
+  expect(texts).toContain('"lanes":[')
+  expect(texts).toMatch(/"consumerDescription":null,"displayToConsumer":true/)
+}, 60_000)
