@@ -4,7 +4,7 @@ import { eventually, problemOf, startWorld, type World } from './world.ts'
 
 let world: World
 beforeAll(async () => {
-  world = await startWorld({ serve: { notFoundFor: '2s' } })
+  world = await startWorld({ serve: { notFoundFor: '3s' }, upstream: { timeout: '10s' } })
 })
 afterAll(() => world.stop())
 
