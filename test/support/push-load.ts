@@ -1,0 +1,82 @@
+import { pushBody } from './builders.ts'
+import { push } from './relay.ts'
+
+export interface Answered {
+  readonly body: string
+  /** Null: the connection broke or was refused before there was an answer. */
+  readonly status: number | null
+  /** When the request was begun, by `performance.now()`. */
+  readonly begunAtMs: number
+}
+
+export interface Load {
+  /** How many requests are begun and not answered. */
+  inFlight(): number
+  /** Resolves when so many were answered. */
+  untilAnswered(count: number): Promise<void>
+  /** Begins no more; resolves with what became of every request. */
+  stop(): Promise<readonly Answered[]>
+}
+
+/** Bodies no two of which are alike, each an entry of its own, spread over so many parcels. */
+export function distinctPushes(parcels: number) {
+  let made = 0
+  const startMs = Date.now() - 86_400_000
+  const placeOf = (body: string): string => /"location":"([^"]*)"/.exec(body)?.[1] ?? ''
+  const idOf = (body: string): string => /"trackingIds":\["(\d+)"\]/.exec(body)?.[1] ?? ''
+  return {
+    next: (): string => {
+      made += 1
+      const eventTime = new Date(startMs + made * 1000 + (made % 1000)).toISOString()
+      return pushBody({ eventTime, location: `Place ${made}.`, trackingIds: [`88000${made % parcels}`] }).toString()
+    },
+    /** What the history shows of a body's entry, and of no other's. */
+    entryOf: (body: string): string => `"location":"${placeOf(body)}"`,
+    /** The identifiers of these bodies' parcels. */
+    parcels: (bodies: readonly string[]): readonly string[] => [...new Set(bodies.map(idOf))],
+  }
+}
+
+/** Pushes without pause, `atOnce` at a time, until it is stopped or the relay is gone. */
+export function startLoad(publicUrl: string, atOnce: number, next: () => string): Load {
+  const answered: Answered[] = []
+  const waiting = new Set<{ readonly count: number; readonly resolve: () => void }>()
+  let begun = 0
+  let stopped = false
+
+  const note = (answer: Answered): void => {
+    answered.push(answer)
+    for (const one of waiting) if (answered.length >= one.count) one.resolve()
+  }
+  const pushOn = async (): Promise<void> => {
+    while (!stopped) {
+      const body = next()
+      begun += 1
+      const begunAtMs = performance.now()
+      const status = await push(publicUrl, body).then(
+        async (response) => {
+          await response.arrayBuffer()
+          return response.status
+        },
+        () => null,
+      )
+      note({ body, status, begunAtMs })
+      // Gone: there is nobody to push to any more.
+      if (status === null) return
+    }
+  }
+  const lanes = Array.from({ length: atOnce }, pushOn)
+  return {
+    inFlight: () => begun - answered.length,
+    untilAnswered: (count) =>
+      new Promise((resolve) => {
+        if (answered.length >= count) resolve()
+        else waiting.add({ count, resolve })
+      }),
+    stop: async () => {
+      stopped = true
+      await Promise.all(lanes)
+      return answered
+    },
+  }
+}
