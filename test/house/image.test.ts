@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { loadConfig } from '../../src/config.ts'
+import { writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+interface Instruction {
+  readonly word: string
+  readonly rest: string
+}
+
+const instructions: readonly Instruction[] = readFileSync('Dockerfile', 'utf8')
+  .replaceAll(/^#.*\n/gm, '')
+  .replaceAll(/\\\n\s*/g, '')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => ({ word: line.split(' ', 1)[0] ?? '', rest: line.slice(line.indexOf(' ') + 1) }))
+const all = (word: string) => instructions.filter((instruction) => instruction.word === word).map(({ rest }) => rest)
+const commandOf = (text: string) => z.array(z.string()).parse(JSON.parse(text.slice(text.indexOf('['))))
+
+const manifest = z
+  .object({
+    bin: z.record(z.string(), z.string()),
+    scripts: z.record(z.string(), z.string()),
+    devDependencies: z.record(z.string(), z.string()),
+  })
+  .parse(JSON.parse(readFileSync('package.json', 'utf8')))
+
+test('every path the Dockerfile copies is there, is let in by .dockerignore and comes from a stage that exists', () => {
+  const letIn = readFileSync('.dockerignore', 'utf8').split('\n')
+  expect(letIn).toContain('*')
+  const stages = all('FROM').flatMap((from) => / AS (\w+)$/.exec(from)?.[1] ?? [])
+  const copies = all('COPY').map((rest) => rest.split(' '))
+  expect(copies.length).toBeGreaterThan(5)
+  for (const [first = '', ...others] of copies) {
+    const stage = /^--from=(\w+)$/.exec(first)?.[1]
+    if (stage !== undefined) expect(stages).toContain(stage)
+    else
+      for (const path of [first, ...others.slice(0, -1)])
+        expect([path, existsSync(path), letIn.includes(`!${path}`)]).toEqual([path, true, true])
+  }
+})
+
+test('the Dockerfile builds, installs and starts by what package.json says', () => {
+  expect(all('FROM').map((from) => from.split(' ', 1)[0])).toEqual(
+    all('FROM').map(() => `node:${manifest.devDependencies.node?.split('.')[0]}-slim`),
+  )
+  const scripts = all('RUN').flatMap((command) => [...command.matchAll(/npm run (\S+)/g)].map(([, name = '']) => name))
+  expect(scripts).toEqual(['build'])
+  for (const name of scripts) expect(manifest.scripts).toHaveProperty(name)
+  expect(commandOf(all('ENTRYPOINT').join())).toEqual(['node', '--enable-source-maps', manifest.bin['parcel-relay']])
+  expect(commandOf(all('CMD').join()).slice(0, 2)).toEqual(['serve', '--config'])
+})
+
+test('the container runs as a user without rights, and keeps the default store in its volume', () => {
+  expect([all('USER'), all('VOLUME'), all('STOPSIGNAL')]).toEqual([['node'], ['/data'], ['SIGTERM']])
+  const last = instructions.slice(instructions.findLastIndex(({ word }) => word === 'FROM'))
+  expect(last.some(({ rest }) => rest.endsWith('ln -s /data data'))).toBe(true)
+  const { store } = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { store: 'sqlite:data/relay.db' }))
+  expect(store).toEqual({ engine: 'sqlite', path: 'data/relay.db' })
+})
+
+test('the health check passes on a 200 only, and fails when nothing answers', async () => {
+  const command = commandOf(all('HEALTHCHECK').join())
+  let status = 200
+  const server = createServer((_request, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/healthz`
+  const check = async () => (await once(spawn(process.execPath, command.slice(1), { env: { HEALTH_URL: url } }), 'exit'))[0] as unknown
+  expect(command[0]).toBe('node')
+  expect(await check()).toBe(0)
+  status = 503
+  expect(await check()).toBe(1)
+  server.closeAllConnections()
+  await new Promise((done) => server.close(done))
+  expect(await check()).toBe(1)
+  const { port } = loadConfig('config/demo.yaml', {}).listen.public
+  expect(all('ENV')).toContain(`HEALTH_URL=http://127.0.0.1:${port}/healthz`)
+})
+
+test('the compose file stops the relay more patiently than the relay stops itself, and names no secret it does not have', () => {
+  const service = z.object({
+    init: z.literal(true),
+    read_only: z.literal(true),
+    stop_grace_period: z.string().regex(/^\d+s$/),
+    volumes: z.array(z.string()),
+    secrets: z.array(z.string()),
+  })
+  const compose = z
+    .object({
+      services: z.object({ relay: service }),
+      volumes: z.record(z.string(), z.unknown()),
+      secrets: z.record(z.string(), z.unknown()),
+    })
+    .parse(parse(readFileSync('compose.yaml', 'utf8')))
+  const { relay } = compose.services
+  const { shutdownTimeoutMs } = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
+  expect(Number.parseInt(relay.stop_grace_period, 10) * 1000).toBeGreaterThan(shutdownTimeoutMs)
+  expect(relay.secrets.toSorted()).toEqual(Object.keys(compose.secrets).toSorted())
+  expect(relay.volumes.filter((volume) => !volume.startsWith('.')).map((volume) => volume.split(':')[0])).toEqual(
+    Object.keys(compose.volumes),
+  )
+  expect(relay.volumes.map((volume) => volume.split(':')[1])).toEqual([all('VOLUME')[0], commandOf(all('CMD').join()).at(-1)])
+})
+
+test('what is compiled runs as the image runs it: ready, and gone on SIGTERM', async () => {
+  const folder = temporaryFolder()
+  const compiler = resolve('node_modules/.bin/tsc')
+  // Types are another check's business; here it is what comes out.
+  const built = spawnSync(compiler, ['-p', 'tsconfig.build.json', '--noCheck', '--outDir', join(folder, 'dist')], { encoding: 'utf8' })
+  expect([built.status, built.stdout]).toEqual([0, ''])
+  copyFileSync('package.json', join(folder, 'package.json'))
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
+  const [, ...flags] = commandOf(all('ENTRYPOINT').join())
+  const config = writeConfig(folder, 'http://127.0.0.1:9', { log: { level: 'info' } })
+  const child = spawn(process.execPath, [...flags, 'serve', '--config', config], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  await readyOf(child)
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([0, null])
+})
+
+async function readyOf(child: ChildProcess): Promise<void> {
+  if (child.stdout === null) throw new Error('its log goes nowhere')
+  for await (const line of createInterface({ input: child.stdout })) if (line.includes('"msg":"relay ready"')) return
+  throw new Error('it ended before it was ready')
+}
