@@ -1,5 +1,5 @@
 import type { Generator } from './load/generator-process.ts'
-import { type Measurement, measure } from './measure.ts'
+import { type Measurement, measure, paceOf, warmUpLoad } from './measure.ts'
 import type { Settings } from './settings.ts'
 
 export interface AskLoad {
@@ -11,15 +11,10 @@ export interface AskLoad {
 }
 
 /** Warms up and measures what was prepared: `all` of any parcel, again and again. */
-export async function measureAsks(
-  load: Generator,
-  settings: Settings,
-  { pid, port, connections, ratePerSecond }: AskLoad,
-): Promise<Measurement> {
-  const pace = (durationMs: number) =>
-    ratePerSecond === null ? { kind: 'closed' as const, durationMs } : { kind: 'open' as const, ratePerSecond, durationMs }
-  await load.run({ port, connections, pace: pace(settings.warmUpMs) })
-  return await measure(load, pid, { port, connections, pace: pace(settings.durationMs) })
+export async function measureAsks(load: Generator, settings: Settings, of: AskLoad): Promise<Measurement> {
+  const { pid, port, connections, ratePerSecond } = of
+  if (settings.warmUpMs > 0) await load.run({ port, ...warmUpLoad(settings.warmUpMs) })
+  return await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, settings.durationMs) })
 }
 
 /** Asks about each parcel once, so that what fits a cache is in it. */

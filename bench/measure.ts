@@ -1,6 +1,6 @@
 import type { Generator } from './load/generator-process.ts'
 import { median } from './load/percentiles.ts'
-import type { RunOptions, RunResult } from './load/run.ts'
+import type { Pace, RunOptions, RunResult } from './load/run.ts'
 import { usageOf } from './servers/process-usage.ts'
 import type { Observation } from './suite.ts'
 
@@ -13,6 +13,16 @@ export interface Measurement extends RunResult {
   readonly mainThreadCpuUsPerRequest: number
   /** Of the load generator. */
   readonly loadCpuUsPerRequest: number
+}
+
+/** A rate of null: as fast as answers come. */
+export function paceOf(ratePerSecond: number | null, durationMs: number): Pace {
+  return ratePerSecond === null ? { kind: 'closed', durationMs } : { kind: 'open', ratePerSecond, durationMs }
+}
+
+/** The same before every measurement, whatever that one's load is: compiled code comes with the number of requests. */
+export function warmUpLoad(durationMs: number): Omit<RunOptions, 'port'> {
+  return { connections: 64, pace: paceOf(null, durationMs) }
 }
 
 export async function measure(load: Generator, pid: number, options: RunOptions): Promise<Measurement> {

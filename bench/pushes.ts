@@ -1,7 +1,7 @@
 import { fail } from 'node:assert/strict'
 import { EVENTS_PER_PARCEL, eventAt, trackingId } from './load/event.ts'
 import type { Generator } from './load/generator-process.ts'
-import { type Measurement, measure } from './measure.ts'
+import { type Measurement, measure, paceOf, warmUpLoad } from './measure.ts'
 import type { RelayServer } from './servers/relay.ts'
 import { SHARED_KEY } from './servers/relay-config.ts'
 import type { Server } from './servers/server.ts'
@@ -31,13 +31,12 @@ const LOOKED_AT = 40
 export async function measurePushes(load: Generator, server: Server, settings: Settings, options: PushLoad): Promise<PushMeasurement> {
   const { connections, ratePerSecond, firstParcel, repeat } = options
   const { warmUpMs, durationMs } = settings
-  const most = Math.ceil(((ratePerSecond ?? RATE_MAX) * (warmUpMs + durationMs)) / 1000)
+  const { port, pid } = server
+  const most = Math.ceil((RATE_MAX * warmUpMs + (ratePerSecond ?? RATE_MAX) * durationMs) / 1000)
   await load.prepare({ kind: 'pushes', firstParcel, events: repeat ? REPEATED_EVENTS : most, sharedKey: SHARED_KEY, repeat })
-  const pace = (ms: number) =>
-    ratePerSecond === null ? { kind: 'closed' as const, durationMs: ms } : { kind: 'open' as const, ratePerSecond, durationMs: ms }
-  const warmUp = await load.run({ port: server.port, connections, pace: pace(warmUpMs) })
-  const measured = await measure(load, server.pid, { port: server.port, connections, pace: pace(durationMs) })
-  return { ...measured, acknowledged: measured.answered + (warmUp.outcomes['200'] ?? 0) }
+  const warmUp = warmUpMs === 0 ? null : await load.run({ port, ...warmUpLoad(warmUpMs) })
+  const measured = await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, durationMs) })
+  return { ...measured, acknowledged: measured.answered + (warmUp?.outcomes['200'] ?? 0) }
 }
 
 /** Fails unless what was acknowledged can be read at once: some of the first parcels, each with every event that was answered 200. */

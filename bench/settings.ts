@@ -6,7 +6,7 @@ export interface Settings {
   readonly rounds: number
   /** Of one measurement. */
   readonly durationMs: number
-  /** Before it, at the same load. */
+  /** Before it, as fast as answers come: code that has run for a second only is measured while it is being compiled. */
   readonly warmUpMs: number
   /** At how many the figures are wanted; a quick look takes fewer. */
   readonly scale: {
@@ -41,7 +41,7 @@ export function parseSettings(args: readonly string[]): Settings {
     quick,
     rounds: positive('--rounds', values.rounds ?? (quick ? '2' : '5')),
     durationMs: seconds * 1000,
-    warmUpMs: quick ? 1000 : 2000,
+    warmUpMs: quick ? 1000 : 4000,
     scale: quick ? QUICK : FULL,
   }
 }

@@ -3,17 +3,20 @@ import { copyFileSync, existsSync, globSync, mkdirSync, readdirSync, readFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/system-clock.ts'
-import { openWriteSide, type WriteSideOptions } from '../../src/write-side.ts'
+import { openWriteSide } from '../../src/write-side.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
 import { contentsOf } from './contents.ts'
 
 const BATCH = 2000
 const DAY_MS = 86_400_000
-/** As in the relay's config: nobody is ever due. */
-const RECORD: WriteSideOptions['record'] = {
-  cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
-  missedPushGraceMs: 600_000,
-  historyRetentionMs: 400 * DAY_MS,
+/** As in the relay's config: nobody is ever due, and no endpoint is owed anything. */
+const POLICY = {
+  record: {
+    cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
+    missedPushGraceMs: 600_000,
+    historyRetentionMs: 400 * DAY_MS,
+  },
+  deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, leaseMs: 20_000 },
 }
 /** What decides what a store looks like. */
 const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
@@ -43,7 +46,7 @@ async function fill(path: string, parcels: number, say: (text: string) => void):
   say(`filling a store with ${events} events ...`)
   const startMs = performance.now()
   const nowMs = Date.now()
-  const write = await openWriteSide({ sqlitePath: path, record: RECORD }, systemClock, { error: (fields) => console.error(fields) })
+  const write = await openWriteSide({ sqlitePath: path, ...POLICY }, systemClock, { error: (fields) => console.error(fields) })
   for (let from = 0; from < events; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, events - from) }, (_, at) => {
       const { parcel, nth } = eventAt(from + at, 0)

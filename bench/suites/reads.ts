@@ -10,6 +10,7 @@ import { interleave, type Measurement, observe, ratios } from '../measure.ts'
 import { measurePushes } from '../pushes.ts'
 import { type RelayServer, startRelay } from '../servers/relay.ts'
 import { type Server, startFloor } from '../servers/server.ts'
+import type { Settings } from '../settings.ts'
 import { copyPrefilledStore } from '../stores/prefill.ts'
 import type { Bench, SuiteReport } from '../suite.ts'
 
@@ -19,7 +20,10 @@ const CACHED_OVERHEAD_BYTES = 512
 const HOT_CACHE_BYTES = 1024 ** 3
 /** Reads while pushes come in are asked at this share of the most there can be alone. */
 const READ_SHARE = 0.1
-const NEW_PARCELS = 10_000_000
+/** Each load of pushes is about parcels of its own. */
+const PARCELS_APART = 10_000_000
+/** Pushes begin so long before the reads and end so long after them, their preparation not counted. */
+const AROUND_MS = 1500
 
 /** `all` with a bearer token, beside a Koa route with a constant body of the same size; and what pushes do to it. */
 export async function reads(bench: Bench): Promise<SuiteReport> {
@@ -104,19 +108,19 @@ async function besideFloor({ settings }: Bench, load: Generator, relay: RelaySer
 
 /** The pushes are about parcels nobody reads: what is measured is what writing costs the readers, not what it tells them. */
 async function readWhilePushing({ settings }: Bench, load: Generator, pushLoad: Generator, relay: RelayServer, ratePerSecond: number) {
-  const ask = () => measureAsks(load, settings, { pid: relay.pid, port: relay.internalPort, connections: CONNECTIONS, ratePerSecond })
-  const pushes = { connections: CONNECTIONS, repeat: false }
-  const most = await measurePushes(pushLoad, relay, settings, { ...pushes, ratePerSecond: null, firstParcel: NEW_PARCELS })
-  const pushRate = Math.round(most.ratePerSecond / 2)
-  const during = async (round: number) => {
-    // Begun before the reads and ended after them.
-    const around = { ...settings, warmUpMs: settings.warmUpMs / 2, durationMs: settings.durationMs + settings.warmUpMs + 500 }
-    const pushing = measurePushes(pushLoad, relay, around, {
-      ...pushes,
+  const asWarm = { ...settings, warmUpMs: 0 }
+  const ask = () => measureAsks(load, asWarm, { pid: relay.pid, port: relay.internalPort, connections: CONNECTIONS, ratePerSecond })
+  const push = (of: Settings, pushRate: number | null, load: number) =>
+    measurePushes(pushLoad, relay, of, {
+      connections: CONNECTIONS,
       ratePerSecond: pushRate,
-      firstParcel: NEW_PARCELS * (round + 2),
+      firstParcel: PARCELS_APART * load,
+      repeat: false,
     })
-    const [asked] = await Promise.all([ask(), pushing])
+  const pushRate = Math.round((await push(settings, null, 1)).ratePerSecond / 2)
+  const during = async (round: number) => {
+    const pushing = push({ ...asWarm, durationMs: settings.durationMs + 2 * AROUND_MS }, pushRate, round + 2)
+    const [asked] = await Promise.all([new Promise((resolve) => setTimeout(resolve, AROUND_MS)).then(ask), pushing])
     return asked
   }
   return { pushRate, ...(await interleave(settings.rounds, { alone: ask, during })) }
