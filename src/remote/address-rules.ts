@@ -1,0 +1,77 @@
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import ipaddr from 'ipaddr.js'
+
+/** Why nothing may be sent to an address. */
+export type AddressRefusal = 'loopback' | 'link_local' | 'metadata' | 'special' | 'own_port' | 'not_listed' | 'not_an_address'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+export type Network = readonly [Address, number]
+
+const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
+
+/** Where clouds answer their machines' questions about themselves, credentials included. Most of them are link-local; these are not. */
+const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
+
+/** Addresses that carry another within them would lead round every rule about that other; the library calls the first of them ordinary. */
+const IPV4_COMPATIBLE = network('::/96')
+const SPECIAL: ReadonlySet<string> = new Set([
+  'unspecified',
+  'broadcast',
+  'multicast',
+  'discard',
+  'ipv4Mapped',
+  'rfc6145',
+  'rfc6052',
+  '6to4',
+  'teredo',
+  'amt',
+])
+
+/** Reads an address or a network in CIDR form; `null`: it is neither. An IPv4 address written as IPv6 is that IPv4 address. */
+export function parseNetwork(text: string): Network | null {
+  const [written = '', bits] = text.split('/')
+  // The library would read `10.1` and `012.0.0.1` as well.
+  if (isIP(written) !== 0 && bits !== undefined && ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
+  const address = parseAddress(text)
+  return address === null ? null : [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+function parseAddress(text: string): Address | null {
+  return isIP(text) === 0 ? null : ipaddr.process(text)
+}
+
+/** Whether an address may be sent to when these networks are listed; `null`: it may. Link-local, metadata and special ones never may. */
+export function refuseAddress(text: string, listed: readonly Network[]): AddressRefusal | null {
+  const address = parseAddress(text)
+  if (address === null) return 'not_an_address'
+  const range = address.range()
+  if (range === 'loopback') return listed.some((one) => isLoopback(one) && covers(one, address)) ? null : 'loopback'
+  if (range === 'linkLocal') return 'link_local'
+  if (SPECIAL.has(range) || isIn(address, IPV4_COMPATIBLE)) return 'special'
+  if (METADATA.some((one) => isIn(address, one))) return 'metadata'
+  return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
+}
+
+/** A network so wide that it merely happens to hold loopback does not list it. */
+function isLoopback([address, bits]: Network): boolean {
+  return address.range() === 'loopback' && bits >= 8
+}
+
+/** Whoever lists the whole of 127.0.0.0/8 means this machine, and `localhost` is `::1` as well. */
+function covers(listed: Network, address: Address): boolean {
+  return isIn(address, listed) || (listed[0].kind() === 'ipv4' && listed[1] === 8 && address.kind() === 'ipv6')
+}
+
+function isIn(address: Address, [base, bits]: Network): boolean {
+  return address.kind() === base.kind() && address.match(base, bits)
+}
+
+/** Whether an address is one of this machine's own. */
+export function isOwnAddress(text: string): boolean {
+  const address = parseAddress(text)
+  if (address === null) return false
+  if (address.range() === 'loopback') return true
+  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  return own.some((one) => parseAddress(one.address)?.toNormalizedString() === address.toNormalizedString())
+}

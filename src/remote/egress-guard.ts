@@ -1,0 +1,127 @@
+import { lookup as systemLookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { type AddressRefusal, isOwnAddress, type Network, parseNetwork, refuseAddress } from './address-rules.ts'
+
+/** Why nothing may be sent to a URL: how it is written, or where it leads. */
+export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
+
+export type UrlVerdict = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: EgressRefusal }
+
+/** Addresses that were checked: whoever connects must connect to one of them and ask no resolver again. */
+export type HostVerdict =
+  | { readonly ok: true; readonly addresses: readonly string[] }
+  | { readonly ok: false; readonly reason: EgressRefusal }
+
+/** All addresses of a host name. Rejects when there are none to be had. */
+export type Lookup = (hostname: string) => Promise<readonly string[]>
+
+export interface EgressOptions {
+  /** `delivery.allowNetworks`: networks and addresses; host names; and `address:port`, which is how a port of the relay's own is listed. */
+  readonly allowNetworks: readonly string[]
+  /** The ports the relay itself listens on, once they are known. */
+  readonly ownPorts: () => readonly number[]
+  readonly lookup?: Lookup
+}
+
+/** Decides where the relay may send. Nothing is allowed unless it is listed. */
+export interface EgressGuard {
+  /** How the URL is written, and where it leads if that is written as an address. Asks no resolver: for saving, and before every attempt. */
+  checkUrl(text: string): UrlVerdict
+  /** Where a host leads at this moment: every one of its addresses must be allowed. Rejects when it cannot be resolved. */
+  checkHost(hostname: string, port: number): Promise<HostVerdict>
+}
+
+const resolveAll: Lookup = async (hostname) => {
+  const answers = await systemLookup(hostname, { all: true })
+  return answers.map(({ address }) => address)
+}
+
+export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll }: EgressOptions): EgressGuard {
+  const { networks, hosts, origins } = readAllowed(allowNetworks)
+  const resolve = sharingLookups(lookup)
+
+  function refuse(address: string, port: number, hostname: string): EgressRefusal | null {
+    const name = hostname.toLowerCase().replace(/\.$/, '')
+    const isListedPort = origins.has(`${address}:${port}`)
+    // A listed name may lead anywhere but to what is never allowed; to this machine only if its name says so.
+    const covered: readonly AddressRefusal[] = [
+      ...(isListedPort || hosts.has(name) ? (['not_listed'] as const) : []),
+      ...(isListedPort || (hosts.has(name) && isLocalName(name)) ? (['loopback'] as const) : []),
+    ]
+    const refusal = refuseAddress(address, networks)
+    if (refusal !== null && !covered.includes(refusal)) return refusal
+    return ownPorts().includes(port) && !isListedPort && isOwnAddress(address) ? 'own_port' : null
+  }
+
+  return {
+    checkUrl(text) {
+      const verdict = readUrl(text)
+      if (!verdict.ok) return verdict
+      const { url } = verdict
+      const hostname = bareHostname(url)
+      const reason = isIP(hostname) === 0 ? null : refuse(hostname, portOf(url), hostname)
+      return reason === null ? verdict : { ok: false, reason }
+    },
+    async checkHost(hostname, port) {
+      const addresses = isIP(hostname) === 0 ? await resolve(hostname) : [hostname]
+      const reason = addresses.map((address) => refuse(address, port, hostname)).find((refusal) => refusal !== null)
+      if (reason !== undefined) return { ok: false, reason }
+      return addresses.length === 0 ? { ok: false, reason: 'not_an_address' } : { ok: true, addresses }
+    },
+  }
+}
+
+/**
+ * The URL, only if it is written in full and as everyone would read it: the platform's parser also mends `http:host`, backslashes and tabs,
+ * and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody can see in the text.
+ */
+function readUrl(text: string): UrlVerdict {
+  const refused = (reason: EgressRefusal): UrlVerdict => ({ ok: false, reason })
+  const url = URL.parse(text)
+  if (url === null) return refused('malformed')
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return refused('scheme')
+  const authority = /^https?:\/\/([^\s/\\?#]+)(?:[/?][^\s\\#]*)?$/i.exec(text)?.[1]
+  if (authority === undefined || /\p{Cc}/u.test(text)) return refused('malformed')
+  if (authority.includes('@') || url.username !== '' || url.password !== '') return refused('userinfo')
+  if (url.port === '0') return refused('port')
+  const written = authority.replace(/:\d*$/, '')
+  if (!url.hostname.startsWith('[') && written.toLowerCase() !== url.hostname) return refused('host_form')
+  return { ok: true, url }
+}
+
+/** An IPv6 address stands in brackets in a URL, and nowhere else. */
+function bareHostname(url: URL): string {
+  return url.hostname.replace(/^\[(.*)\]$/, '$1')
+}
+
+function portOf(url: URL): number {
+  return Number(url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : url.port)
+}
+
+function isLocalName(name: string): boolean {
+  return name === 'localhost' || name.endsWith('.localhost')
+}
+
+function readAllowed(allowNetworks: readonly string[]) {
+  const networks: Network[] = []
+  const hosts = new Set<string>()
+  const origins = new Set<string>()
+  for (const text of allowNetworks) {
+    const [, address, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(text) ?? []
+    const parsed = parseNetwork(text)
+    if (parsed !== null) networks.push(parsed)
+    else if (address !== undefined && isIP(address) !== 0) origins.add(`${address}:${port}`)
+    else hosts.add(text.toLowerCase())
+  }
+  return { networks, hosts, origins }
+}
+
+/** The platform resolves few names at a time: whoever asks for a name that is being asked for waits for that, so a silent resolver of one cannot take every turn. */
+function sharingLookups(lookup: Lookup): Lookup {
+  const running = new Map<string, Promise<readonly string[]>>()
+  return (hostname) => {
+    const shared = running.get(hostname) ?? lookup(hostname).finally(() => running.delete(hostname))
+    running.set(hostname, shared)
+    return shared
+  }
+}

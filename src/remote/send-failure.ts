@@ -1,0 +1,45 @@
+import { errors } from 'undici'
+import type { FailureReason } from '../domain/delivery.ts'
+import { EgressRefused } from './guarded-connector.ts'
+
+/** An attempt without an answer. */
+export interface SendFailure {
+  readonly reason: FailureReason
+  /** A code, never a message: messages quote what was sent and received. */
+  readonly detail: string
+}
+
+const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
+  ['ENOTFOUND', 'dns'],
+  ['ECONNREFUSED', 'refused'],
+  ['EHOSTUNREACH', 'refused'],
+  ['ENETUNREACH', 'refused'],
+  ['ECONNRESET', 'reset'],
+  ['EPIPE', 'reset'],
+  ['UND_ERR_SOCKET', 'reset'],
+  ['EPROTO', 'tls'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'bad_response'],
+  ['ETIMEDOUT', 'timeout'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
+])
+/** How the platform names what is wrong with a certificate or with the talk before it. */
+const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
+
+/** Why a request got no answer, from the error it ended with before its deadline. */
+export function failureOf(error: unknown): SendFailure {
+  if (error instanceof EgressRefused) return { reason: 'forbidden', detail: error.reason }
+  if (error instanceof errors.HTTPParserError) return { reason: 'bad_response', detail: 'NO_HTTP' }
+  const code = codeOf(error)
+  return { reason: reasonOf(code), detail: code }
+}
+
+function reasonOf(code: string): FailureReason {
+  if (code.startsWith('EAI_')) return 'dns'
+  if (TLS_CODE.test(code)) return 'tls'
+  return BY_CODE.get(code) ?? 'network'
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'UNKNOWN'
+}
