@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { push, spawnRelay, writeConfig } from '../support/relay.ts'
-import { parseTrace, type SystemCall, startTrace } from '../support/strace.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { parseTrace, type SystemCall, startTrace } from '../support/watched-calls.ts'
 
 const CALLS = ['fsync', 'fdatasync', 'pwrite64', 'write', 'writev', 'sendto', 'sendmsg']
 const PUSHES = 30
