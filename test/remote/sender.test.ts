@@ -199,9 +199,22 @@ describe('O4: no answer', () => {
     expect(await world.post('http://shop.internal/')).toMatchObject({ kind: 'failed', reason, detail: code })
   })
 
-  test('a resolver that never answers ends at the deadline', async () => {
-    await using world = openSender({ lookup: () => new Promise(() => undefined) }, { timeoutMs: 200 })
-    expect(await world.post('http://shop.internal/')).toMatchObject({ kind: 'failed', reason: 'timeout' })
+  test('a resolver that never answers ends at the deadline, though nothing connects that could be cut', async () => {
+    const timers: (() => void)[] = []
+    const startTimer = (_delayMs: number, run: () => void) => {
+      timers.push(run)
+      return () => undefined
+    }
+    let isAsked = false
+    const lookup = (): Promise<never> => {
+      isAsked = true
+      return new Promise(() => undefined)
+    }
+    await using world = openSender({ lookup }, { timeoutMs: 60_000, startTimer })
+    const result = world.post('http://shop.internal/')
+    await until(() => isAsked)
+    for (const run of timers) run()
+    expect(await result).toMatchObject({ kind: 'failed', reason: 'timeout', detail: 'DEADLINE' })
   })
 
   test('a hundred that hang, at one address and at others, hold back no other', async () => {
