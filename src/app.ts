@@ -21,6 +21,7 @@ import { createRawBodies } from './http/raw-body.ts'
 import { startServer } from './http/server.ts'
 import { createTokens } from './http/tokens.ts'
 import { createMetrics } from './metrics.ts'
+import { startRelaying } from './relaying.ts'
 import { createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
 import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch.ts'
@@ -55,6 +56,9 @@ const WRITE_VERBS = [
   'noteLanguageAsked',
   'watch',
   'settleMissedPushes',
+  'deliveryTurn',
+  'syncEndpoints',
+  'relayId',
   'tokenKey',
   'probe',
   'close',
@@ -64,6 +68,8 @@ const WAITING_BATCHES = 64
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
 const DISK_LOOK_MS = 500
 const LOG_BYTES_WARN = 256 * 1024 * 1024
+/** A claimed delivery is nobody else's for its timeout and this. */
+const LEASE_MARGIN_MS = 5000
 const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 
 /** The composition root: the one place that knows every room. Resolves when both addresses answer. */
@@ -97,6 +103,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
         readiness.storeWorks()
         meter.batchCommitted(batch.length, report.durationMs)
         countMerged(report, meter.merged)
+        if (report.outcomes.some((outcome) => outcome.kind === 'recorded' && outcome.queued > 0)) relaying.wake()
       },
       onFailed(error) {
         readiness.storeFails(error)
@@ -173,6 +180,8 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       metrics: metrics.render,
     }),
   )
+  const ownPorts = [publicServer.port, internalServer.port]
+  const relaying = await startRelaying(config, { write: writer.verbs, meter, clock, log, ownPorts: () => ownPorts })
   const diskLooks = startLooking(disk, DISK_LOOK_MS)
   const schedule = startSchedule(config.poll.cron, () => poller.wake(), log)
   poller.wake()
@@ -187,6 +196,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       await Promise.all([publicServer.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()
+      await relaying.stop()
       await recorder.drained()
       await reads.close()
       await writer.verbs.close()
@@ -204,6 +214,11 @@ async function hostWriter(config: Config, sqlitePath: string) {
     options: {
       sqlitePath,
       record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
+      deliver: {
+        policy: { scheduleMs: config.delivery.scheduleMs, jitter: config.delivery.jitter },
+        perEndpoint: config.delivery.perEndpoint,
+        leaseMs: config.delivery.timeoutMs + LEASE_MARGIN_MS,
+      },
     },
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.
@@ -240,7 +255,7 @@ async function listen(config: Config, name: 'public' | 'internal', listener: Ret
     throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${codeOf(cause)})`, { cause })
   })
   const shown = server.host.includes(':') ? `[${server.host}]` : server.host
-  return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, stop: server.stop }
+  return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }
 }
 
 function countMerged(report: BatchReport, count: (result: string, by: number) => void): void {

@@ -64,7 +64,8 @@ export function notYetSupported(config: Settings): readonly string[] {
   const used: readonly (readonly [setting: string, isUsed: boolean])[] = [
     ['store: postgres://', config.store.engine === 'postgres'],
     ['upstream.proxy', config.upstream.proxy !== null],
-    ['endpoints', config.endpoints.length > 0],
+    ['endpoints: proxy', config.endpoints.some(({ proxy }) => proxy !== null)],
+    ['endpoints: caFile', config.endpoints.some(({ caFile }) => caFile !== null)],
     ['operator', config.operator !== null],
   ]
   return used.flatMap(([setting, isUsed]) => (isUsed ? [setting] : []))

@@ -51,6 +51,18 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
     buckets: [60, 300, 900, 3600, 14_400, 86_400],
     registers,
   })
+  const attempted = new Counter({
+    name: 'relay_delivery_attempts_total',
+    help: 'Attempts to push to endpoints by outcome.',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const attemptTime = new Histogram({
+    name: 'relay_delivery_attempt_seconds',
+    help: 'How long attempts took.',
+    buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
+    registers,
+  })
   const merged = new Counter({ name: 'relay_merged_total', help: 'Observations by what they changed.', labelNames: ['result'], registers })
   const served = new Counter({
     name: 'relay_served_total',
@@ -74,6 +86,10 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
       missedPush(latencyMs) {
         missed.inc()
         missedDelay.observe(latencyMs / 1000)
+      },
+      deliveryAttempted(outcome, durationMs) {
+        attempted.inc({ outcome })
+        attemptTime.observe(durationMs / 1000)
       },
       merged: (result, count) => merged.inc({ result }, count),
       served: (result) => served.inc({ result }),

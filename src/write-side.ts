@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { addVerdict, assessPushHealth, type PushVerdicts } from './domain/push-health.ts'
+import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
 import { createRecord, type RecordOptions } from './flow/record.ts'
 import { createWatch } from './flow/watch.ts'
@@ -7,8 +8,10 @@ import { openSqliteWriter } from './store/engines/sqlite.ts'
 import { createWriteStore } from './store/write-store.ts'
 
 const TOKEN_KEY = 'token-key'
+const RELAY_ID = 'relay-id'
 const PROBE = 'probe'
 const TOKEN_KEY_BYTES = 32
+const RELAY_ID_BYTES = 6
 
 /** What the thread that hosts the write side is started with. */
 export interface WriterData {
@@ -19,6 +22,7 @@ export interface WriterData {
 export interface WriteSideOptions {
   readonly sqlitePath: string
   readonly record: RecordOptions
+  readonly deliver: DeliverOptions
 }
 
 /** Everything that writes, as one value: put together here for whichever thread hosts it. */
@@ -31,6 +35,7 @@ export async function openWriteSide(options: WriteSideOptions, clock: Clock, log
   const watch = createWatch(ports, options.record)
   return {
     ...watch,
+    ...createDeliver(store, options.deliver),
     async record(batch) {
       const report = await record(batch)
       for (let brought = entriesBroughtByPush(batch, report); brought > 0; brought--) verdicts = addVerdict(verdicts, true)
@@ -41,7 +46,8 @@ export async function openWriteSide(options: WriteSideOptions, clock: Clock, log
       for (const _ of missed) verdicts = addVerdict(verdicts, false)
       return missed
     },
-    tokenKey: () => tokenKey(store),
+    tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
+    relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
     probe: () => store.transaction((tx) => tx.saveSetting(PROBE, Buffer.from(String(clock.now())))),
     close: () => engine.close(),
   }
@@ -54,13 +60,13 @@ function entriesBroughtByPush(batch: readonly Incoming[], { outcomes }: BatchRep
   )
 }
 
-/** The secret the relay signs its tokens with: made once for a store, so that tokens outlive a restart. */
-async function tokenKey(store: WriteStore): Promise<Uint8Array> {
+/** Random bytes that are made once for a store, and outlive a restart. */
+async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
   return await store.transaction(async (tx) => {
-    const known = await tx.loadSetting(TOKEN_KEY)
+    const known = await tx.loadSetting(name)
     if (known !== null) return known
-    const made = randomBytes(TOKEN_KEY_BYTES)
-    await tx.saveSetting(TOKEN_KEY, made)
+    const made = randomBytes(bytes)
+    await tx.saveSetting(name, made)
     return made
   })
 }

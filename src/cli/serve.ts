@@ -32,9 +32,10 @@ function readConfig(path: string): Config | null {
 async function serve(config: Config): Promise<void> {
   const log = createLog(config.log)
   for (const warning of config.warnings) log.warn({}, warning)
+  // Before anything is started: a signal that comes meanwhile is not lost, and does not kill.
+  const stopped = untilSignalled()
   const relay = await startRelay(config, log)
   log.info({ public: relay.publicUrl, internal: relay.internalUrl }, 'relay ready')
-  const stopped = untilSignalled()
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
     log.error({ err: ended.error }, 'the writer is gone; the relay ends so that it is started anew')

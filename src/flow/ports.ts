@@ -1,3 +1,5 @@
+import type { AttemptResult, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
+import type { Endpoint } from '../domain/endpoint.ts'
 import type { Entry } from '../domain/history.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
@@ -47,6 +49,8 @@ export type RecordOutcome =
       readonly parcelId: number
       readonly changed: boolean
       readonly newEntries: number
+      /** Deliveries that were queued for it. */
+      readonly queued: number
       /** What was odd about it, to be counted. */
       readonly remark?: Remark
     }
@@ -70,6 +74,16 @@ export interface PollFailure {
   readonly atMs: number
   /** The carrier's own word on when to ask again, if it gave one. */
   readonly retryAfterMs?: number
+}
+
+/** Posts to endpoints. Never rejects for what the other side or the network does: failure is a value. */
+export interface DeliverySender {
+  send(request: {
+    readonly url: string
+    readonly headers: Readonly<Record<string, string>>
+    readonly body: Uint8Array
+    readonly ca?: string
+  }): Promise<AttemptResult>
 }
 
 export interface BatchReport {
@@ -106,6 +120,12 @@ export interface WriteSide {
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
   /** The secret the relay signs its own tokens with: made on first use, then kept. */
   tokenKey(): Promise<Uint8Array>
+  /** Settles attempts and claims the next ones, in one transaction. */
+  deliveryTurn(turn: DeliveryTurn): Promise<DeliveryTurnReport>
+  /** Makes the endpoints of origin `config` what the config file says; those it no longer names are removed. */
+  syncEndpoints(configured: readonly Endpoint[], nowMs: number): Promise<void>
+  /** What this relay calls itself in the ids of events: made on first use, then kept. */
+  relayId(): Promise<string>
   /** Resolves if the store takes writes at this moment. */
   probe(): Promise<void>
   close(): Promise<void>
@@ -164,7 +184,8 @@ export interface WriteTx {
   nextSequence(): number
   /** Counts a push received before, looked for among those of its parcel (null: those not understood); false: it is new. */
   countDuplicate(parcelId: number | null, digest: Uint8Array): Promise<boolean>
-  saveInbox(entry: InboxEntry): Promise<void>
+  /** Returns the number it is kept under. */
+  saveInbox(entry: InboxEntry): Promise<number>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifier(identifier: IdentifierState): Promise<void>
   createParcel(nowMs: number): Promise<ParcelState>
@@ -205,8 +226,102 @@ export interface WriteTx {
   claimPoll(request: { readonly parcelId: number; readonly nowMs: number; readonly leaseUntilMs: number }): Promise<DuePoll>
   markNotPollable(identifier: string, nowMs: number): Promise<void>
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
+  /** Those that are not removed. */
+  listEndpoints(): Promise<readonly EndpointState[]>
+  /** Adds one when its id is not known yet (''); returns the id. */
+  saveEndpoint(state: EndpointState): Promise<string>
+  /** Cancels what waits for it. */
+  removeEndpoint(endpointId: string, nowMs: number): Promise<void>
+  saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
+  queueDelivery(delivery: QueuedDelivery): Promise<void>
+  /** Leases the deliveries of an endpoint that are due, the most overdue first; of a parcel at most one at a time. */
+  claimDeliveries(request: {
+    readonly endpointId: string
+    readonly nowMs: number
+    readonly limit: number
+    readonly leaseUntilMs: number
+  }): Promise<readonly ClaimedDelivery[]>
+  /** When the next delivery of an endpoint falls due; null: none waits. */
+  nextDeliveryAtMs(endpointId: string): Promise<number | null>
+  saveAttempt(attempt: AttemptRecord): Promise<void>
+  /** Writes a delivery's fate down; when that ends it, its parcel's next one may go. */
+  saveSettlement(request: { readonly delivery: DeliveryRef; readonly settlement: Settlement; readonly nowMs: number }): Promise<void>
   loadSetting(name: string): Promise<Uint8Array | null>
   saveSetting(name: string, value: Uint8Array): Promise<void>
+}
+
+/** An endpoint and how it fares. */
+export interface EndpointState {
+  readonly endpoint: Endpoint
+  /** `config`: the config file says what it is; `managed`: the API does. */
+  readonly origin: 'config' | 'managed'
+  /** Why it is disabled: by order, by its 410, or by nothing but failures; null: it is not. */
+  readonly disabled: 'operator' | 'gone' | 'failing' | null
+  readonly health: EndpointHealth
+}
+
+export interface QueuedDelivery {
+  readonly endpointId: string
+  readonly parcelId: number
+  readonly sequence: number
+  /** The push whose exact bytes it carries; null: the composed event of its sequence. */
+  readonly inboxId: number | null
+  readonly nowMs: number
+}
+
+export interface DeliveryRef extends Delivery {
+  readonly deliveryId: number
+  readonly endpointId: string
+  readonly parcelId: number
+  readonly sequence: number
+}
+
+/** A delivery that is somebody's to attempt. */
+export interface ClaimedDelivery extends DeliveryRef {
+  /** 0: there was none. */
+  readonly previousSequence: number
+  readonly body: Uint8Array
+}
+
+/** What became of a claimed delivery; `attempts` as it was claimed. */
+export interface SettledAttempt extends DeliveryRef {
+  readonly result: AttemptResult
+  /** When the attempt began. */
+  readonly atMs: number
+  /** From 0 (inclusive) to 1 (exclusive): what jitter is made of. */
+  readonly random: number
+}
+
+/** What ended since the last turn, and how much more may be started. */
+export interface DeliveryTurn {
+  readonly settled: readonly SettledAttempt[]
+  /** Attempts under way, by endpoint id. */
+  readonly inFlight: Readonly<Record<string, number>>
+  /** How many attempts an endpoint's rate allows now, by id; those without a rate are not in it. */
+  readonly allowance: Readonly<Record<string, number>>
+  readonly claimsMax: number
+  readonly nowMs: number
+}
+
+export interface EndpointNotice {
+  readonly endpoint: string
+  /** `recovered`: it took something again after an hour or more of nothing but failures. */
+  readonly kind: 'disabled_gone' | 'disabled_failing' | 'recovered'
+}
+
+export interface DeliveryTurnReport {
+  readonly claimed: readonly ClaimedDelivery[]
+  readonly endpoints: readonly EndpointState[]
+  /** What operators should hear of, once each. */
+  readonly notices: readonly EndpointNotice[]
+  /** When something else falls due; null: nothing waits that has room to go. */
+  readonly nextAtMs: number | null
+}
+
+export interface AttemptRecord {
+  readonly deliveryId: number
+  readonly atMs: number
+  readonly result: AttemptResult
 }
 
 /** An entry that only polls have brought so far, until its grace is over (DOMAIN 6.6). */
@@ -340,6 +455,7 @@ export interface Meter {
   batchCommitted(size: number, durationMs: number): void
   pollEnded(outcome: string): void
   missedPush(latencyMs: number): void
+  deliveryAttempted(outcome: 'accepted' | 'rejected' | 'failed', durationMs: number): void
   merged(result: string, count: number): void
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }

@@ -1,8 +1,8 @@
 import { type CadencePolicy, nextCheck } from '../domain/cadence.ts'
-import { diffEntries, type EntryChange } from '../domain/changes.ts'
+import { diffEntries } from '../domain/changes.ts'
 import { bodyDigest } from '../domain/digest.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
-import type { PollObservation, PushObservation, QuarantineReason } from '../domain/observation.ts'
+import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
 import { ENTRIES_MAX } from '../domain/pull-response.ts'
 import type { PushHealth } from '../domain/push-health.ts'
@@ -10,6 +10,8 @@ import { remarkOn } from '../domain/remark.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
+import type { Source } from './queue-deliveries.ts'
+import { findRevealed, tellChanges } from './tell-changes.ts'
 
 export interface RecordOptions {
   readonly cadence: CadencePolicy
@@ -21,6 +23,7 @@ export interface RecordPorts {
   readonly store: WriteStore
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
+  /** What holds for every parcel's next check at this time. */
   readonly pushHealth: () => PushHealth
 }
 
@@ -83,7 +86,7 @@ async function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, op
   if (incoming.kind === 'poll') {
     const { parcel, touched } = await findOrJoin(tx, pollIdentifiers(incoming.observation), ports.clock.now())
     const revived = incoming.watch ? revive(parcel, incoming.observation.askedAtMs) : parcel
-    return await merge(tx, revived, touched, incoming.observation, ports, options)
+    return await merge(tx, { before: parcel, now: revived, touched }, { kind: 'poll', observation: incoming.observation }, ports, options)
   }
   return await recordPush(tx, incoming, ports, options)
 }
@@ -103,9 +106,8 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
   }
-  const recorded = await merge(tx, known, touched, observation, ports, options)
-  await tx.saveInbox({ push, digest, state: 'recorded', reason: null, parcelId: parcel.parcelId })
-  return recorded
+  const inboxId = await tx.saveInbox({ push, digest, state: 'recorded', reason: null, parcelId: parcel.parcelId })
+  return await merge(tx, { before: parcel, now: known, touched }, { kind: 'push', observation, inboxId }, ports, options)
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
@@ -168,18 +170,22 @@ export function revive(parcel: ParcelState, nowMs: number): ParcelState {
   }
 }
 
+/** The parcel an observation is about, as it was and as the observation leaves it, and all whose answers may change. */
+interface Subject {
+  readonly before: ParcelState
+  readonly now: ParcelState
+  readonly touched: readonly number[]
+}
+
 /** Adds what an observation says to what is known, and writes down what that changed. */
-async function merge(
-  tx: WriteTx,
-  parcel: ParcelState,
-  touched: readonly number[],
-  observation: PushObservation | PollObservation,
-  ports: RecordPorts,
-  options: RecordOptions,
-): Promise<Recorded> {
+async function merge(tx: WriteTx, subject: Subject, source: Source, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
+  const { now: parcel, touched } = subject
+  const { observation } = source
+  const nowMs = ports.clock.now()
   const second = observation.kind === 'push' && touched.length === 1 ? Math.floor(observation.sighting.instant.atMs / 1000) : null
   const before = await tx.loadSightings(parcel.parcelId, second)
-  const { kept, changed } = mergeSightings(before, sightingsOf(observation), tx.nextSequence)
+  // Oldest first: what happened first is numbered first, and relayed first.
+  const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), tx.nextSequence)
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : parcel.entryCount + entries.length - entriesBefore.length
@@ -189,15 +195,16 @@ async function merge(
   if (observation.kind === 'poll') await saveAnswer(tx, parcel.parcelId, observation)
 
   const changes = diffEntries(entriesBefore, entries)
-  for (const change of changes) await tellChange(tx, parcel, change, observation, ports, options)
+  const revealed = observation.kind === 'push' ? findRevealed(entriesBefore, entries, subject.before) : null
+  const queued = await tellChanges(tx, { changes, revealed, parcel, source, nowMs, missedPushGraceMs: options.missedPushGraceMs })
 
   const counted = { ...parcel, entryCount }
   const checked = observation.kind === 'poll' ? afterPoll(counted, observation.askedAtMs) : counted
   const latest = await findLatest(tx, checked, entries, second)
   await tx.saveParcel(await schedule(tx, { ...checked, latest }, ports, options))
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
-  const remark = remarkOn(observation, entryCount, ports.clock.now())
-  const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries } as const
+  const remark = remarkOn(observation, entryCount, nowMs)
+  const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries, queued } as const
   return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
 }
 
@@ -214,32 +221,6 @@ function afterPoll(parcel: ParcelState, askedAtMs: number): ParcelState {
     checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, askedAtMs),
     failures: 0,
   }
-}
-
-/**
- * Puts a change in the feed. Deliveries to endpoints are queued here, in the same transaction: an event is recorded with all that is owed
- * for it, or not at all (DOMAIN 7.2).
- */
-async function tellChange(
-  tx: WriteTx,
-  parcel: ParcelState,
-  { kind, entry }: EntryChange,
-  observation: PushObservation | PollObservation,
-  ports: RecordPorts,
-  options: RecordOptions,
-): Promise<void> {
-  const sequence = kind === 'entry' ? entry.sequence : tx.nextSequence()
-  await tx.appendFeed({ sequence, kind, parcelId: parcel.parcelId, entry: entry.sequence })
-  if (kind !== 'entry') return
-  if (observation.kind === 'push') return
-  const foundAtMs = ports.clock.now()
-  await tx.expectPush({
-    parcelId: parcel.parcelId,
-    entry: entry.sequence,
-    eventAtMs: entry.atMs,
-    foundAtMs,
-    dueAtMs: foundAtMs + options.missedPushGraceMs,
-  })
 }
 
 /** The first of the history. A push touches one second: only when that is the newest one does the whole history have to be looked at. */

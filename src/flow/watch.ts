@@ -1,5 +1,6 @@
 import { deriveEntries } from '../domain/history.ts'
 import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import { isBackfill } from './queue-deliveries.ts'
 import { type RecordOptions, type RecordPorts, revive, schedule } from './record.ts'
 
 type WatchVerbs = Pick<
@@ -77,7 +78,5 @@ function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelS
 async function wasMissed(tx: WriteTx, parcel: ParcelState, sequence: number): Promise<boolean> {
   const entries = deriveEntries(await tx.loadSightings(parcel.parcelId, null))
   const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
-  if (entry === undefined || entry.members.some((kept) => kept.sighting.source === 'push')) return false
-  const knownSinceMs = Math.min(parcel.watchedAtMs ?? Number.POSITIVE_INFINITY, parcel.firstPushedAtMs ?? Number.POSITIVE_INFINITY)
-  return entry.atMs >= knownSinceMs
+  return entry !== undefined && !isBackfill(entry, parcel) && entry.members.every((kept) => kept.sighting.source === 'poll')
 }

@@ -1,8 +1,9 @@
 import type { Selectable } from 'kysely'
+import type { Endpoint } from '../domain/endpoint.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import type { Sighting } from '../domain/status-entry.ts'
-import type { ParcelState } from '../flow/ports.ts'
+import type { EndpointState, ParcelState } from '../flow/ports.ts'
 import type { Tables } from './schema.ts'
 
 /** A sighting apart from its instant, as `encodeContent` wrote it. */
@@ -87,3 +88,24 @@ export type FeedKind = (typeof FEED_KINDS)[number]
 export function encodeFeedKind(kind: FeedKind): number {
   return FEED_KINDS.indexOf(kind)
 }
+
+type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
+
+export function encodeEndpointSettings({ url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs }: Endpoint): string {
+  return JSON.stringify({ url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs } satisfies EndpointSettings)
+}
+
+export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointState {
+  // The columns hold only what `saveEndpoint` wrote.
+  const settings = JSON.parse(row.settings) as EndpointSettings
+  const disabled = row.disabled as EndpointState['disabled']
+  return {
+    endpoint: { ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
+    origin: row.origin as EndpointState['origin'],
+    disabled,
+    health: { lastSuccessAtMs: row.succeeded_at_ms, failingSinceMs: row.failing_since_ms },
+  }
+}
+
+/** States of a delivery by their number in the table: append only. */
+export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const

@@ -35,16 +35,19 @@ const insert = statement<{
   parcelId: number
   body: Uint8Array
 }>()((db, p) =>
-  db.insertInto('inbox').values({
-    digest: p.digest,
-    received_at_ms: p.receivedAtMs,
-    key_index: p.keyIndex,
-    content_encoding: p.contentEncoding,
-    state: p.state,
-    reason: p.reason,
-    parcel_id: p.parcelId,
-    body: p.body,
-  }),
+  db
+    .insertInto('inbox')
+    .values({
+      digest: p.digest,
+      received_at_ms: p.receivedAtMs,
+      key_index: p.keyIndex,
+      content_encoding: p.contentEncoding,
+      state: p.state,
+      reason: p.reason,
+      parcel_id: p.parcelId,
+      body: p.body,
+    })
+    .returning('id'),
 )
 
 const quarantined = statement()((db) =>
@@ -66,8 +69,9 @@ export async function moveInbox(session: Session, from: number, into: number): P
   await session.run(moveAll, { from, into })
 }
 
-export async function saveInbox(session: Session, { push, digest, state, reason, parcelId }: InboxEntry): Promise<void> {
-  await session.run(insert, {
+/** Returns the number it is kept under. */
+export async function saveInbox(session: Session, { push, digest, state, reason, parcelId }: InboxEntry): Promise<number> {
+  const [row] = await session.all(insert, {
     digest,
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
@@ -77,6 +81,8 @@ export async function saveInbox(session: Session, { push, digest, state, reason,
     parcelId: parcelId ?? NO_PARCEL,
     body: push.body,
   })
+  if (row === undefined) throw new Error('a push was kept and got no number')
+  return row.id
 }
 
 export async function countQuarantined(session: Session): Promise<number> {

@@ -1,6 +1,8 @@
 import { sightingId } from '../domain/sightings.ts'
 import { loadAnswers, moveAnswers } from './answers.ts'
 import type { Contents } from './contents.ts'
+import { moveDeliveries } from './deliveries.ts'
+import { listEndpoints } from './endpoints.ts'
 import type { Session } from './engine.ts'
 import { appendAudit, moveExpectedPushes } from './feed.ts'
 import { moveInbox } from './inbox.ts'
@@ -41,6 +43,7 @@ export async function joinParcels(session: Session, contents: Contents, { into, 
   await moveIdentifiers(session, from, into)
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
+  for (const { endpoint } of await listEndpoints(session)) await moveDeliveries(session, endpoint.id, { from, into, nowMs })
   await saveParcel(session, {
     ...survivor,
     watchedAtMs: least(survivor.watchedAtMs, state.watchedAtMs),

@@ -15,6 +15,11 @@ export interface Tables {
   readonly inbox: InboxTable
   readonly feed: { readonly sequence: number; readonly kind: number; readonly parcel_id: number; readonly entry: number }
   readonly expected_push: ExpectedPushTable
+  readonly endpoint: EndpointTable
+  /** Events that no push brought, in the bytes they were first queued with. */
+  readonly composed_event: { readonly sequence: number; readonly body: Uint8Array }
+  readonly delivery: DeliveryTable
+  readonly attempt: AttemptTable
   readonly language_asked: { readonly parcel_id: number; readonly language: string; readonly sequence: number }
   readonly audit: {
     readonly sequence: number
@@ -97,4 +102,43 @@ interface ExpectedPushTable {
   readonly event_at_ms: number
   readonly found_at_ms: number
   readonly due_at_ms: number
+}
+
+interface EndpointTable {
+  readonly id: Generated<number>
+  readonly name: string
+  readonly origin: string
+  /** JSON: everything of an endpoint but its id, name and key. */
+  readonly settings: string
+  /** Why it is disabled; null: it is not. */
+  readonly disabled: string | null
+  readonly succeeded_at_ms: number | null
+  readonly failing_since_ms: number | null
+  readonly removed_at_ms: number | null
+}
+
+interface DeliveryTable {
+  readonly id: Generated<number>
+  readonly endpoint_id: number
+  readonly parcel_id: number
+  readonly sequence: number
+  readonly previous_sequence: number
+  /** The push whose bytes it carries; null: a composed event's. */
+  readonly inbox_id: number | null
+  readonly state: number
+  readonly reason: string | null
+  readonly attempts: number
+  readonly queued_at_ms: number
+  readonly next_attempt_at_ms: number
+  readonly settled_at_ms: number | null
+}
+
+interface AttemptTable {
+  readonly id: Generated<number>
+  readonly delivery_id: number
+  readonly at_ms: number
+  readonly duration_ms: number
+  readonly status: number | null
+  readonly reason: string | null
+  readonly answer: Uint8Array | null
 }

@@ -1,6 +1,16 @@
-import type { WriteStore, WriteTx } from '../flow/ports.ts'
+import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
 import { loadOrderAnswer, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
+import {
+  cancelDeliveries,
+  claimDeliveries,
+  nextDeliveryAtMs,
+  queueDelivery,
+  saveAttempt,
+  saveComposedEvent,
+  saveSettlement,
+} from './deliveries.ts'
+import { listEndpoints, removeEndpoint, saveEndpoint } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, settlePush } from './feed.ts'
 import { countDuplicate, saveInbox } from './inbox.ts'
@@ -28,6 +38,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
   const contents = createContents(session)
   /** The last number given; null: not read yet, or given in a transaction that was undone. */
   let sequence: number | null = null
+  /** As they stand; null: not read yet, or changed. Looked at for every new entry. */
+  let endpoints: readonly EndpointState[] | null = null
 
   const tx: WriteTx = {
     nextSequence() {
@@ -57,6 +69,25 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     claimPoll: (request) => claimPoll(session, request),
     markNotPollable: (identifier, nowMs) => markRefused(session, identifier, nowMs),
     markLanguageAsked: (parcelId, language, upTo) => markLanguageAsked(session, parcelId, language, upTo),
+    async listEndpoints() {
+      endpoints ??= await listEndpoints(session)
+      return endpoints
+    },
+    async saveEndpoint(state) {
+      endpoints = null
+      return await saveEndpoint(session, state)
+    },
+    async removeEndpoint(endpointId, nowMs) {
+      endpoints = null
+      await removeEndpoint(session, endpointId, nowMs)
+      await cancelDeliveries(session, endpointId, nowMs)
+    },
+    saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
+    queueDelivery: (delivery) => queueDelivery(session, delivery),
+    claimDeliveries: (request) => claimDeliveries(session, request),
+    nextDeliveryAtMs: (endpointId) => nextDeliveryAtMs(session, endpointId),
+    saveAttempt: (attempt) => saveAttempt(session, attempt),
+    saveSettlement: (settled) => saveSettlement(session, settled),
     loadSetting: (name) => loadSetting(session, name),
     saveSetting: (name, value) => saveSetting(session, name, value),
   }
@@ -73,6 +104,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
         })
       } catch (error) {
         sequence = null
+        endpoints = null
         contents.forget()
         throw error
       }
@@ -81,6 +113,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       try {
         return await engine.savepoint(work)
       } catch (error) {
+        endpoints = null
         contents.forget()
         throw error
       }

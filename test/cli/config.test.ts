@@ -270,9 +270,9 @@ describe('settings', () => {
     expect(notYetSupported(load(minimal))).toEqual([])
     const everything = withLines(
       'store: postgres://u:p@h/db',
-      'endpoints: [{ name: a, url: http://a.internal/x, sharedKey: 0123456789abcdef }]',
+      'endpoints: [{ name: a, url: http://a.internal/x, sharedKey: 0123456789abcdef, proxy: http://p:1 }]',
       'operator: { url: http://a.internal/x, sharedKey: 0123456789abcdef }',
     ).replace('username', 'proxy: http://p:1, username')
-    expect(notYetSupported(load(everything))).toEqual(['store: postgres://', 'upstream.proxy', 'endpoints', 'operator'])
+    expect(notYetSupported(load(everything))).toEqual(['store: postgres://', 'upstream.proxy', 'endpoints: proxy', 'operator'])
   })
 })

@@ -25,7 +25,7 @@ function world(answers: Readonly<Record<string, CarrierAnswer>>) {
         submit: async (incoming) => {
           recorded.push(incoming)
           parcel = observe(parcel, incoming.observation)
-          return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1 }
+          return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
         },
       },
       reads: { findParcel: async () => view() },

@@ -80,7 +80,7 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
     }))
     parcels.set(observation.asked, aView({ ...before, entries, heardAtMs: world.nowMs, watched: watch || before?.watched === true }))
     serve.invalidate([7])
-    return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1 } as const
+    return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 } as const
   }
 
   const serve = createServe(

@@ -83,11 +83,13 @@ export const ROOMS: readonly Room[] = [
       'run/',
       'store/',
       'system-clock.ts',
+      'relaying.ts',
       'write-side.ts',
     ],
     libraries: ['@node-rs/argon2'],
     platform: EDGE,
   },
+  { place: 'relaying.ts', imports: ['config.ts', 'domain/', 'flow/', 'remote/', 'run/'], libraries: [], platform: [] },
   { place: 'write-side.ts', imports: ['domain/', 'flow/', 'store/'], libraries: [], platform: EDGE },
   {
     place: 'writer-thread.ts',

@@ -54,7 +54,7 @@ export async function startPublic(world: PublicWorld = {}) {
   const meter = { pushReceived: (outcome: string) => void counted.push(outcome) }
   const submit = async (push: IncomingPush): Promise<RecordOutcome> => {
     const outcome = await (world.submit?.(push) ??
-      Promise.resolve({ kind: 'recorded', parcelId: 1, changed: true, newEntries: 1 } as const))
+      Promise.resolve({ kind: 'recorded', parcelId: 1, changed: true, newEntries: 1, queued: 0 } as const))
     recorded.push(push)
     return outcome
   }

@@ -13,7 +13,7 @@ function openRecorder() {
       const end = (error?: Error) =>
         error === undefined
           ? resolve({
-              outcomes: batch.map((_, parcelId) => ({ kind: 'recorded', parcelId, changed: true, newEntries: 1 })),
+              outcomes: batch.map((_, parcelId) => ({ kind: 'recorded', parcelId, changed: true, newEntries: 1, queued: 0 })),
               touchedParcels: [],
               durationMs: 1,
             })

@@ -8,7 +8,7 @@ import { createReadStore } from '../../src/store/read-store.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { answers, recordAll } from '../support/model.ts'
 import { observations, rearranged, type Seen } from '../support/observations.ts'
-import { recordOptions } from '../support/policy.ts'
+import { deliverOptions, recordOptions } from '../support/policy.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
@@ -26,7 +26,7 @@ function incoming({ observation, body }: Seen): Incoming {
 
 /** Every answer of every identifier after recording batch by batch into a file of its own. */
 async function served(path: string, batches: readonly (readonly Seen[])[]): Promise<Readonly<Record<string, string>>> {
-  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions }, clock, log)
+  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, log)
   for (const batch of batches) await writes.record(batch.map(incoming))
   await writes.close()
   const reads = createReadStore(openSqliteReader(path))

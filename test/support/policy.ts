@@ -1,4 +1,5 @@
 import type { CadencePolicy } from '../../src/domain/cadence.ts'
+import type { DeliverOptions } from '../../src/flow/deliver.ts'
 import type { RecordOptions } from '../../src/flow/record.ts'
 
 const HOUR_MS = 3_600_000
@@ -13,3 +14,5 @@ export const cadence: CadencePolicy = {
 }
 
 export const recordOptions: RecordOptions = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
+
+export const deliverOptions: DeliverOptions = { policy: { scheduleMs: [5000, 300_000], jitter: 0 }, perEndpoint: 8, leaseMs: 20_000 }

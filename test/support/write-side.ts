@@ -5,7 +5,7 @@ import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from './builders.ts'
-import { recordOptions } from './policy.ts'
+import { deliverOptions, recordOptions } from './policy.ts'
 import { temporaryFolder } from './temporary.ts'
 
 /** The write side and the read side on a real file of their own, on a clock that the test moves. */
@@ -14,7 +14,9 @@ export async function openStore(startMs: number) {
   const clock = { now: () => nowMs, monotonic: () => performance.now() }
   const errors: object[] = []
   const path = join(temporaryFolder(), 'relay.db')
-  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions }, clock, { error: (fields) => void errors.push(fields) })
+  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, {
+    error: (fields) => void errors.push(fields),
+  })
   const reads = createReadStore(openSqliteReader(path))
   onTestFinished(async () => {
     await reads.close()

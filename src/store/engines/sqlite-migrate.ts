@@ -2,9 +2,10 @@ import type Database from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { initial } from '../migrations/0001-initial.ts'
+import { relaying } from '../migrations/0002-relaying.ts'
 
 /** Append only: what has been released is never changed. */
-const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-initial': initial }
+const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-initial': initial, '0002-relaying': relaying }
 
 /**
  * Brings a database up to date, or leaves it as it was: the migrator's own runs on SQLite are neither transactional nor locked, so all of

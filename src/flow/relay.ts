@@ -1,0 +1,122 @@
+import type { AttemptResult } from '../domain/delivery.ts'
+import type { DeliverySigner } from '../domain/delivery-request.ts'
+import type { Endpoint } from '../domain/endpoint.ts'
+import { createEndpointRates } from './endpoint-rates.ts'
+import type { ClaimedDelivery, Clock, DeliverySender, EndpointNotice, Log, Meter, SettledAttempt, WriteSide } from './ports.ts'
+
+export interface RelayPorts {
+  readonly write: Pick<WriteSide, 'deliveryTurn'>
+  readonly sender: DeliverySender
+  /** Null: the endpoint's key is not to be had, so nothing can be sent to it. */
+  readonly signerOf: (endpoint: Endpoint) => DeliverySigner | null
+  readonly clock: Clock
+  readonly random: () => number
+  readonly meter: Pick<Meter, 'deliveryAttempted'>
+  readonly log: Log
+  /** Asks for another pass, at once or at a time of the wall clock. */
+  readonly wake: (atMs: number | null) => void
+}
+
+export interface RelayOptions {
+  /** What the ids of events begin with: this relay's own name, made once. */
+  readonly relayId: string
+  /** The most deliveries claimed for one endpoint at once. */
+  readonly claimsMax: number
+}
+
+export interface Relay {
+  /** Settles what ended, claims what is due, starts attempts and does not wait for them: each asks for the next pass when it ends. */
+  pass(): Promise<'idle'>
+  /** Claims nothing more; resolves when every attempt has ended and is settled. */
+  stop(): Promise<void>
+}
+
+const NOTICES: Readonly<Record<EndpointNotice['kind'], string>> = {
+  disabled_gone: 'an endpoint answered 410 and is disabled; everything for it waits',
+  disabled_failing: 'an endpoint gave nothing but failures for 120 h and is disabled; everything for it waits',
+  recovered: 'an endpoint takes events again',
+}
+
+/** How long after the store failed it is tried again. */
+const REST_MS = 1000
+
+/**
+ * Pushes events to endpoints. What is owed is in the store; here is only what is under way, so a relay that dies owes it still: the claims
+ * lapse, and it is sent again under the same id (DOMAIN 7.2).
+ */
+export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOptions): Relay {
+  const { write, clock, log, wake } = ports
+  const inFlight = new Map<string, number>()
+  const running = new Set<Promise<void>>()
+  let ended: SettledAttempt[] = []
+  let endpoints = new Map<string, Endpoint>()
+  const rates = createEndpointRates()
+  let stopping = false
+
+  async function turn(): Promise<readonly ClaimedDelivery[]> {
+    const settled = ended
+    ended = []
+    for (const { endpointId } of settled) inFlight.set(endpointId, (inFlight.get(endpointId) ?? 1) - 1)
+    try {
+      const report = await write.deliveryTurn({
+        settled,
+        inFlight: Object.fromEntries(inFlight),
+        allowance: rates.allowance(endpoints.values(), clock.monotonic()),
+        claimsMax: stopping ? 0 : claimsMax,
+        nowMs: clock.now(),
+      })
+      for (const { endpointId } of report.claimed) rates.started(endpointId)
+      const waitMs = rates.waitMs()
+      if (waitMs !== null) wake(clock.now() + waitMs)
+      endpoints = new Map(report.endpoints.map(({ endpoint }) => [endpoint.id, endpoint]))
+      for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
+      if (report.nextAtMs !== null) wake(report.nextAtMs)
+      return report.claimed
+    } catch (error) {
+      // What ended is not forgotten: told again, or, if the relay dies before, attempted again.
+      for (const { endpointId } of settled) inFlight.set(endpointId, (inFlight.get(endpointId) ?? 0) + 1)
+      ended = [...settled, ...ended]
+      log.error({ err: error }, 'what became of deliveries could not be written down; it is tried again')
+      wake(clock.now() + REST_MS)
+      return []
+    }
+  }
+
+  async function attempt(delivery: ClaimedDelivery): Promise<void> {
+    const { body, previousSequence, ...rest } = delivery
+    const atMs = clock.now()
+    const result = await send(delivery, atMs)
+    ports.meter.deliveryAttempted(result.kind, result.durationMs)
+    ended.push({ ...rest, result, atMs, random: ports.random() })
+    wake(null)
+  }
+
+  async function send(delivery: ClaimedDelivery, nowMs: number): Promise<AttemptResult> {
+    const endpoint = endpoints.get(delivery.endpointId)
+    const signer = endpoint === undefined ? null : ports.signerOf(endpoint)
+    if (endpoint === undefined || signer === null) return unsent('the key of the endpoint is not to be had')
+    const { sequence, previousSequence, body } = delivery
+    const headers = signer.headers({ webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }, nowMs)
+    return await ports.sender.send({ url: endpoint.url, headers, body })
+  }
+
+  return {
+    async pass() {
+      for (const delivery of await turn()) {
+        inFlight.set(delivery.endpointId, (inFlight.get(delivery.endpointId) ?? 0) + 1)
+        const run: Promise<void> = attempt(delivery).finally(() => running.delete(run))
+        running.add(run)
+      }
+      return 'idle'
+    },
+    async stop() {
+      stopping = true
+      await Promise.all(running)
+      if (ended.length > 0) await turn()
+    },
+  }
+}
+
+function unsent(detail: string): AttemptResult {
+  return { kind: 'failed', reason: 'forbidden', detail, durationMs: 0, answerStart: new Uint8Array() }
+}

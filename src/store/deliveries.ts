@@ -1,0 +1,234 @@
+import type { Settlement } from '../domain/delivery.ts'
+import type { AttemptRecord, ClaimedDelivery, DeliveryRef, QueuedDelivery } from '../flow/ports.ts'
+import { DELIVERY_STATE } from './codec.ts'
+import type { Session } from './engine.ts'
+import { statement } from './statement.ts'
+
+const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, p) =>
+  db
+    .insertInto('composed_event')
+    .values({ sequence: p.sequence, body: p.body })
+    .onConflict((conflict) => conflict.column('sequence').doNothing()),
+)
+
+export async function saveComposedEvent(session: Session, sequence: number, body: Uint8Array): Promise<void> {
+  await session.run(insertComposed, { sequence, body })
+}
+
+const lastOfParcel = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['sequence', 'state'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .orderBy('sequence', 'desc')
+    .limit(1),
+)
+
+const insertDelivery = statement<{
+  endpointId: number
+  parcelId: number
+  sequence: number
+  previousSequence: number
+  inboxId: number | null
+  state: number
+  nowMs: number
+}>()((db, p) =>
+  db.insertInto('delivery').values({
+    endpoint_id: p.endpointId,
+    parcel_id: p.parcelId,
+    sequence: p.sequence,
+    previous_sequence: p.previousSequence,
+    inbox_id: p.inboxId,
+    state: p.state,
+    attempts: 0,
+    queued_at_ms: p.nowMs,
+    next_attempt_at_ms: p.nowMs,
+  }),
+)
+
+/** Due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
+export async function queueDelivery(session: Session, { endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery): Promise<void> {
+  const [last] = await session.all(lastOfParcel, { endpointId: Number(endpointId), parcelId })
+  const mustWait = last !== undefined && (last.state === DELIVERY_STATE.due || last.state === DELIVERY_STATE.behind)
+  await session.run(insertDelivery, {
+    endpointId: Number(endpointId),
+    parcelId,
+    sequence,
+    previousSequence: last?.sequence ?? 0,
+    inboxId,
+    state: mustWait ? DELIVERY_STATE.behind : DELIVERY_STATE.due,
+    nowMs,
+  })
+}
+
+const due = statement<{ endpointId: number; nowMs: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .leftJoin('inbox', 'inbox.id', 'delivery.inbox_id')
+    .leftJoin('composed_event', 'composed_event.sequence', 'delivery.sequence')
+    .selectAll('delivery')
+    .select(['inbox.body as pushed', 'composed_event.body as composed'])
+    .where('delivery.endpoint_id', '=', p.endpointId)
+    .where('delivery.state', '=', DELIVERY_STATE.due)
+    .where('delivery.next_attempt_at_ms', '<=', p.nowMs)
+    .orderBy('delivery.next_attempt_at_ms')
+    .limit(p.limit),
+)
+
+const lease = statement<{ id: number; leaseUntilMs: number }>()((db, p) =>
+  db.updateTable('delivery').set({ next_attempt_at_ms: p.leaseUntilMs }).where('id', '=', p.id),
+)
+
+/** The lease is the next attempt pushed forward: a relay that dies simply lets it lapse. */
+export async function claimDeliveries(
+  session: Session,
+  request: { readonly endpointId: string; readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
+): Promise<readonly ClaimedDelivery[]> {
+  const rows = await session.all(due, { endpointId: Number(request.endpointId), nowMs: request.nowMs, limit: request.limit })
+  const claimed: ClaimedDelivery[] = []
+  for (const row of rows) {
+    await session.run(lease, { id: row.id, leaseUntilMs: request.leaseUntilMs })
+    claimed.push({
+      deliveryId: row.id,
+      endpointId: request.endpointId,
+      parcelId: row.parcel_id,
+      sequence: row.sequence,
+      previousSequence: row.previous_sequence,
+      attempts: row.attempts,
+      queuedAtMs: row.queued_at_ms,
+      body: row.pushed ?? row.composed ?? new Uint8Array(),
+    })
+  }
+  return claimed
+}
+
+const earliest = statement<{ endpointId: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select('next_attempt_at_ms')
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', '=', DELIVERY_STATE.due)
+    .orderBy('next_attempt_at_ms')
+    .limit(1),
+)
+
+export async function nextDeliveryAtMs(session: Session, endpointId: string): Promise<number | null> {
+  const [row] = await session.all(earliest, { endpointId: Number(endpointId) })
+  return row?.next_attempt_at_ms ?? null
+}
+
+const insertAttempt = statement<{
+  deliveryId: number
+  atMs: number
+  durationMs: number
+  status: number | null
+  reason: string | null
+  answer: Uint8Array | null
+}>()((db, p) =>
+  db.insertInto('attempt').values({
+    delivery_id: p.deliveryId,
+    at_ms: p.atMs,
+    duration_ms: p.durationMs,
+    status: p.status,
+    reason: p.reason,
+    answer: p.answer,
+  }),
+)
+
+export async function saveAttempt(session: Session, { deliveryId, atMs, result }: AttemptRecord): Promise<void> {
+  await session.run(insertAttempt, {
+    deliveryId,
+    atMs,
+    durationMs: Math.round(result.durationMs),
+    status: result.kind === 'failed' ? null : result.status,
+    reason: result.kind === 'failed' ? result.reason : null,
+    answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
+  })
+}
+
+const retry = statement<{ id: number; attempts: number; nextAttemptAtMs: number }>()((db, p) =>
+  db.updateTable('delivery').set({ attempts: p.attempts, next_attempt_at_ms: p.nextAttemptAtMs }).where('id', '=', p.id),
+)
+const end = statement<{ id: number; attempts: number; state: number; reason: string | null; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ attempts: p.attempts, state: p.state, reason: p.reason, settled_at_ms: p.nowMs })
+    .where('id', '=', p.id)
+    .where('state', '!=', DELIVERY_STATE.cancelled),
+)
+const firstUnsettled = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'state'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due])
+    .orderBy('sequence')
+    .limit(1),
+)
+const release = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db.updateTable('delivery').set({ state: DELIVERY_STATE.due, next_attempt_at_ms: p.nowMs }).where('id', '=', p.id),
+)
+
+export interface Settled {
+  readonly delivery: DeliveryRef
+  readonly settlement: Settlement
+  readonly nowMs: number
+}
+
+/** Held deliveries stay due: what holds them is that their endpoint is disabled. */
+export async function saveSettlement(session: Session, { delivery, settlement, nowMs }: Settled): Promise<void> {
+  const { deliveryId: id, attempts } = delivery
+  if (settlement.state === 'retrying' || settlement.state === 'held') {
+    const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
+    await session.run(retry, { id, attempts, nextAttemptAtMs })
+    return
+  }
+  const reason = settlement.state === 'dead' ? settlement.reason : null
+  await session.run(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
+  await releaseFirst(session, Number(delivery.endpointId), delivery.parcelId, nowMs)
+}
+
+/** The earliest delivery of a parcel that has not ended may go. */
+async function releaseFirst(session: Session, endpointId: number, parcelId: number, nowMs: number): Promise<void> {
+  const [first] = await session.all(firstUnsettled, { endpointId, parcelId })
+  if (first?.state === DELIVERY_STATE.behind) await session.run(release, { id: first.id, nowMs })
+}
+
+const cancel = statement<{ endpointId: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.cancelled, reason: 'endpoint_removed', settled_at_ms: p.nowMs })
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due]),
+)
+
+/** What waits for an endpoint that is removed is kept, as cancelled. */
+export async function cancelDeliveries(session: Session, endpointId: string, nowMs: number): Promise<void> {
+  await session.run(cancel, { endpointId: Number(endpointId), nowMs })
+}
+
+const moveAll = statement<{ endpointId: number; from: number; into: number }>()((db, p) =>
+  db.updateTable('delivery').set({ parcel_id: p.into }).where('endpoint_id', '=', p.endpointId).where('parcel_id', '=', p.from),
+)
+const holdBack = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.behind })
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('state', '=', DELIVERY_STATE.due),
+)
+
+/** The deliveries of a parcel that was joined to another: what waits for both goes on in one order of sequence. */
+export async function moveDeliveries(
+  session: Session,
+  endpointId: string,
+  join: { from: number; into: number; nowMs: number },
+): Promise<void> {
+  const id = Number(endpointId)
+  await session.run(moveAll, { endpointId: id, from: join.from, into: join.into })
+  await session.run(holdBack, { endpointId: id, parcelId: join.into })
+  await releaseFirst(session, id, join.into, join.nowMs)
+}

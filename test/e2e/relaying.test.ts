@@ -1,0 +1,132 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { type PushFields, pushBody } from '../support/builders.ts'
+import { ADMIN, ask, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+
+const KEY = 'the-key-of-the-endpoint'
+
+async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}
+
+async function startWithEndpoints(endpoints: readonly object[], folder = temporaryFolder(), schedule = ['100ms', '200ms', '300ms']) {
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
+    endpoints: endpoints.map((endpoint) => ({ sharedKey: KEY, ...endpoint })),
+    delivery: { schedule, allowNetworks: ['127.0.0.0/8'] },
+  })
+  let stopped = false
+  const stop = async () => {
+    if (!stopped) await relay.stop()
+    stopped = true
+  }
+  onTestFinished(stop)
+  return { ...relay, stop }
+}
+
+const at = (minute: number, change: PushFields = {}) =>
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, ...change })
+
+test('7.1: an endpoint gets the exact bytes of a push, signed with its own key', async () => {
+  const receiver = await startReceiver()
+  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url }])
+  const body = Buffer.from(`${at(1).toString().slice(0, -1)} ,\r\n "big": 12345678901234567890 }`)
+  await push(relay.publicUrl, body)
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
+  const [first] = receiver.pushes
+  expect(first?.body.equals(body)).toBe(true)
+  expect(first?.headers).toMatchObject({
+    'content-type': 'application/json',
+    'x-service-hmac-sha256': expectedSignature(body, KEY),
+    'relay-previous-sequence': '0',
+    'webhook-id': expect.stringMatching(/^[0-9a-f]{12}_\d+$/),
+  })
+})
+
+test('7.3: a parcel’s events arrive in order of sequence, each naming the one before it', async () => {
+  const receiver = await startReceiver()
+  receiver.answer((nth) => (nth % 2 === 0 ? 503 : 200))
+  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url }])
+  const bodies = [5, 3, 4, 1, 2].map((minute) => at(minute))
+  for (const body of bodies) await push(relay.publicUrl, body)
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(10), { timeout: 10_000 })
+  const accepted = receiver.pushes.filter((_, nth) => nth % 2 === 1)
+  expect(accepted.map(({ body }) => body.toString())).toEqual(bodies.map(String))
+  const chain = accepted.map(({ headers }) => [headers['relay-previous-sequence'], headers['relay-sequence']])
+  for (const [place, [previous]] of chain.entries()) expect(previous).toBe(place === 0 ? '0' : chain[place - 1]?.[1])
+  const tries = receiver.pushes.map(({ headers }) => headers['webhook-id'])
+  expect(tries.filter((_, nth) => nth % 2 === 0)).toEqual(tries.filter((_, nth) => nth % 2 === 1))
+})
+
+test('7.3: an endpoint that hangs holds back no other', async () => {
+  const healthy = await startReceiver()
+  const relay = await startWithEndpoints([
+    { name: 'blackhole', url: 'http://127.0.0.1:9/nobody' },
+    { name: 'shop', url: healthy.url },
+  ])
+  await Promise.all(Array.from({ length: 40 }, (_, parcel) => push(relay.publicUrl, at(1, { trackingIds: [String(5000 + parcel)] }))))
+  await vi.waitFor(() => expect(healthy.pushes).toHaveLength(40), { timeout: 5000 })
+})
+
+test('I12: a push repeated many times is one event to an endpoint', async () => {
+  const receiver = await startReceiver()
+  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url }])
+  await Promise.all(Array.from({ length: 100 }, () => push(relay.publicUrl, at(1))))
+  await push(relay.publicUrl, at(2))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2))
+})
+
+test('7.4: an endpoint that is down loses nothing, though the schedule is long used up, and a restart changes nothing', async () => {
+  const receiver = await startReceiver()
+  receiver.answer(() => 500)
+  const folder = temporaryFolder()
+  const first = await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
+  await push(first.publicUrl, at(1))
+  await push(first.publicUrl, at(2))
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(6), { timeout: 5000 })
+  await first.stop()
+  receiver.answer(() => 200)
+  const before = receiver.pushes.length
+  await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
+  await vi.waitFor(() => expect(receiver.pushes.length).toBe(before + 2), { timeout: 5000 })
+  expect(receiver.pushes.slice(-2).map(({ body }) => body.toString())).toEqual([at(1).toString(), at(2).toString()])
+})
+
+test('7.4: 410 disables an endpoint; what comes meanwhile waits', async () => {
+  const receiver = await startReceiver()
+  receiver.answer(() => 410)
+  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url }])
+  await push(relay.publicUrl, at(1))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
+  await vi.waitFor(() => expect(relay.lines.some(({ message }) => message.includes('answered 410'))).toBe(true))
+  await push(relay.publicUrl, at(2))
+  await push(relay.publicUrl, at(3, { trackingIds: ['7777'] }))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(receiver.pushes).toHaveLength(1)
+})
+
+test('filters and backfill decide what an endpoint gets', async () => {
+  const [all, delivered] = [await startReceiver(), await startReceiver()]
+  const relay = await startWithEndpoints([
+    { name: 'all', url: all.url },
+    { name: 'delivered', url: delivered.url, filters: { status: ['DeliverySucceeded'] } },
+  ])
+  await push(relay.publicUrl, at(1))
+  await push(relay.publicUrl, at(2, { status: 'DeliverySucceeded', detailedStatus: 'DeliverySucceededMailbox' }))
+  await vi.waitFor(() => expect([all.pushes.length, delivered.pushes.length]).toEqual([2, 1]))
+  const token = await logIn(relay.internalUrl, ADMIN)
+  expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
+  expect(SHARED_KEY).not.toBe(KEY)
+})
+
+test('an endpoint with a rate is sent no more than that', async () => {
+  const receiver = await startReceiver()
+  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url, rate: 10 }])
+  await Promise.all(Array.from({ length: 20 }, (_, parcel) => push(relay.publicUrl, at(1, { trackingIds: [String(6000 + parcel)] }))))
+  const startedMs = performance.now()
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(20), { timeout: 5000 })
+  // Ten at once, the other ten over a second.
+  expect(performance.now() - startedMs).toBeGreaterThan(500)
+})
