@@ -2,7 +2,7 @@ import { createEgressGuard, type EgressOptions } from '../../src/remote/egress-g
 import { createSender, type SenderOptions } from '../../src/remote/sender.ts'
 
 export const LOOPBACK = ['127.0.0.0/8']
-export const body = Buffer.from('{"status":"Created"}')
+const body = Buffer.from('{"status":"Created"}')
 
 /** A sender that may post to this machine, unless told otherwise; and the short form of sending with it. */
 export function openSender(egress: Partial<EgressOptions> = {}, options: Partial<SenderOptions> = {}) {

@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { createHmac, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
@@ -10,6 +9,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { ANSWER_KEPT_BYTES } from '../../src/domain/delivery.ts'
 import { createDeliverySigner } from '../../src/domain/delivery-request.ts'
 import { pushBody } from '../support/builders.ts'
+import { definedHmac, hasOpenssl, opensslHmac } from '../support/independent-hmac.ts'
 import { closeOpened, openHttp, openRaw, openTls, refusingUrl, until } from './carrier-double.ts'
 import { certificate } from './self-signed.ts'
 import { keptText, LOOPBACK, openSender } from './sender-world.ts'
@@ -245,7 +245,7 @@ describe('O4: no answer', () => {
 })
 
 describe('O8: what arrives', () => {
-  test('is the same bytes, whatever they are, and verifies with openssl, by the specification, and as a Standard Webhook', async () => {
+  test('is the same bytes, whatever they are, and verifies independently of what signed it, and as a Standard Webhook', async () => {
     const key = randomBytes(32).toString('base64')
     const bodies = [
       Buffer.concat([Buffer.from('\r\n\t '), pushBody({ location: 'Örebro' }), Buffer.from('\n ')]),
@@ -273,10 +273,8 @@ describe('O8: what arrives', () => {
       true,
     ])
     for (const { headers, body } of arrived) {
-      const hexKey = Buffer.from(key).toString('hex')
-      const mac = execFileSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${hexKey}`, '-binary'], { input: body })
-      expect(headers['x-service-hmac-sha256']).toBe(mac.toString('base64'))
-      expect(headers['x-service-hmac-sha256']).toBe(createHmac('sha256', Buffer.from(key, 'utf8')).update(body).digest('base64'))
+      expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, key))
+      if (hasOpenssl) expect(headers['x-service-hmac-sha256']).toBe(opensslHmac(body, key))
       expect(headers).toMatchObject({ 'content-type': 'application/json', 'content-length': String(body.length) })
       expect(headers['content-encoding']).toBeUndefined()
     }
