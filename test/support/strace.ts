@@ -1,53 +1,152 @@
-import { spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect } from 'vitest'
+import { createInterface } from 'node:readline'
+import { type RelayProcess, type Sections, writeConfig } from './relay.ts'
 
-/** One system call of some thread, from its entry to its return. */
+/** One system call as it was seen: it ran somewhere between two lines of the trace. */
 export interface SystemCall {
   readonly name: string
-  /** As strace prints them, files with their paths. */
+  /** Of the first argument when that is a file, else the first text argument; decoded. */
+  readonly path: string
   readonly args: string
-  /** Places in the trace, so that calls of several threads can be put in order. */
+  readonly result: number
   readonly enteredAt: number
-  readonly returnedAt: number
-  readonly succeeded: boolean
+  readonly leftAt: number
 }
 
-/** A command prefix that writes down which system calls a program makes, and what it wrote once the program has ended. */
-export function startTrace(folder: string, calls: readonly string[]) {
-  if (spawnSync('strace', ['-V']).error !== undefined)
-    throw new Error('this test watches system calls and needs strace: apt-get install strace (.ci/run does)')
-  const file = join(folder, 'strace.out')
+/** What the store does to files, and what is sent. */
+export const STORE_AND_SOCKET_CALLS = 'pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync,ftruncate,openat,unlink,rename,fallocate'
+
+/** Fails, and says how to mend it, where the means of a durability test are missing: skipping would prove nothing. */
+export function needStrace(): void {
+  try {
+    execFileSync('strace', ['-V'], { stdio: 'ignore' })
+  } catch {
+    throw new Error('this test needs strace (Debian: apt-get install strace) and the right to trace its own children')
+  }
+}
+
+export interface TracedRelay extends RelayProcess {
+  /** Everything it printed so far, both outputs. */
+  readonly output: () => string
+  /** SIGKILL to the relay itself; resolves when the tracer has written all it saw. */
+  kill(): Promise<void>
+}
+
+export interface TraceOptions {
+  /** Arguments of strace before the command: what to trace, where to, what to inject. None: not traced. */
+  readonly strace?: readonly string[]
+  /** What runs the relay instead: a limit, another user. */
+  readonly wrapper?: readonly string[]
+  readonly pragmas?: Readonly<Record<string, string | number>>
+  readonly sections?: Sections
+}
+
+/** Nobody is there: these relays are only pushed to. */
+const NO_CARRIER = 'http://127.0.0.1:1'
+
+/** A relay under strace, from its very first system call. Rejects with what it printed if it ends before it is ready. */
+export async function spawnTraced(
+  folder: string,
+  { strace = [], wrapper = [], pragmas, sections = {} }: TraceOptions = {},
+): Promise<TracedRelay> {
+  // The line that tells the addresses is of this level.
+  const configPath = writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, ...sections })
+  const preload = pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]
+  const [command = '', ...args] = [
+    ...(strace.length === 0 ? [] : ['strace', '-f', '--seccomp-bpf', ...strace]),
+    ...wrapper,
+    process.execPath,
+    ...preload,
+    ...['src/main.ts', 'serve', '--config', configPath],
+  ]
+  const env = { ...process.env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}) }
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+  let output = ''
+  child.stderr.on('data', (text: Buffer) => {
+    output += text.toString()
+  })
+  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal }))
+  })
+  const ready = new Promise<{ public: string; internal: string }>((resolve) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      output += `${line}\n`
+      if (!line.startsWith('{')) return
+      const said: unknown = JSON.parse(line)
+      if (isReady(said)) resolve(said)
+    })
+  })
+  const said = await Promise.race([
+    ready,
+    ended.then(({ code }) => Promise.reject(new NotReady(`the relay ended with ${code} before it was ready: ${output}`, code))),
+  ])
   return {
-    // -D: the program stays our own child and takes our signals.
-    prefix: ['strace', '-D', '-f', '--seccomp-bpf', '-y', '-s', '24', '-e', `trace=${calls.join(',')}`, '-o', file],
-    async read(pid: number | undefined): Promise<readonly SystemCall[]> {
-      const isWhole = () => new RegExp(`^${pid} +\\+\\+\\+ `, 'm').test(readFileSync(file, 'utf8'))
-      await expect.poll(isWhole, { timeout: 10_000, message: 'the trace ends' }).toBe(true)
-      return parseTrace(readFileSync(file, 'utf8'))
+    publicUrl: said.public,
+    internalUrl: said.internal,
+    process: child,
+    ended,
+    output: () => output,
+    async kill() {
+      process.kill(relayPid(child, strace.length > 0), 'SIGKILL')
+      await ended
     },
   }
 }
 
-/** A call during which another thread made one is printed in two parts, `... <unfinished ...>` and `<... name resumed>...`. */
-export function parseTrace(text: string): readonly SystemCall[] {
-  const open = new Map<string, { readonly name: string; readonly args: string; readonly enteredAt: number }>()
-  return text.split('\n').flatMap((line, at): readonly SystemCall[] => {
-    const [, pid = '', rest = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
-    const result = / = (-?\d+|\?)/.exec(rest.slice(rest.lastIndexOf(')')))?.[1] ?? '?'
-    const ended = { returnedAt: at, succeeded: /^\d+$/.test(result) }
-    const resumed = open.get(pid)
-    if (rest.startsWith('<...') && resumed !== undefined) {
-      open.delete(pid)
-      return [{ ...resumed, ...ended }]
-    }
-    const [, name = '', args = ''] = /^(\w+)\((.*)$/.exec(rest) ?? []
-    if (name === '') return []
-    if (rest.endsWith('<unfinished ...>')) {
-      open.set(pid, { name, args, enteredAt: at })
-      return []
-    }
-    return [{ name, args, enteredAt: at, ...ended }]
-  })
+/** A relay that ended before it was ready; the message holds what it printed. */
+export class NotReady extends Error {
+  readonly code: number | null
+  constructor(message: string, code: number | null) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The relay under a tracer is the tracer's only child. */
+function relayPid(child: ChildProcess, traced: boolean): number {
+  const pid = child.pid ?? 0
+  return traced ? Number(execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)])) : pid
+}
+
+function isReady(said: unknown): said is { public: string; internal: string } {
+  return typeof said === 'object' && said !== null && 'msg' in said && said.msg === 'relay ready'
+}
+
+const LINE = /^(\d+)\s+(?:<\.\.\. (\w+) resumed>(.*)|(\w+)\((.*))$/
+
+/** Reads what `strace -f -y -xx -o` wrote, in the order in which the calls were entered. */
+export function readTrace(path: string): readonly SystemCall[] {
+  const open = new Map<string, { name: string; args: string; enteredAt: number }>()
+  const calls: SystemCall[] = []
+  const end = (name: string, text: string, enteredAt: number, leftAt: number) => {
+    const split = text.lastIndexOf(') ')
+    const args = text.slice(0, split)
+    const result = Number(/= (-?\d+)/.exec(text.slice(split))?.[1] ?? Number.NaN)
+    calls.push({ name, args, path: pathOf(args), result, enteredAt, leftAt })
+  }
+  for (const [at, line] of readFileSync(path, 'latin1').split('\n').entries()) {
+    const match = LINE.exec(line)
+    if (match === null) continue
+    const [, pid = '', resumed, rest = '', name = '', text = ''] = match
+    const begun = resumed === undefined ? undefined : open.get(pid)
+    if (begun !== undefined) end(begun.name, `${begun.args}${rest}`, begun.enteredAt, at)
+    else if (text.endsWith('<unfinished ...>')) open.set(pid, { name, args: text.slice(0, -'<unfinished ...>'.length), enteredAt: at })
+    else if (resumed === undefined) end(name, text, at, at)
+  }
+  return calls.toSorted((a, b) => a.enteredAt - b.enteredAt)
+}
+
+/** The text of the first string in a call's arguments, as bytes. */
+export function dataOf(args: string): Buffer {
+  return unhex(/"((?:\\x[0-9a-f]{2})*)"/.exec(args)?.[1] ?? '')
+}
+
+function pathOf(args: string): string {
+  const file = /^\d+<([^>]*)>/.exec(args)?.[1]
+  return (file === undefined ? dataOf(args) : unhex(file)).toString('latin1')
+}
+
+function unhex(text: string): Buffer {
+  return Buffer.from(text.replaceAll('\\x', ''), 'hex')
 }

@@ -17,6 +17,8 @@ export function lockStore(path: string): StoreLock {
   const lockPath = `${path}.lock`
   const db = new Database(lockPath, { timeout: PATIENCE_MS })
   try {
+    // Nothing is ever written to it, and nothing should be made beside it.
+    db.pragma('journal_mode = MEMORY')
     db.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     db.close()

@@ -1,0 +1,119 @@
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { openSqliteWriter } from '../../../src/store/engines/sqlite.ts'
+import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
+import { readStore } from '../../support/simulated-disk.ts'
+import { needStrace, spawnTraced } from '../../support/strace.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+beforeAll(needStrace)
+
+/** A store that a relay filled and left. */
+async function filledStore(): Promise<string> {
+  const path = join(temporaryFolder(), 'relay.db')
+  await (await openSqliteWriter(path)).close()
+  return path
+}
+
+const refusal = async (path: string): Promise<string> => {
+  try {
+    await (await openSqliteWriter(path)).close()
+    return 'opened'
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+test('S8: a folder that is missing is made', async () => {
+  const path = join(temporaryFolder(), 'not', 'yet', 'relay.db')
+  expect(await refusal(path)).toBe('opened')
+  expect(existsSync(path)).toBe(true)
+})
+
+test('S8: a database that is empty or gone where data was is not begun anew', async () => {
+  const path = await filledStore()
+  truncateSync(path, 0)
+  expect(await refusal(path)).toMatch(new RegExp(`${path} is empty, but ${path}.marker shows that it held data`))
+  expect(readFileSync(path)).toHaveLength(0)
+  rmSync(path)
+  expect(await refusal(path)).toMatch(new RegExp(`${path} is gone, but`))
+  expect(existsSync(path)).toBe(false)
+})
+
+test('S8: the log of changes of a database that is gone is not deleted', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  writeFileSync(`${path}-wal`, 'all that is left')
+  expect(await refusal(path)).toContain(`${path}-wal shows that it held data`)
+  expect(readFileSync(`${path}-wal`, 'utf8')).toBe('all that is left')
+})
+
+test('S8: what is no database is named and left as it is', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  writeFileSync(path, 'a letter to somebody, longer than a header of a database would be')
+  expect(await refusal(path)).toContain(`${path} is not a SQLite database`)
+  expect(readFileSync(path, 'utf8')).toContain('a letter to somebody')
+  mkdirSync(`${path}.folder`)
+  expect(await refusal(`${path}.folder`)).toContain(`${path}.folder`)
+})
+
+test('S8: any byte of the header zeroed is named or harmless, and the file is left as it is', async () => {
+  const path = await filledStore()
+  const whole = readFileSync(path)
+  const refused: number[] = []
+  for (let at = 0; at < 24; at++) {
+    const broken = Buffer.from(whole)
+    broken[at] = 0
+    if (broken.equals(whole)) continue
+    writeFileSync(path, broken)
+    const said = await refusal(path)
+    if (said === 'opened') continue
+    refused.push(at)
+    expect(said, `byte ${at}`).toContain(path)
+    expect(readFileSync(path).equals(broken), `byte ${at} left as it is`).toBe(true)
+  }
+  expect(refused).toEqual(expect.arrayContaining([...Array(15).keys(), 16, 21, 22, 23]))
+})
+
+test('S8: a folder that cannot be written to is named, exit code 1', async () => {
+  const folder = temporaryFolder()
+  const store = join(folder, 'store')
+  mkdirSync(store)
+  const asNobody = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
+  if (asNobody.length > 0) chownSync(folder, 65_534, 65_534)
+  chmodSync(store, 0o555)
+  const started = spawnTraced(folder, { wrapper: asNobody, sections: { store: `sqlite:${join(store, 'relay.db')}` } })
+  await expect(started).rejects.toMatchObject({ code: 1, message: expect.stringContaining(`${join(store, 'relay.db')} cannot be opened`) })
+})
+
+test('S7: a disk that cannot be read at the start ends the relay with the path, and nothing is deleted', async () => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'relay.db')
+  const relay = await spawnTraced(folder)
+  const bodies = distinctPushes(20, 'readable')
+  expect(await pushPipelined(relay.publicUrl, bodies, 8)).toEqual(bodies.map(() => 200))
+  await relay.kill()
+  copyFileSync(path, join(folder, 'before'))
+  // The first reads of the database file by SQLite; the relay's own look at the header is one of another kind.
+  for (const when of ['1+', '2+']) {
+    const strace = ['-P', path, '-e', 'trace=pread64', '-e', `inject=pread64:error=EIO:when=${when}`, '-o', join(folder, 'trace')]
+    await expect(spawnTraced(folder, { strace })).rejects.toMatchObject({ code: 1, message: expect.stringContaining(path) })
+  }
+  expect(readFileSync(path).equals(readFileSync(join(folder, 'before')))).toBe(true)
+  const { bodies: kept, damage } = readStore(path)
+  expect({ damage, kept: kept.size }).toEqual({ damage: null, kept: bodies.length })
+}, 60_000)
+
+test('S11: a second relay on the same store ends with the pid of the first, and the lock of one that was killed blocks nobody', async () => {
+  const folder = temporaryFolder()
+  const first = await spawnTraced(folder)
+  const second = spawnTraced(folder)
+  await expect(second).rejects.toMatchObject({
+    code: 1,
+    message: expect.stringContaining(`already running on ${join(folder, 'relay.db')}`),
+  })
+  await expect(second).rejects.toThrow(new RegExp(`pid ${first.process.pid}\\b`))
+  await first.kill()
+  const third = await spawnTraced(folder)
+  await third.kill()
+}, 60_000)

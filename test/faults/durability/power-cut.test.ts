@@ -1,0 +1,124 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
+import { createDisk, LOSSES, readStore } from '../../support/simulated-disk.ts'
+import { needStrace, readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** Many images by `npm run faults`, enough to notice in every run of the tests. */
+const LONG = process.env.RELAY_FAULTS === 'long'
+const IMAGES = LONG ? 8000 : 240
+const PUSHES = LONG ? 400 : 80
+/** Small, so that changes are carried over to the database often and power is cut then, too. */
+const CHECKPOINT = { wal_autocheckpoint: 60 }
+const OK = '\\x48\\x54\\x54\\x50\\x2f\\x31\\x2e\\x31\\x20\\x32\\x30\\x30'
+
+beforeAll(needStrace)
+
+test('S2: whatever a power cut leaves of what was not synced, nothing acknowledged is lost and nothing is damaged', async () => {
+  const { folder, calls, bodies } = await record(CHECKPOINT)
+  const { images, lost, damaged } = cutPower(folder, calls, bodies)
+  expect(images).toBeGreaterThan(IMAGES * 0.9)
+  expect({ lost, damaged }).toEqual({ lost: [], damaged: [] })
+}, 600_000)
+
+test('S2: the same images show the loss of a store that does not sync each commit', async () => {
+  const { folder, calls, bodies } = await record({ ...CHECKPOINT, synchronous: 'NORMAL' })
+  const { images, lost } = cutPower(folder, calls, bodies)
+  expect(lost.length).toBeGreaterThan(images / 10)
+}, 600_000)
+
+test('S3: what a failed sync left in memory only is not believed after a restart', async () => {
+  const folder = temporaryFolder()
+  const bodies = distinctPushes(12, 'unsynced')
+  // The relay is killed at once after the sync failed, as by an operator who restarts what answers 503; the carrier then pushes again.
+  const failing = await traced(folder, {}, ['-e', 'inject=fsync,fdatasync:error=EIO:when=20+'])
+  const statuses = await pushPipelined(failing.relay.publicUrl, bodies, 1)
+  await failing.relay.kill()
+  expect(statuses).toContain(503)
+  const again = await traced(folder)
+  expect(await pushPipelined(again.relay.publicUrl, bodies, 1)).toEqual(bodies.map(() => 200))
+  await again.relay.kill()
+  const before = readTrace(failing.trace)
+  const after = readTrace(again.trace)
+  expect(lossAfter(folder, [...before, ...after], bodies)).toEqual({ damage: null, lost: 0 })
+  // That it is so because the log is written once more at the start: without those writes, by far the largest, the loss shows.
+  const { lost } = lossAfter(folder, [...before, ...after.filter((call) => call.name !== 'pwrite64' || call.result < 8192)], bodies)
+  expect(lost).toBeGreaterThan(0)
+}, 60_000)
+
+/** Power is cut after all these calls, and nothing is kept that was not synced. */
+function lossAfter(folder: string, calls: readonly SystemCall[], bodies: readonly Buffer[]) {
+  const disk = createDisk(folder)
+  for (const call of calls) disk.apply(call)
+  const image = scratch()
+  disk.image(image, 'none kept', Math.random)
+  const { bodies: kept, damage } = readStore(join(image, 'relay.db'))
+  return { damage, lost: bodies.filter((body) => !kept.has(body.toString())).length }
+}
+
+let runs = 0
+async function traced(folder: string, pragmas = {}, inject: readonly string[] = []) {
+  const trace = join(folder, `trace-${runs++}`)
+  const strace = ['-y', '-xx', '-s', '1100000', '-e', `trace=${STORE_AND_SOCKET_CALLS}`, '-o', trace, ...inject]
+  return { relay: await spawnTraced(folder, { strace, pragmas }), trace }
+}
+
+async function record(pragmas: Readonly<Record<string, string | number>>) {
+  const folder = temporaryFolder()
+  const { relay, trace } = await traced(folder, pragmas)
+  const bodies = distinctPushes(PUSHES, 'powered')
+  const statuses = await pushPipelined(relay.publicUrl, bodies, 8)
+  await relay.kill()
+  expect(statuses).toEqual(bodies.map(() => 200))
+  return { folder, calls: readTrace(trace), bodies }
+}
+
+/** Cuts the power at moments spread over all that the store did, each in every way, and opens what is left. */
+function cutPower(folder: string, calls: readonly SystemCall[], bodies: readonly Buffer[]) {
+  const disk = createDisk(folder)
+  const into = scratch()
+  const random = seeded(20_260_301)
+  const moments = calls.filter(({ path }) => path.startsWith(folder)).length
+  const every = Math.max(1, Math.floor((moments * LOSSES.length) / IMAGES))
+  const lost: string[] = []
+  const damaged: string[] = []
+  let acknowledged = 0
+  let images = 0
+  let moment = 0
+  for (const call of calls) {
+    acknowledged += call.args.split(OK).length - 1
+    disk.apply(call)
+    if (!call.path.startsWith(folder) || moment++ % every !== 0) continue
+    for (const loss of LOSSES) {
+      images++
+      disk.image(into, loss, random)
+      const { bodies: kept, damage } = readStore(join(into, 'relay.db'))
+      const missing = bodies.slice(0, acknowledged).filter((body) => !kept.has(body.toString())).length
+      const at = `line ${call.enteredAt}, ${loss}`
+      if (damage !== null) damaged.push(`${at}: ${damage}`)
+      if (missing > 0) lost.push(`${at}: ${missing} of ${acknowledged}`)
+    }
+  }
+  return { images, lost, damaged }
+}
+
+/** In memory where there is such a place: images are written and thrown away by the hundred. */
+function scratch(): string {
+  const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'parcel-relay-image-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'image')
+}
+
+/** The same sequence in every run (mulberry32). */
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

@@ -1,0 +1,106 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+import { dataOf, type SystemCall } from './strace.ts'
+
+type Change = { readonly kind: 'write'; readonly at: number; readonly data: Buffer } | { readonly kind: 'truncate'; readonly size: number }
+
+interface SimulatedFile {
+  durable: Buffer
+  /** Changes since the last sync, in order: after a power cut any of them may be there or not. */
+  pending: readonly Change[]
+}
+
+/** What a power cut leaves of the changes nobody synced. */
+export type Loss = 'none kept' | 'all kept' | 'some kept' | 'some torn'
+export const LOSSES: readonly Loss[] = ['none kept', 'all kept', 'some kept', 'some torn']
+
+const SECTOR_BYTES = 512
+
+/**
+ * The files of one folder as a disk sees them: what was synced is there, what was not may be. A name is there once its folder was synced.
+ * After a sync that failed the kernel takes the pages for written: those changes are on no disk, and no later sync brings them.
+ */
+export function createDisk(folder: string) {
+  let names = new Map<string, SimulatedFile>()
+  let durableNames = new Map(names)
+  const isKept = (path: string) => dirname(path) === folder && !path.endsWith('-shm')
+
+  function change(path: string, one: Change): void {
+    const file = names.get(path) ?? { durable: Buffer.alloc(0), pending: [] }
+    file.pending = [...file.pending, one]
+    names.set(path, file)
+  }
+
+  return {
+    apply({ name, path, args, result }: SystemCall): void {
+      if (name === 'fsync' || name === 'fdatasync') {
+        if (path === folder && result === 0) durableNames = new Map(names)
+        const file = names.get(path)
+        if (file === undefined) return
+        if (result === 0) file.durable = file.pending.reduce(changed, file.durable)
+        file.pending = []
+        return
+      }
+      if (result < 0) return
+      const opened = name === 'openat' ? dataOf(args).toString('latin1') : path
+      if (!isKept(opened)) return
+      if (name === 'openat' && args.includes('O_CREAT') && !names.has(opened)) names.set(opened, { durable: Buffer.alloc(0), pending: [] })
+      if (name === 'pwrite64') change(path, { kind: 'write', at: Number(args.slice(args.lastIndexOf(',') + 1)), data: dataOf(args) })
+      if (name === 'write') change(path, { kind: 'write', at: 0, data: dataOf(args) })
+      if (name === 'ftruncate') change(path, { kind: 'truncate', size: Number(args.slice(args.lastIndexOf(',') + 1)) })
+      if (name === 'unlink') {
+        names = new Map(names)
+        names.delete(path)
+      }
+    },
+    /** Writes what is left after a power cut at this moment to a folder. */
+    image(into: string, loss: Loss, random: () => number): void {
+      rmSync(into, { recursive: true, force: true })
+      mkdirSync(into)
+      for (const [path, file] of loss === 'all kept' ? names : durableNames) {
+        writeFileSync(join(into, basename(path)), survivors(file.pending, loss, random).reduce(changed, file.durable))
+      }
+    },
+  }
+}
+
+function survivors(pending: readonly Change[], loss: Loss, random: () => number): readonly Change[] {
+  if (loss === 'none kept') return []
+  if (loss === 'all kept') return pending
+  const kept = pending.filter(() => random() < 0.5)
+  return loss === 'some kept' ? kept : kept.map((one) => torn(one, random))
+}
+
+function torn(one: Change, random: () => number): Change {
+  if (one.kind === 'truncate' || one.data.length <= SECTOR_BYTES || random() < 0.5) return one
+  const sectors = Math.floor(one.data.length / SECTOR_BYTES)
+  return { ...one, data: one.data.subarray(0, SECTOR_BYTES * Math.floor(random() * sectors)) }
+}
+
+function changed(content: Buffer, one: Change): Buffer {
+  if (one.kind === 'truncate') return Buffer.concat([content.subarray(0, one.size), Buffer.alloc(Math.max(0, one.size - content.length))])
+  const grown =
+    content.length >= one.at + one.data.length
+      ? Buffer.from(content)
+      : Buffer.concat([content, Buffer.alloc(one.at + one.data.length - content.length)])
+  one.data.copy(grown, one.at)
+  return grown
+}
+
+/** What a store holds after a restart, or why it cannot be read. */
+export function readStore(path: string): { readonly bodies: ReadonlySet<string>; readonly damage: string | null } {
+  let db: Database.Database | null = null
+  try {
+    db = new Database(path)
+    db.pragma('synchronous = OFF')
+    const damage = String(db.pragma('integrity_check', { simple: true }))
+    const hasInbox = db.prepare("SELECT count(*) FROM sqlite_master WHERE name = 'inbox'").pluck().get() === 1
+    const rows = hasInbox ? db.prepare('SELECT body FROM inbox').pluck().all() : []
+    return { bodies: new Set(rows.map((body) => (Buffer.isBuffer(body) ? body.toString() : ''))), damage: damage === 'ok' ? null : damage }
+  } catch (error) {
+    return { bodies: new Set(), damage: String(error) }
+  } finally {
+    db?.close()
+  }
+}
