@@ -1,6 +1,7 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, Server as NetServer } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 
 export interface ServerOptions {
   readonly host: string
@@ -51,9 +52,12 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 
+  const answering = new Set<ServerResponse>()
   let stopping = false
   const handle: RequestListener = (req, res) => {
     if (stopping) res.setHeader('Connection', 'close')
+    answering.add(res)
+    res.once('close', () => answering.delete(res))
     listener(req, res)
   }
   server.on('request', handle)
@@ -65,6 +69,8 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     port,
     stop: (timeoutMs) => {
       stopping = true
+      // Told that this was the last, no client begins another on a connection that is about to be closed.
+      for (const res of answering) if (!res.headersSent) res.setHeader('Connection', 'close')
       return stop(server, timeoutMs)
     },
   }
@@ -82,14 +88,19 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
   })
 }
 
-/** A connection that was in flight when the server closed turns idle later and would be kept alive: hence the sweeping. */
+/**
+ * What was sent before the stop is answered, though it may still lie in the system's buffers: connections are taken for one more turn of the
+ * loop, and kept ones are closed only by the sweeps. Sweeps, because a connection that is busy now turns idle later.
+ */
 async function stop(server: Server, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
-  server.close(() => resolve())
-  server.closeIdleConnections()
-  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
   const deadline = setTimeout(() => server.closeAllConnections(), timeoutMs)
+  await nextTurn()
+  // An HTTP server's own way to close begins with its idle connections, on which a request may be under way: it comes last.
+  NetServer.prototype.close.call(server, () => resolve())
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
   await closed
   clearInterval(sweep)
   clearTimeout(deadline)
+  server.close()
 }

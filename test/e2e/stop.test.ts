@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import Database from 'better-sqlite3'
+import { expect, test, vi } from 'vitest'
+import { distinctPushes, startLoad } from '../support/push-load.ts'
+import { writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { startSlowPush } from '../support/slow-request.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { tieToTest } from '../support/tied-process.ts'
+
+/** Nobody listens there: nothing in these tests is about polls. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+const STOPPING = 'stopping: what is in flight is finished first'
+
+function configIn(folder: string, shutdownTimeout = '10s'): string {
+  return writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, shutdownTimeout })
+}
+
+function inboxOf(folder: string): ReadonlySet<string> {
+  const db = new Database(join(folder, 'relay.db'), { readonly: true, fileMustExist: true })
+  const bodies = db.prepare<[], { readonly body: Buffer }>('SELECT body FROM inbox').all()
+  db.close()
+  return new Set(bodies.map(({ body }) => body.toString()))
+}
+
+/** Whether it takes connections at all: whatever it answers. */
+async function takesConnections(url: string): Promise<boolean> {
+  return await fetch(url, { headers: { connection: 'close' } }).then(
+    () => true,
+    () => false,
+  )
+}
+
+test('X1: on SIGTERM under load every push that was begun is answered, none that was answered is lost, and it ends with 0 in time', async () => {
+  const folder = temporaryFolder()
+  const pushes = distinctPushes(10)
+  const acknowledged: string[] = []
+  for (const answeredBefore of [50, 170, 310]) {
+    await using relay = await runRelay(configIn(folder))
+    const load = startLoad(relay.publicUrl, 32, pushes.next)
+    await load.untilAnswered(answeredBefore)
+    const signalledAtMs = performance.now()
+    expect(load.inFlight()).toBeGreaterThan(0)
+    expect(await relay.stop()).toEqual({ code: 0, signal: null })
+    expect(performance.now() - signalledAtMs).toBeLessThan(10_000)
+
+    const answers = await load.stop()
+    expect(answers.filter(({ begunAtMs, status }) => begunAtMs < signalledAtMs && status !== 200)).toEqual([])
+    // Every lane ran until nobody was there any more: what came late was refused, and nothing but refused.
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, null]))
+    acknowledged.push(...answers.filter(({ status }) => status === 200).map(({ body }) => body))
+  }
+  const kept = inboxOf(folder)
+  expect(acknowledged.filter((body) => !kept.has(body))).toEqual([])
+  expect(acknowledged.length).toBeGreaterThan(500)
+}, 60_000)
+
+test('X1: while it stops, both addresses refuse new connections and a push in flight may take its time', async () => {
+  const folder = temporaryFolder()
+  await using relay = await runRelay(configIn(folder))
+  const body = distinctPushes(1).next()
+  const slow = await startSlowPush(relay.publicUrl, body)
+  relay.process.kill('SIGTERM')
+  for (const url of [relay.publicUrl, relay.internalUrl]) {
+    await expect.poll(() => takesConnections(`${url}/healthz`), { timeout: 5000 }).toBe(false)
+  }
+  expect(relay.process.exitCode).toBeNull()
+  expect(await slow.finish()).toMatch(/HTTP\/1\.1 200 OK\r\n.*Connection: close\r\n/s)
+  expect(await relay.ended).toEqual({ code: 0, signal: null })
+  expect(inboxOf(folder)).toEqual(new Set([body]))
+}, 60_000)
+
+test('X1: what is not finished within shutdownTimeout is cut off, and the end is still 0', async () => {
+  await using relay = await runRelay(configIn(temporaryFolder(), '1s'))
+  const slow = await startSlowPush(relay.publicUrl, distinctPushes(1).next())
+  const signalledAtMs = performance.now()
+  expect(await relay.stop()).toEqual({ code: 0, signal: null })
+  expect(performance.now() - signalledAtMs).toBeGreaterThan(900)
+  expect(slow.socket.destroyed || slow.socket.readableEnded).toBe(true)
+}, 60_000)
+
+test('X2: a second SIGINT right after the first, as npm sends it, does no harm', async () => {
+  await using relay = await runRelay(configIn(temporaryFolder()))
+  const slow = await startSlowPush(relay.publicUrl, distinctPushes(1).next())
+  const stopping = relay.logged(STOPPING)
+  relay.process.kill('SIGINT')
+  await stopping
+  relay.process.kill('SIGINT')
+  expect(await slow.finish()).toMatch(/HTTP\/1\.1 200 OK/)
+  expect(await relay.ended).toEqual({ code: 0, signal: null })
+}, 60_000)
+
+test('X2: signals go on doing no harm for a second; the first one after it ends a stop that takes long', async () => {
+  await using relay = await runRelay(configIn(temporaryFolder(), '5m'))
+  await startSlowPush(relay.publicUrl, distinctPushes(1).next())
+  const stopping = relay.logged(STOPPING)
+  relay.process.kill('SIGINT')
+  await stopping
+  const firstAtMs = performance.now()
+  const impatient = setInterval(() => relay.process.kill('SIGINT'), 100)
+  const ended = await relay.ended
+  clearInterval(impatient)
+  expect(ended).toEqual({ code: 1, signal: null })
+  expect(performance.now() - firstAtMs).toBeGreaterThan(900)
+}, 60_000)
+
+test('npm start leaves no shell between npm and the relay: a signal to npm alone stops the relay, one to the group leaves nothing', async () => {
+  const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
+  expect(manifest).toMatchObject({ scripts: { start: expect.stringMatching(/^exec node /) } })
+  for (const whom of ['npm', 'group'] as const) {
+    const npm = spawn('npm', ['start', '--', '--config', configIn(temporaryFolder())], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: true,
+    })
+    tieToTest(npm)
+    const ended = new Promise((resolve) => npm.once('close', resolve))
+    const lines: string[] = []
+    createInterface({ input: npm.stdout }).on('line', (line) => lines.push(line))
+    const { pid } = npm
+    if (pid === undefined) throw new Error('npm did not start')
+    try {
+      await vi.waitFor(() => expect(lines.join('\n')).toContain('"msg":"relay ready"'), { timeout: 30_000 })
+      process.kill(whom === 'npm' ? pid : -pid, 'SIGTERM')
+      await ended
+      expect(lines.at(-1)).toContain('"msg":"relay stopped"')
+      // Signal 0 asks whether there is anybody left in the group.
+      expect(() => process.kill(-pid, 0)).toThrow('ESRCH')
+    } finally {
+      killGroup(pid)
+    }
+  }
+}, 90_000)
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // Nobody is left.
+  }
+}
