@@ -15,6 +15,8 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   stored: async () => (await import('./suites/stored.ts')).stored,
 }
 
+/** A load average before the run above which the two cores are not ours. */
+const BUSY = 0.5
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url))
 const say = (text: string) => void process.stderr.write(`${text}\n`)
 
@@ -53,6 +55,7 @@ function report(settings: Settings, machine: Machine, reports: readonly (readonl
   const lines = [
     `${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, SQLite ${sqlite}; ${fileSystem}, a sync takes ${syncMs} ms; load before: ${loadAverage}`,
     `medians of ${settings.rounds} rounds of ${settings.durationMs / 1000} s${settings.quick ? '; QUICK: small stores, not the figures that are wanted' : ''}`,
+    ...(loadAverage > BUSY ? ['OTHERS ARE AT WORK ON THIS MACHINE: ratios suffer, latencies most'] : []),
     '',
     figuresTable(figures),
     '',

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/system-clock.ts'
@@ -31,13 +31,14 @@ async function prefilledStore(parcels: number, say: (text: string) => void): Pro
   mkdirSync(folder, { recursive: true })
   const version = versionOfCode()
   // What an older version made is of no use any more, and large.
-  for (const name of readdirSync(folder)) if (!name.startsWith(version)) rmSync(join(folder, name), { force: true })
+  for (const name of readdirSync(folder)) if (!name.startsWith(version)) rmSync(join(folder, name), { recursive: true, force: true })
   const path = join(folder, `${version}-${parcels}.db`)
   if (existsSync(path)) return path
-  const making = join(folder, `${version}-making-${process.pid}.db`)
-  rmSync(making, { force: true })
-  await fill(making, parcels, say)
-  renameSync(making, path)
+  // Under its name only once it is whole, and without the files that the relay keeps beside a store.
+  const making = mkdtempSync(join(folder, `${version}-making-`))
+  await fill(join(making, 'relay.db'), parcels, say)
+  renameSync(join(making, 'relay.db'), path)
+  rmSync(making, { recursive: true })
   return path
 }
 
