@@ -34,7 +34,7 @@ export function openInbox(databasePath: string) {
   }
 }
 
-export type Inbox = ReturnType<typeof openInbox>
+type Inbox = ReturnType<typeof openInbox>
 
 function decodeRow(row: unknown): InboxRow {
   if (typeof row !== 'object' || row === null) return fail('no row')

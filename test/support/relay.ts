@@ -57,7 +57,7 @@ function sectionOf(value: unknown): object {
 }
 
 /** A log that keeps what it is told, fields included. */
-export function createLogBook() {
+function createLogBook() {
   const lines: { readonly level: string; readonly message: string; readonly fields: object }[] = []
   const at = (level: string) => (fields: object, message: string) => void lines.push({ level, message, fields })
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
@@ -79,14 +79,9 @@ export interface RelayProcess {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-/**
- * `parcel-relay serve` as a process of its own, from its source; resolves when it said it is ready. `prefix`: a command to run it under,
- * which must leave the process its parent's child.
- */
-export async function spawnRelay(configPath: string, prefix: readonly string[] = []): Promise<RelayProcess> {
-  const [command = process.execPath, ...args] = [...prefix, process.execPath, 'src/main.ts', 'serve', '--config', configPath]
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  tieToTest(child)
+/** `parcel-relay serve` as a process of its own, from its source; resolves when it said it is ready. */
+export async function spawnRelay(configPath: string): Promise<RelayProcess> {
+  const child = spawn(process.execPath, ['src/main.ts', 'serve', '--config', configPath], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))
   })
