@@ -34,8 +34,6 @@ export function openInbox(databasePath: string) {
   }
 }
 
-type Inbox = ReturnType<typeof openInbox>
-
 function decodeRow(row: unknown): InboxRow {
   if (typeof row !== 'object' || row === null) return fail('no row')
   const columns: Readonly<Record<string, unknown>> = { ...row }

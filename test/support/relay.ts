@@ -57,7 +57,7 @@ function sectionOf(value: unknown): object {
 }
 
 /** A log that keeps what it is told, fields included. */
-function createLogBook() {
+export function createLogBook() {
   const lines: { readonly level: string; readonly message: string; readonly fields: object }[] = []
   const at = (level: string) => (fields: object, message: string) => void lines.push({ level, message, fields })
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
@@ -82,6 +82,7 @@ export interface RelayProcess {
 /** `parcel-relay serve` as a process of its own, from its source; resolves when it said it is ready. */
 export async function spawnRelay(configPath: string): Promise<RelayProcess> {
   const child = spawn(process.execPath, ['src/main.ts', 'serve', '--config', configPath], { stdio: ['ignore', 'pipe', 'inherit'] })
+  tieToTest(child)
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))
   })
