@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { addVerdict, assessPushHealth, type PushVerdicts } from './domain/push-health.ts'
 import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
+import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
 import { createRecord, type RecordOptions } from './flow/record.ts'
 import { createWatch } from './flow/watch.ts'
@@ -26,11 +26,15 @@ export interface WriteSideOptions {
 }
 
 /** Everything that writes, as one value: put together here for whichever thread hosts it. */
-export async function openWriteSide(options: WriteSideOptions, clock: Clock, log: Pick<Log, 'error'>): Promise<WriteSide> {
+export async function openWriteSide(
+  options: WriteSideOptions,
+  clock: Clock,
+  log: Pick<Log, 'error'>,
+  outlook: OutlookKeeper = createOutlookKeeper(clock),
+): Promise<WriteSide> {
   const engine = await openSqliteWriter(options.sqlitePath)
   const store = createWriteStore(engine)
-  let verdicts: PushVerdicts = []
-  const ports = { store, clock, log, pushHealth: () => assessPushHealth(verdicts) }
+  const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn }
   const record = createRecord(ports, options.record)
   const watch = createWatch(ports, options.record)
   return {
@@ -38,12 +42,12 @@ export async function openWriteSide(options: WriteSideOptions, clock: Clock, log
     ...createDeliver(store, options.deliver),
     async record(batch) {
       const report = await record(batch)
-      for (let brought = entriesBroughtByPush(batch, report); brought > 0; brought--) verdicts = addVerdict(verdicts, true)
+      for (const atMs of timesPushBrought(batch, report)) outlook.pushed(atMs)
       return report
     },
     async settleMissedPushes(nowMs) {
       const missed = await watch.settleMissedPushes(nowMs)
-      for (const _ of missed) verdicts = addVerdict(verdicts, false)
+      for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
       return missed
     },
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
@@ -53,11 +57,12 @@ export async function openWriteSide(options: WriteSideOptions, clock: Clock, log
   }
 }
 
-function entriesBroughtByPush(batch: readonly Incoming[], { outcomes }: BatchReport): number {
-  return outcomes.reduce(
-    (sum, outcome, at) => sum + (batch[at]?.kind === 'push' && outcome.kind === 'recorded' ? outcome.newEntries : 0),
-    0,
-  )
+/** When pushes arrived that brought an entry nobody knew. */
+function timesPushBrought(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
+  return outcomes.flatMap((outcome, at) => {
+    const incoming = batch[at]
+    return incoming?.kind === 'push' && outcome.kind === 'recorded' && outcome.newEntries > 0 ? [incoming.receivedAtMs] : []
+  })
 }
 
 /** Random bytes that are made once for a store, and outlive a restart. */

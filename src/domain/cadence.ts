@@ -1,11 +1,13 @@
+import { nextLookMs } from './next-look.ts'
 import type { PushHealth } from './push-health.ts'
+import { missingBefore, outlookOf, type Rhythm, statusShares } from './rhythm.ts'
 
 /** How often to ask (CONTRACT `poll`); every duration in milliseconds. */
 export interface CadencePolicy {
-  /** By latest status: the interval between checks. */
+  /** By latest status: the interval between checks, and so what a check may cost. What is learnt moves checks, it does not add to them. */
   readonly byStatusMs: Readonly<Record<string, number>>
   readonly defaultMs: number
-  /** Intervals are multiplied by this while pushes can be relied on. */
+  /** Intervals are multiplied by at least this while pushes can be relied on; 1: by no more, whatever is lost. */
   readonly whenPushIsHealthy: number
   /** Checks after delivery, counted from it. */
   readonly tailMs: readonly number[]
@@ -13,11 +15,15 @@ export interface CadencePolicy {
   readonly staleAfterMs: number
 }
 
-/** What the next check depends on, and all it depends on. Times are epoch milliseconds. */
+/** What the next check of a parcel depends on apart from what holds for all of them. Times are epoch milliseconds. */
 export interface CadenceFacts {
   readonly parcelId: number
   /** Of the first entry of the history; null: it has none. */
   readonly latest: { readonly status: string; readonly atMs: number } | null
+  /** How many entries are known of it. */
+  readonly entryCount: number
+  /** Since when it is asked about; null: it is not. */
+  readonly watchedAtMs: number | null
   /** When it was last asked for by an app, watched or pushed: what revives it. */
   readonly revivedAtMs: number
   /** When the carrier was last asked, with or without success; null: never. */
@@ -26,54 +32,155 @@ export interface CadenceFacts {
   readonly failures: number
   /** Whether the carrier knows none of its identifiers. */
   readonly unpollable: boolean
+}
+
+/** What holds for all parcels when a check is planned. */
+export interface CadenceOutlook {
   readonly pushHealth: PushHealth
+  /** The part of pushes that is lost, while they come at all. */
+  readonly pushLoss: number
+  readonly rhythm: Rhythm
+  /** How dear a call is: 1, or more while the budget is too small for what is wanted. */
+  readonly scarcity: number
 }
 
 export type NextCheck =
   | { readonly kind: 'at'; readonly atMs: number }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
-const FINISHED = 'DeliverySucceeded'
+/** The status after which none is expected. */
+export const FINISHED = 'DeliverySucceeded'
 /** A failed check is tried again after a minute, then two, four ..., never later than its own interval. */
 const RETRY_MS = 60_000
 /** Intervals differ by up to this part from parcel to parcel, so that parcels that came together do not fall due together. */
 const STAGGER = 0.1
 
+const FIRST_CHECK_MS = 60_000
+/** A check is never made sooner than this part of its interval after the last one, however likely a scan is. */
+const SOONEST = 0.25
+/** Nor later than a day, where the interval itself is no longer: what was learnt may have ceased to be true. */
+const LATEST_MS = 24 * 3_600_000
+const HOUR_MS = 3_600_000
+const STEP_MAX_MS = HOUR_MS / 4
+
 /** When to ask the carrier about a parcel again (DOMAIN 6.1). A time in the past is due now. */
-export function nextCheck(facts: CadenceFacts, policy: CadencePolicy): NextCheck {
+export function nextCheck(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): NextCheck {
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
-    const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, policy))
+    const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, outlook, policy))
     return { kind: 'at', atMs: facts.checkedAtMs + staggered(retryMs, facts.parcelId) }
   }
-  return facts.latest?.status === FINISHED ? closingCheck(facts, facts.latest.atMs, policy) : regularCheck(facts, policy)
+  return facts.latest?.status === FINISHED ? closingCheck(facts, facts.latest.atMs, outlook, policy) : regularCheck(facts, outlook, policy)
 }
 
 /**
  * A closing check as soon as delivery is known, the tail, then no more. What a push brought or an app asked for since the last check revives
  * it for one more: news of a delivery can come later than a check that did not show it yet, and people ask about what is delivered for long.
  */
-function closingCheck(facts: CadenceFacts, deliveredAtMs: number, policy: CadencePolicy): NextCheck {
+function closingCheck(facts: CadenceFacts, deliveredAtMs: number, outlook: CadenceOutlook, policy: CadencePolicy): NextCheck {
   const { checkedAtMs, revivedAtMs, parcelId } = facts
-  if (checkedAtMs === null) return { kind: 'at', atMs: deliveredAtMs }
-  const closing = [0, ...policy.tailMs].map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId)).filter((atMs) => atMs > checkedAtMs)
-  const revival = revivedAtMs > checkedAtMs ? [Math.max(revivedAtMs, checkedAtMs + staggered(intervalMs(facts, policy), parcelId))] : []
-  const checks = [...closing, ...revival]
-  return checks.length === 0 ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: Math.min(...checks) }
+  const closing = closingMs(outlook, policy)
+    .map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId))
+    .filter((atMs) => atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY))
+  const [next] = closing
+  if (checkedAtMs === null || revivedAtMs <= checkedAtMs || (next !== undefined && outlook.pushHealth === 'healthy')) {
+    return next === undefined ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: next }
+  }
+  const revivalMs = Math.max(revivedAtMs, checkedAtMs + staggered(intervalMs(facts, outlook, policy), parcelId))
+  return { kind: 'at', atMs: Math.min(revivalMs, next ?? revivalMs) }
 }
 
-function regularCheck(facts: CadenceFacts, policy: CadencePolicy): NextCheck {
-  const atMs = (facts.checkedAtMs ?? facts.revivedAtMs) + staggered(intervalMs(facts, policy), facts.parcelId)
+/**
+ * When delivered parcels are checked, counted from delivery. As intervals are longer while pushes are healthy, the tail is thinner: its
+ * first check is the closing one, its last the last, and what comes between is left to the pushes.
+ */
+function closingMs({ pushHealth }: CadenceOutlook, { tailMs, whenPushIsHealthy }: CadencePolicy): readonly number[] {
+  if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1 || tailMs.length === 0) return [0, ...tailMs]
+  return [...new Set([...tailMs.slice(0, 1), ...tailMs.slice(-1)])]
+}
+
+function regularCheck(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): NextCheck {
+  const atMs = plannedMs(facts, outlook, policy)
   const newestMs = Math.max(facts.latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.revivedAtMs)
   if (atMs <= newestMs + policy.staleAfterMs) return { kind: 'at', atMs }
   return { kind: 'stopped', reason: facts.latest === null ? 'unknown' : 'stale' }
 }
 
-function intervalMs(facts: CadenceFacts, policy: CadencePolicy): number {
+function plannedMs(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): number {
+  const { latest, checkedAtMs, parcelId } = facts
+  // Nothing is known and nobody was asked: there is nothing to wait for but a push that may be on its way.
+  if (latest === null && checkedAtMs === null) return facts.revivedAtMs + FIRST_CHECK_MS
+  const learnt = latest === null ? null : outlookOf(outlook.rhythm, latest.status, facts.entryCount)
+  const fullMs = statusIntervalMs(latest?.status, policy)
+  if (latest === null || learnt === null)
+    return (checkedAtMs ?? facts.revivedAtMs) + staggered(intervalMs(facts, outlook, policy), parcelId)
+
+  const certainMs = Math.max(latest.atMs, checkedAtMs ?? latest.atMs)
+  const latestMs = Math.max(LATEST_MS, intervalMs(facts, outlook, policy))
+  const lookMs = nextLookMs({
+    fromMs: certainMs,
+    outlook: learnt,
+    priceHours: outlook.scarcity * priceHours(facts, learnt.meanRate, outlook, policy),
+    hidden: hiddenPart(outlook, policy),
+    doubt: doubtOf(facts, outlook, policy),
+    horizonMs: latestMs,
+    stepMs: Math.min(fullMs / 8, STEP_MAX_MS),
+  })
+  const waitMs = Math.min(latestMs, Math.max(lookMs - certainMs, fullMs * SOONEST))
+  return Math.max(certainMs + staggered(waitMs, parcelId), (checkedAtMs ?? 0) + 1)
+}
+
+/**
+ * What a check may cost. The interval an operator chose for a status says it: at scans of the mean rate it is exactly the interval that
+ * pays. While pushes are healthy polls only look for gaps, and a gap is as bad in one status as in another: then one price holds for all, at
+ * which as many checks are made as the intervals would make together.
+ */
+function priceHours(facts: CadenceFacts, meanRate: number, outlook: CadenceOutlook, policy: CadencePolicy): number {
+  if (outlook.pushHealth !== 'healthy') return priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
+  let checks = 0
+  let density = 0
+  for (const { status, hours, meanRate } of statusShares(outlook.rhythm)) {
+    checks += (hours * HOUR_MS) / statusIntervalMs(status, policy)
+    density += hours * Math.sqrt(meanRate)
+  }
+  return (density / checks) ** 2 / 2
+}
+
+function priceOf(everyMs: number, meanRate: number): number {
+  return (meanRate * (everyMs / HOUR_MS) ** 2) / 2
+}
+
+/**
+ * The part of scans that only a poll can bring. An interval goes with the root of it, so a factor of f says that at most one in f * f is
+ * lost; less, when less was seen to be.
+ */
+function hiddenPart({ pushHealth, pushLoss }: CadenceOutlook, { whenPushIsHealthy }: CadencePolicy): number {
+  if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
+  return Math.min(pushLoss, 1 / whenPushIsHealthy ** 2)
+}
+
+/**
+ * How many entries before the latest one are likely to be missing: pushes were relied on since the last check, and of the scans that are usual
+ * in that time some are lost; whether they are is to be seen from what came instead.
+ */
+function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): number {
+  const sinceMs = checkedAtMs ?? watchedAtMs
+  if (latest === null || sinceMs === null || latest.atMs <= sinceMs) return 0
+  const all = statusShares(outlook.rhythm)
+  const scans = all.reduce((sum, { hours, meanRate }) => sum + hours * meanRate, 0)
+  const hours = all.reduce((sum, share) => sum + share.hours, 0)
+  const lostExpected = (hiddenPart(outlook, policy) * (scans / hours) * (latest.atMs - sinceMs)) / HOUR_MS
+  return missingBefore(outlook.rhythm, latest.status, entryCount, lostExpected)
+}
+
+/** The interval where nothing is learnt. */
+function intervalMs(facts: CadenceFacts, { pushHealth, scarcity }: CadenceOutlook, policy: CadencePolicy): number {
+  return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1) * Math.sqrt(scarcity)
+}
+
+function statusIntervalMs(status: string | undefined, { byStatusMs, defaultMs }: CadencePolicy): number {
   // The carrier's word is looked up: `constructor` must find nothing.
-  const byStatus =
-    facts.latest !== null && Object.hasOwn(policy.byStatusMs, facts.latest.status) ? policy.byStatusMs[facts.latest.status] : undefined
-  return (byStatus ?? policy.defaultMs) * (facts.pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
+  return (status !== undefined && Object.hasOwn(byStatusMs, status) ? byStatusMs[status] : undefined) ?? defaultMs
 }
 
 /** The same parcel always gets the same share of the stagger: multiplied by the golden ratio, ids spread evenly over 0..1. */

@@ -1,12 +1,13 @@
-import { type CadencePolicy, nextCheck } from '../domain/cadence.ts'
+import { type CadenceOutlook, type CadencePolicy, nextCheck } from '../domain/cadence.ts'
 import { diffEntries } from '../domain/changes.ts'
 import { bodyDigest } from '../domain/digest.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
+import { lessonsOf } from '../domain/lessons.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
 import { ENTRIES_MAX } from '../domain/pull-response.ts'
-import type { PushHealth } from '../domain/push-health.ts'
 import { remarkOn } from '../domain/remark.ts'
+import type { Lesson } from '../domain/rhythm.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
@@ -24,7 +25,9 @@ export interface RecordPorts {
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
   /** What holds for every parcel's next check at this time. */
-  readonly pushHealth: () => PushHealth
+  readonly outlook: () => CadenceOutlook
+  /** Told what an observation teaches of the carrier's rhythm. */
+  readonly learn: (lesson: Lesson) => void
 }
 
 /** Told apart from bugs: the observation is understood and cannot be kept. */
@@ -198,6 +201,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const revealed = observation.kind === 'push' ? findRevealed(entriesBefore, entries, subject.before) : null
   const queued = await tellChanges(tx, { changes, revealed, parcel, source, nowMs, missedPushGraceMs: options.missedPushGraceMs })
 
+  for (const lesson of lessonsOf(parcel, observation, entries)) ports.learn(lesson)
   const counted = { ...parcel, entryCount }
   const checked = observation.kind === 'poll' ? afterPoll(counted, observation.askedAtMs) : counted
   const latest = await findLatest(tx, checked, entries, second)
@@ -247,13 +251,13 @@ function latestOf(entry: Entry): NonNullable<ParcelState['latest']> {
 export async function schedule(
   tx: WriteTx,
   parcel: ParcelState,
-  ports: Pick<RecordPorts, 'clock' | 'pushHealth'>,
+  ports: Pick<RecordPorts, 'clock' | 'outlook'>,
   options: Pick<RecordOptions, 'cadence'>,
 ): Promise<ParcelState> {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   // A parcel the carrier did not know: a new identifier may have come, or the refusal may be old enough. Others need no look.
   const unpollable = parcel.stopped === 'unknown' && !(await tx.isPollable(parcel.parcelId, ports.clock.now()))
-  const next = nextCheck({ ...parcel, unpollable, pushHealth: ports.pushHealth() }, options.cadence)
+  const next = nextCheck({ ...parcel, unpollable }, ports.outlook(), options.cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
 }

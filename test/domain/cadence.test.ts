@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CadenceFacts, nextCheck } from '../../src/domain/cadence.ts'
+import { type CadenceFacts, type CadenceOutlook, nextCheck } from '../../src/domain/cadence.ts'
+import { emptyRhythm } from '../../src/domain/rhythm.ts'
 import { cadence, DAY_MS } from '../support/policy.ts'
 
 const HOUR_MS = 3_600_000
@@ -8,15 +9,23 @@ const NOW = Date.UTC(2026, 2, 1, 12)
 const facts = (change: Partial<CadenceFacts> = {}): CadenceFacts => ({
   parcelId: 0,
   latest: { status: 'TerminalArrived', atMs: NOW },
+  entryCount: 3,
+  watchedAtMs: NOW - DAY_MS,
   revivedAtMs: NOW,
   checkedAtMs: NOW,
   failures: 0,
   unpollable: false,
-  pushHealth: 'unknown',
   ...change,
 })
-const dueInHours = (change: Partial<CadenceFacts>) => {
-  const next = nextCheck(facts(change), cadence)
+const nothingLearnt = (change: Partial<CadenceOutlook> = {}): CadenceOutlook => ({
+  pushHealth: 'unknown',
+  pushLoss: 0.05,
+  rhythm: emptyRhythm,
+  scarcity: 1,
+  ...change,
+})
+const dueInHours = (change: Partial<CadenceFacts>, outlook: Partial<CadenceOutlook> = {}) => {
+  const next = nextCheck(facts(change), nothingLearnt(outlook), cadence)
   return next.kind === 'at' ? (next.atMs - NOW) / HOUR_MS : next.reason
 }
 
@@ -28,9 +37,10 @@ test('6.1: a parcel is asked about as often as its latest status says', () => {
 })
 
 test('6.1: the cadence is full before any push, and rarer only while pushes are healthy', () => {
-  expect(dueInHours({ pushHealth: 'unknown' })).toBe(1)
-  expect(dueInHours({ pushHealth: 'lossy' })).toBe(1)
-  expect(dueInHours({ pushHealth: 'healthy' })).toBe(4)
+  expect(dueInHours({}, { pushHealth: 'unknown' })).toBe(1)
+  expect(dueInHours({}, { pushHealth: 'lossy' })).toBe(1)
+  expect(dueInHours({}, { pushHealth: 'silent' })).toBe(1)
+  expect(dueInHours({}, { pushHealth: 'healthy' })).toBe(4)
 })
 
 test('6.1: a delivered parcel gets a closing check, a tail, then no more', () => {
@@ -44,6 +54,23 @@ test('6.1: a delivered parcel gets a closing check, a tail, then no more', () =>
     checkedAtMs = NOW + next * HOUR_MS
   }
   expect(checks).toEqual([0, 1, 24, 72, 'delivered'])
+})
+
+test('6.1: while pushes are healthy the first of the tail is the closing check, and only the last follows', () => {
+  const latest = { status: 'DeliverySucceeded', atMs: NOW }
+  const healthy = { pushHealth: 'healthy' } as const
+  expect(dueInHours({ latest, checkedAtMs: null }, healthy)).toBe(1)
+  expect(dueInHours({ latest, checkedAtMs: NOW + HOUR_MS }, healthy)).toBe(72)
+  expect(dueInHours({ latest, checkedAtMs: NOW + 72 * HOUR_MS }, healthy)).toBe('delivered')
+})
+
+test('6.1: a parcel of which nothing is known is asked about at once, but for a push that may be on its way', () => {
+  expect(Number(dueInHours({ latest: null, checkedAtMs: null })) * 60).toBeCloseTo(1)
+  expect(dueInHours({ latest: null })).toBe(1)
+})
+
+test('while calls are scarce intervals grow by the root of it', () => {
+  expect(dueInHours({}, { scarcity: 4 })).toBe(2)
 })
 
 test('6.1: a delivery learnt of late is checked once and is then over', () => {
@@ -72,8 +99,11 @@ test('6.1: a push or a question revives what was delivered, for one check no soo
 
 test('6.1: a delivery that a push tells of later than the last check was made is checked, tail or no tail', () => {
   const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOW - 2000 }, checkedAtMs: NOW - 1000, revivedAtMs: NOW })
-  expect(nextCheck(late, { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
-  expect(nextCheck({ ...late, checkedAtMs: NOW - HOUR_MS }, { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 2000 })
+  expect(nextCheck(late, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
+  expect(nextCheck({ ...late, checkedAtMs: NOW - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({
+    kind: 'at',
+    atMs: NOW - 2000,
+  })
 })
 
 test('6.3: a parcel the carrier knows by none of its identifiers is not asked about', () => {
@@ -97,7 +127,7 @@ test('no check is ever due before the last one', () => {
   const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
   fc.assert(
     fc.property(latest, time, time, fc.nat(9), fc.nat(), (seen, revivedAtMs, checkedAtMs, failures, parcelId) => {
-      const next = nextCheck(facts({ latest: seen, revivedAtMs, checkedAtMs, failures, parcelId }), cadence)
+      const next = nextCheck(facts({ latest: seen, revivedAtMs, checkedAtMs, failures, parcelId }), nothingLearnt(), cadence)
       if (next.kind === 'at') expect(next.atMs).toBeGreaterThan(checkedAtMs)
     }),
   )

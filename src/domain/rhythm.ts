@@ -1,0 +1,235 @@
+/** How long parcels waited for a scan, by hour of the week in which they waited: what is learnt of one kind of waiting. */
+export interface WaitingHours {
+  /** Scans that came in each hour of the week (UTC, Monday 00:00 first), decayed. */
+  readonly scans: readonly number[]
+  /** Hours that parcels spent waiting in each hour of the week, decayed alike: scans per hour waited is the chance of a scan. */
+  readonly hours: readonly number[]
+}
+
+/**
+ * What the relay has learnt of a carrier's rhythm: explicit, small (a few kilobytes a status) and forgotten with a half-life of four weeks.
+ * Kinds are `status`, and `status#n` for parcels whose nth entry it is: a terminal's third scan is followed by other hours than its fourth.
+ */
+export interface Rhythm {
+  readonly asOfMs: number
+  readonly kinds: Readonly<Record<string, WaitingHours>>
+  /** How many whole histories had this status at this place, by `status#n`; decayed. */
+  readonly places: Readonly<Record<string, number>>
+}
+
+/** What an observation teaches. */
+export type Lesson = Wait | Place
+
+/** An entry's place in a history that a poll showed whole, counted from 1. */
+export interface Place {
+  readonly kind: 'place'
+  readonly status: string
+  readonly entryCount: number
+}
+
+/** A stretch of waiting: the status that stood, which entry of its parcel it was (counted from 1), from when to when, and whether a scan ended it. */
+export interface Wait {
+  readonly kind: 'wait'
+  readonly status: string
+  readonly entryCount: number
+  readonly fromMs: number
+  readonly toMs: number
+  /** False: at its end there was still no scan. Without these, only the short waits would be known of a day that is not over. */
+  readonly scanned: boolean
+}
+
+/** What a wait is like while it lasts. Rates are scans per hour. */
+export interface WaitOutlook {
+  /** By hour of the week. */
+  readonly rates: Float64Array
+  /** The same for the scan that comes after the next one; none comes after the last. */
+  readonly followingRates: Float64Array
+  /** Over all hours of this status. */
+  readonly meanRate: number
+}
+
+export const emptyRhythm: Rhythm = { asOfMs: 0, kinds: {}, places: {} }
+
+const HOUR_MS = 3_600_000
+const WEEK_HOURS = 168
+/** 1 January 1970 was a Thursday: hours of the week count from Monday. */
+const EPOCH_HOUR_OF_WEEK = 72
+/** Seasons and contracts change what a carrier does at an hour; a month is what an old habit is worth. */
+const HALF_LIFE_MS = 28 * 24 * HOUR_MS
+/** A status is the carrier's word: so many kinds at most are learnt of, whatever it sends. */
+const KINDS_MAX = 256
+/** Entries are told apart by their place up to this one. */
+const PLACES_MAX = 12
+/** More are not thought of. */
+const MISSING_MAX = 3
+/** Longer waits say nothing of hours. */
+const WAIT_MAX_MS = 14 * 24 * HOUR_MS
+/** Between a status and a place; no status is learnt of that holds it. */
+const PLACE_MARK = '#'
+/** With fewer scans seen in a status nothing is believed of it. */
+const SCANS_MIN = 30
+/** How many scans' worth a rougher estimate weighs against a finer one, so that chance in thin hours is not taken for habit: sixteen are told
+ * from none by four standard deviations. */
+const PRIOR_SCANS = 16
+
+/** What was seen of each status as a whole, for those of which enough was: hours waited, and scans an hour. */
+export function statusShares(rhythm: Rhythm): readonly StatusShare[] {
+  const known = shares.get(rhythm)
+  if (known !== undefined) return known
+  const made = Object.entries(rhythm.kinds).flatMap(([kind, seen]): StatusShare[] => {
+    const scans = sum(seen.scans)
+    const hours = sum(seen.hours)
+    return kind.includes(PLACE_MARK) || scans < SCANS_MIN || hours === 0 ? [] : [{ status: kind, hours, meanRate: scans / hours }]
+  })
+  shares.set(rhythm, made)
+  return made
+}
+
+export interface StatusShare {
+  readonly status: string
+  readonly hours: number
+  readonly meanRate: number
+}
+
+const shares = new WeakMap<Rhythm, readonly StatusShare[]>()
+
+/** 0 for the hour that begins on Monday 00:00 UTC. */
+export function hourOfWeek(atMs: number): number {
+  return (((Math.floor(atMs / HOUR_MS) + EPOCH_HOUR_OF_WEEK) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS
+}
+
+/** Adds lessons to what is known, which fades by the time that passed. The order of the lessons does not matter. */
+export function learnRhythm(rhythm: Rhythm, lessons: readonly Lesson[], nowMs: number): Rhythm {
+  const fade = rhythm.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - rhythm.asOfMs) / HALF_LIFE_MS)
+  const kinds = new Map(
+    Object.entries(rhythm.kinds).map(([kind, { scans, hours }]) => [
+      kind,
+      { scans: scans.map((value) => value * fade), hours: hours.map((value) => value * fade) },
+    ]),
+  )
+  const places = new Map(Object.entries(rhythm.places).map(([kind, count]) => [kind, count * fade]))
+  for (const lesson of lessons) {
+    if (lesson.status.includes(PLACE_MARK)) continue
+    const kind = kindOf(lesson.status, lesson.entryCount)
+    if (lesson.kind === 'place') {
+      if (places.has(kind) || places.size < KINDS_MAX) places.set(kind, (places.get(kind) ?? 0) + 1)
+      continue
+    }
+    if (lesson.toMs <= lesson.fromMs || lesson.toMs - lesson.fromMs > WAIT_MAX_MS) continue
+    for (const one of [lesson.status, kind]) {
+      const known = kinds.get(one) ?? { scans: zeros(), hours: zeros() }
+      if (!kinds.has(one) && kinds.size >= KINDS_MAX) continue
+      kinds.set(one, known)
+      addWait(known, lesson)
+    }
+  }
+  return { asOfMs: Math.max(rhythm.asOfMs, nowMs), kinds: Object.fromEntries(kinds), places: Object.fromEntries(places) }
+}
+
+/**
+ * How many entries are likely to be missing before one that looks like the nth of its parcel, when `lostExpected` are missing on average:
+ * by how often whole histories had its status at this place, and how often at the next ones.
+ */
+export function missingBefore(rhythm: Rhythm, status: string, entryCount: number, lostExpected: number): number {
+  const seenAt = (place: number) => {
+    const kind = kindOf(status, place)
+    return 1 + (Object.hasOwn(rhythm.places, kind) ? (rhythm.places[kind] ?? 0) : 0)
+  }
+  let total = seenAt(entryCount)
+  let missing = 0
+  let odds = 1
+  for (let lost = 1; lost <= MISSING_MAX; lost++) {
+    odds *= lostExpected / lost
+    const weight = odds * seenAt(entryCount + lost)
+    total += weight
+    missing += lost * weight
+  }
+  return missing / total
+}
+
+function kindOf(status: string, entryCount: number): string {
+  return `${status}${PLACE_MARK}${Math.min(entryCount, PLACES_MAX)}`
+}
+
+function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scanned }: Wait): void {
+  for (let atMs = fromMs; atMs < toMs; ) {
+    const endMs = Math.min(toMs, (Math.floor(atMs / HOUR_MS) + 1) * HOUR_MS)
+    const hour = hourOfWeek(atMs)
+    to.hours[hour] = (to.hours[hour] ?? 0) + (endMs - atMs) / HOUR_MS
+    atMs = endMs
+  }
+  if (!scanned) return
+  const last = hourOfWeek(toMs)
+  to.scans[last] = (to.scans[last] ?? 0) + 1
+}
+
+/** Outlooks are asked for at every push and poll, a rhythm is learnt anew only now and then. */
+const outlooks = new WeakMap<Rhythm, Map<string, WaitOutlook | null>>()
+
+/**
+ * What is to be expected of a parcel that waits in a status, as its nth entry; null: too little was seen to say. From rough to fine, each
+ * estimate leaning on the one before while its own scans are few: the status, its hours of the day, its place's hours of the day, of the week.
+ */
+export function outlookOf(rhythm: Rhythm, status: string, entryCount: number): WaitOutlook | null {
+  const known = outlooks.get(rhythm) ?? new Map<string, WaitOutlook | null>()
+  outlooks.set(rhythm, known)
+  const kind = kindOf(status, entryCount)
+  const before = known.get(kind)
+  if (before !== undefined) return before
+  const rates = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind))
+  const made = rates === null ? null : { ...rates, followingRates: followingRates(rhythm, entryCount + 1) }
+  known.set(kind, made)
+  return made
+}
+
+/** What parcels wait like at a place, whatever their status there: by how many whole histories had which. */
+function followingRates(rhythm: Rhythm, place: number): Float64Array {
+  const mixed = new Float64Array(WEEK_HOURS)
+  const there = Object.entries(rhythm.places).filter(([kind]) => kind.endsWith(kindOf('', place)))
+  const total = sum(there.map(([, count]) => count))
+  for (const [kind, count] of there) {
+    const status = kind.slice(0, kind.lastIndexOf(PLACE_MARK))
+    const { rates } = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind)) ?? {}
+    if (rates !== undefined)
+      for (let hour = 0; hour < WEEK_HOURS; hour++) mixed[hour] = (mixed[hour] ?? 0) + ((rates[hour] ?? 0) * count) / total
+  }
+  return mixed
+}
+
+function waitingHours(rhythm: Rhythm, kind: string): WaitingHours | undefined {
+  // A status is the carrier's word: `constructor` must find nothing.
+  return Object.hasOwn(rhythm.kinds, kind) ? rhythm.kinds[kind] : undefined
+}
+
+function estimate(ofStatus: WaitingHours | undefined, ofPlace: WaitingHours | undefined): Omit<WaitOutlook, 'followingRates'> | null {
+  if (ofStatus === undefined) return null
+  const scans = sum(ofStatus.scans)
+  if (scans < SCANS_MIN) return null
+  const meanRate = scans / Math.max(sum(ofStatus.hours), 1 / 60)
+  const byDay = leaning(byHourOfDay(ofStatus), () => meanRate)
+  const placeByDay = leaning(byHourOfDay(ofPlace), (hour) => byDay[hour] ?? meanRate)
+  const rates = leaning(ofPlace, (hour) => placeByDay[hour % 24] ?? meanRate)
+  return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? placeByDay[hour % 24] ?? meanRate) }
+}
+
+/** Scans per hour waited, each as if a few scans had been seen at the rougher rate before. */
+function leaning(seen: WaitingHours | undefined, rougher: (hour: number) => number): readonly number[] {
+  return (seen?.scans ?? []).map((scans, hour) => {
+    const rough = Math.max(rougher(hour), 1e-6)
+    return (scans + PRIOR_SCANS) / ((seen?.hours[hour] ?? 0) + PRIOR_SCANS / rough)
+  })
+}
+
+function byHourOfDay(seen: WaitingHours | undefined): WaitingHours {
+  const fold = (values: readonly number[]) =>
+    Array.from({ length: 24 }, (_, hour) => sum(values.filter((__, index) => index % 24 === hour)))
+  return { scans: fold(seen?.scans ?? []), hours: fold(seen?.hours ?? []) }
+}
+
+function zeros(): number[] {
+  return Array.from({ length: WEEK_HOURS }, () => 0)
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}

@@ -1,0 +1,58 @@
+import type { CadenceOutlook } from '../domain/cadence.ts'
+import { afterMiss, afterPush, lossOf, newPushChannel, type PushChannel } from '../domain/push-health.ts'
+import { emptyRhythm, type Lesson, learnRhythm, type Rhythm } from '../domain/rhythm.ts'
+
+/** What is learnt of the carrier as a whole: how it works through the week, and whether its pushes come. */
+export interface Learnt {
+  readonly rhythm: Rhythm
+  readonly channel: PushChannel
+}
+
+export interface OutlookKeeper {
+  current(): CadenceOutlook
+  learn(lesson: Lesson): void
+  pushed(atMs: number): void
+  missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
+  learnt(): Learnt
+}
+
+/** Lessons are learnt many at a time: learning makes all estimates anew. */
+const LEARN_EVERY_MS = 15 * 60_000
+const WAITING_MAX = 5000
+
+/** Keeps what the cadence looks at, told of everything that bears on it. */
+export function createOutlookKeeper(
+  clock: { now(): number },
+  from: Learnt = { rhythm: emptyRhythm, channel: newPushChannel },
+): OutlookKeeper {
+  let { rhythm, channel } = from
+  let lessons: Lesson[] = []
+  let learntAtMs = Number.NEGATIVE_INFINITY
+
+  function settle(): void {
+    const nowMs = clock.now()
+    // A clock that was put back must not stop the learning.
+    const rested = Math.abs(nowMs - learntAtMs) >= LEARN_EVERY_MS
+    if (lessons.length === 0 || !(rested || lessons.length >= WAITING_MAX)) return
+    rhythm = learnRhythm(rhythm, lessons, nowMs)
+    learntAtMs = nowMs
+    lessons = []
+  }
+
+  return {
+    current() {
+      settle()
+      return { rhythm, pushHealth: channel.health, pushLoss: lossOf(channel), scarcity: 1 }
+    },
+    learn(lesson) {
+      if (lessons.length < WAITING_MAX) lessons.push(lesson)
+    },
+    pushed(atMs) {
+      channel = afterPush(channel, atMs)
+    },
+    missed(miss) {
+      channel = afterMiss(channel, miss)
+    },
+    learnt: () => ({ rhythm, channel }),
+  }
+}
