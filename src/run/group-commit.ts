@@ -40,28 +40,33 @@ export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMa
   let queue: Waiting[] = []
   let running: Promise<void> | null = null
 
-  async function commit(batch: readonly Waiting[]): Promise<void> {
+  /** Hands the next batch to the recorder; what comes back tells its senders. Null: nothing waits. */
+  function start(): Promise<() => void> | null {
+    if (queue.length === 0) return null
+    const batch = queue.slice(0, batchMax)
+    queue = queue.slice(batchMax)
     const observations = batch.map(({ incoming }) => incoming)
-    try {
-      const report = await ports.record(observations)
-      ports.onCommitted(report, observations)
-      for (const [at, { resolve, reject }] of batch.entries()) {
-        const outcome = report.outcomes[at]
-        if (outcome === undefined) reject(new Error('a batch was recorded without saying what became of each observation'))
-        else resolve(outcome)
-      }
-    } catch (error) {
-      ports.onFailed(error)
-      const failure = unavailable('The store could not take this now. Send it again later.', error)
-      for (const { reject } of batch) reject(failure)
-    }
+    return ports.record(observations).then(
+      (report) => () => {
+        ports.onCommitted(report, observations)
+        tellSenders(batch, report)
+      },
+      (error: unknown) => () => {
+        ports.onFailed(error)
+        const failure = unavailable('The store could not take this now. Send it again later.', error)
+        for (const { reject } of batch) reject(failure)
+      },
+    )
   }
 
   async function run(): Promise<void> {
-    while (queue.length > 0) {
-      const batch = queue.slice(0, batchMax)
-      queue = queue.slice(batchMax)
-      await commit(batch)
+    let committing = start()
+    while (committing !== null) {
+      const tell = await committing
+      // The next batch is on its way before anyone is told of this one: telling takes time in which the recorder would have nothing to do.
+      committing = start()
+      tell()
+      committing ??= start()
     }
     running = null
   }
@@ -78,6 +83,14 @@ export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMa
     async drained() {
       while (running !== null) await running
     },
+  }
+}
+
+function tellSenders(batch: readonly Waiting[], report: BatchReport): void {
+  for (const [at, { resolve, reject }] of batch.entries()) {
+    const outcome = report.outcomes[at]
+    if (outcome === undefined) reject(new Error('a batch was recorded without saying what became of each observation'))
+    else resolve(outcome)
   }
 }
 
