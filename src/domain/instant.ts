@@ -8,14 +8,12 @@ const FORM = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{3})?Z$/
 
 /**
  * Reads a timestamp in the spec's form: UTC, ending in Z, seconds or milliseconds. `null` for everything else, days and hours that do not
- * exist included: the platform would silently shift 30 February to March, so the reading must print back as what was read.
+ * exist included: the platform would silently shift 30 February to March and 24:00 to the next day, so the day must be the day written.
  */
 export function parseInstant(text: unknown): Instant | null {
   if (typeof text !== 'string' || !FORM.test(text)) return null
   const atMs = Date.parse(text)
-  if (Number.isNaN(atMs)) return null
-  const printed = new Date(atMs).toISOString()
-  return printed === (text.length === printed.length ? text : `${text.slice(0, -1)}.000Z`) ? { text, atMs } : null
+  return new Date(atMs).getUTCDate() === Number(text.slice(8, 10)) ? { text, atMs } : null
 }
 
 /** Whether an instant says no more than its second: no fraction, or only zeros (DOMAIN 2.2). */
