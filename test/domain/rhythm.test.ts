@@ -80,8 +80,8 @@ test('while calls are scarce checks move to where they are worth more', () => {
 
 test('old habits fade: what was learnt a month ago weighs half', () => {
   const later = learnRhythm(learnt, [], at(7, 0) + 28 * DAY_MS)
-  const before = learnt.kinds['Created']?.scans.reduce((sum, value) => sum + value, 0) ?? 0
-  expect(later.kinds['Created']?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)
+  const before = learnt.kinds.Created?.scans.reduce((sum, value) => sum + value, 0) ?? 0
+  expect(later.kinds.Created?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)
 })
 
 test('an entry that whole histories only have later says that one is missing', () => {
