@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
 import { readNamedFile } from './config/named-file.ts'
 import type { Config } from './config.ts'
@@ -21,7 +22,7 @@ import { createRawBodies } from './http/raw-body.ts'
 import { startServer } from './http/server.ts'
 import { createTokens } from './http/tokens.ts'
 import { createMetrics } from './metrics.ts'
-import { startRelaying } from './relaying.ts'
+import { openRelaying } from './relaying.ts'
 import { createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
 import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch.ts'
@@ -33,8 +34,10 @@ import { hostOnThread } from './run/thread.ts'
 import { startWorker } from './run/worker.ts'
 import { openSqliteReader } from './store/engines/sqlite.ts'
 import { measureDisk } from './store/engines/sqlite-disk.ts'
+import { keyFileBeside } from './store/engines/sqlite-key-file.ts'
 import { createReadStore } from './store/read-store.ts'
 import { systemClock } from './system-clock.ts'
+import { type AtRestKeys, createVault } from './vault.ts'
 import type { WriterData } from './write-side.ts'
 
 export interface RunningRelay {
@@ -58,6 +61,10 @@ const WRITE_VERBS = [
   'settleMissedPushes',
   'deliveryTurn',
   'syncEndpoints',
+  'reserveEndpoint',
+  'addEndpoint',
+  'changeEndpoint',
+  'removeEndpoint',
   'relayId',
   'tokenKey',
   'probe',
@@ -128,7 +135,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
   const refresh = createRefresh(asking, { languages: someLanguages(config) })
   const authenticate = createAuthenticate(
     {
-      tokens: createTokens({ key: await writer.verbs.tokenKey(), clock }),
+      tokens: createTokens({ key: await firstWrite(storePath, writer.verbs.tokenKey()), clock }),
       verifyPassword: verify,
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
       clock,
@@ -151,6 +158,17 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
 
   const perMinute = createPerMinute(config.limits.failuresPerMinute)
   const receive = createReceive({ verifier: createVerifier(config.webhook.sharedKeys.map((key) => key.reveal())), recorder, meter, clock })
+  const ownPorts: number[] = []
+  const relaying = await openRelaying(config, {
+    write: writer.verbs,
+    reads,
+    vault: createVault(atRestKeys(config, storePath)),
+    makeKey: () => randomBytes(32).toString('base64'),
+    meter,
+    clock,
+    log,
+    ownPorts: () => ownPorts,
+  })
   const publicServer = await listen(
     config,
     'public',
@@ -174,14 +192,15 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       log,
       authenticate,
       serve,
+      manageEndpoints: relaying.manageEndpoints,
       manageParcels: createManageParcels({ write: writer.verbs, refresh, clock }),
       countFailure: createCountFailure(perMinute, createAddressOf(config.listen.internal.trustProxy)),
       readiness: readiness.read,
       metrics: metrics.render,
     }),
   )
-  const ownPorts = [publicServer.port, internalServer.port]
-  const relaying = await startRelaying(config, { write: writer.verbs, meter, clock, log, ownPorts: () => ownPorts })
+  ownPorts.push(publicServer.port, internalServer.port)
+  relaying.start()
   const diskLooks = startLooking(disk, DISK_LOOK_MS)
   const schedule = startSchedule(config.poll.cron, () => poller.wake(), log)
   poller.wake()
@@ -224,6 +243,24 @@ async function hostWriter(config: Config, sqlitePath: string) {
   // The file's own ending: sources run as they are in development and compiled from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
   return await hostOnThread<HostedWriteSide>(file, workerData, WRITE_VERBS)
+}
+
+/** The first time something is written: a store that opens may still take no writes. */
+async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
+  return await written.catch((cause: unknown) => {
+    const reason = cause instanceof Error ? cause.message : 'unknown cause'
+    throw new Error(`store: ${storePath} could be opened but takes no writes (${reason}). Nothing was deleted. Look at the disk.`, {
+      cause,
+    })
+  })
+}
+
+/** What encrypts the keys of endpoints: as the config says, or in a file beside the store. */
+function atRestKeys(config: Config, storePath: string): AtRestKeys {
+  const [first, ...others] = config.secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
+  if (first !== undefined) return { list: () => [first, ...others], first: () => first }
+  const file = keyFileBeside(storePath)
+  return { list: () => [file.read()].filter((key) => key !== null), first: () => file.readOrMake() }
 }
 
 function openCarrier(config: Config, log: Log) {

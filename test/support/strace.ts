@@ -53,12 +53,15 @@ export async function spawnTraced(
   // The line that tells the addresses is of this level.
   const configPath = writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, ...sections })
   const preload = pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]
-  const [command = '', ...args] = [
+  const [command, ...args] = [
     ...(strace.length === 0 ? [] : ['strace', '-f', '--seccomp-bpf', ...strace]),
     ...wrapper,
     process.execPath,
     ...preload,
-    ...['src/main.ts', 'serve', '--config', configPath],
+    'src/main.ts',
+    'serve',
+    '--config',
+    configPath,
   ]
   const env = { ...process.env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}) }
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })

@@ -1,0 +1,187 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import { pushBody } from '../../support/builders.ts'
+import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
+import { ask, logIn, push } from '../../support/relay.ts'
+import { readStore } from '../../support/simulated-disk.ts'
+import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/strace.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const MB = 1024 * 1024
+const RECOVERY_MS = 5000
+
+async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
+  const relay = await spawnTraced(folder, options)
+  onTestFinished(async () => {
+    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
+  })
+  return relay
+}
+
+/** A file system of its own, of few megabytes. Fails where nobody may mount one: skipping would prove nothing. */
+function smallDisk(megabytes: number): string {
+  const folder = join(temporaryFolder(), 'disk')
+  mkdirSync(folder)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'parcel-relay-test', folder], { stdio: 'pipe' })
+  } catch (cause) {
+    throw new Error('this test mounts a small file system (tmpfs): run it as root, in a container with SYS_ADMIN', { cause })
+  }
+  onTestFinished(() => void execFileSync('umount', ['--lazy', folder]))
+  return folder
+}
+
+/** Asks again at the edge until it is so; resolves with how long it took. */
+async function until(holds: () => Promise<boolean>): Promise<number> {
+  const startedAt = performance.now()
+  while (!(await holds())) {
+    if (performance.now() - startedAt > 15_000) throw new Error('it never came to be')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return performance.now() - startedAt
+}
+
+const statusOf = async (relay: TracedRelay, name: string) => (await push(relay.publicUrl, pushBody({ location: name }))).status
+const readiness = async (relay: TracedRelay) => await fetch(`${relay.internalUrl}/readyz`)
+
+test('S5, F4: pushes are refused before the disk is full, reads go on, and it recovers by itself', async () => {
+  const disk = smallDisk(16)
+  const folder = temporaryFolder()
+  const store = join(disk, 'relay.db')
+  const relay = await startedOn(folder, { sections: { store: `sqlite:${store}`, limits: { freeSpaceMin: '4MB' } } })
+  const token = await logIn(relay.internalUrl)
+  expect(await statusOf(relay, 'while there is room')).toBe(200)
+  const { bavail, bsize } = statfsSync(disk)
+  writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize - 3 * MB))
+  await until(async () => (await readiness(relay)).status === 503)
+  expect(await (await readiness(relay)).text()).toContain('disk_nearly_full')
+  const refused = await push(relay.publicUrl, pushBody({ location: 'too late' }))
+  expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([503, 5])
+  expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
+
+  rmSync(join(disk, 'ballast'))
+  expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
+  expect((await readiness(relay)).status).toBe(200)
+  // The disk itself never refused a write.
+  expect(relay.output()).not.toMatch(/SQLITE_(FULL|IOERR)|ENOSPC/)
+}, 60_000)
+
+test('S4, F4: a disk that is full to the last byte is a 503 and no false 200, and it recovers by itself', async () => {
+  const disk = smallDisk(16)
+  const store = join(disk, 'relay.db')
+  const relay = await startedOn(temporaryFolder(), { sections: { store: `sqlite:${store}`, limits: { freeSpaceMin: 0 } } })
+  const token = await logIn(relay.internalUrl)
+  const early = distinctPushes(20, 'early')
+  expect(await pushPipelined(relay.publicUrl, early, 4)).toEqual(early.map(() => 200))
+  const { bavail, bsize } = statfsSync(disk)
+  writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
+  const full = distinctPushes(40, 'full')
+  const whileFull = await pushPipelined(relay.publicUrl, full, 4)
+  expect(whileFull).toContain(503)
+  expect((await readiness(relay)).status).toBe(503)
+  expect((await ask(relay.internalUrl, token, '/v1/status/5001/all')).status).toBe(200)
+  rmSync(join(disk, 'ballast'))
+  expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
+  await relay.kill()
+  const { bodies, damage } = readStore(store)
+  const owed = [...early, ...full.filter((_, at) => whileFull[at] === 200)]
+  expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
+}, 60_000)
+
+test('S6: a start on a full disk says so, ends with 1 and deletes nothing; with a little room it starts and refuses pushes', async () => {
+  const disk = smallDisk(16)
+  const store = join(disk, 'relay.db')
+  const sections = { store: `sqlite:${store}`, limits: { freeSpaceMin: '4MB' } }
+  const first = await startedOn(temporaryFolder(), { sections })
+  expect(await statusOf(first, 'before')).toBe(200)
+  first.process.kill('SIGTERM')
+  await first.ended
+  const { bavail, bsize } = statfsSync(disk)
+  writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
+  await expect(spawnTraced(temporaryFolder(), { sections })).rejects.toMatchObject({
+    code: 1,
+    message: expect.stringContaining(`the disk is full: there is no room in ${disk}`),
+  })
+  rmSync(join(disk, 'ballast'))
+  expect(readStore(store).bodies.size).toBe(1)
+  writeFileSync(join(disk, 'ballast'), Buffer.alloc(statfsSync(disk).bavail * bsize - 2 * MB))
+  const degraded = await startedOn(temporaryFolder(), { sections })
+  const token = await logIn(degraded.internalUrl)
+  expect([await statusOf(degraded, 'too late'), (await readiness(degraded)).status]).toEqual([503, 503])
+  expect((await ask(degraded.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
+}, 60_000)
+
+test('S10: while a foreign program holds the write lock pushes are 503 soon, warm reads stay quick, and it recovers', async () => {
+  const folder = temporaryFolder()
+  const relay = await startedOn(folder)
+  const token = await logIn(relay.internalUrl)
+  expect(await statusOf(relay, 'before')).toBe(200)
+  expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
+  const foreign = new Database(join(folder, 'relay.db'))
+  foreign.exec('BEGIN IMMEDIATE')
+  const startedAt = performance.now()
+  const pushed = Promise.all(Array.from({ length: 16 }, (_, at) => statusOf(relay, `locked ${at}`)))
+  const readsMs: number[] = []
+  for (let at = 0; at < 10; at++) {
+    const askedAt = performance.now()
+    expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
+    readsMs.push(performance.now() - askedAt)
+  }
+  expect(await pushed).toEqual(Array(16).fill(503))
+  expect(performance.now() - startedAt).toBeLessThan(2000)
+  // The middle one: a single read may be held up by the machine, not by the lock.
+  expect(readsMs.toSorted((a, b) => a - b)[5]).toBeLessThan(50)
+  expect(await (await readiness(relay)).text()).toContain('SQLITE_BUSY')
+  foreign.exec('ROLLBACK')
+  foreign.close()
+  expect(await until(async () => (await statusOf(relay, 'after')) === 200)).toBeLessThan(RECOVERY_MS)
+  expect((await readiness(relay)).status).toBe(200)
+}, 60_000)
+
+test('S12: while a program holds an old view the log of changes grows and is measured; then it is cut back', async () => {
+  const folder = temporaryFolder()
+  const relay = await startedOn(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
+  const logBytes = () => statSync(join(folder, 'relay.db-wal')).size
+  expect(await statusOf(relay, 'before')).toBe(200)
+  const holder = new Database(join(folder, 'relay.db'), { readonly: true })
+  holder.exec('BEGIN')
+  holder.prepare('SELECT count(*) FROM inbox').get()
+  const large = distinctPushes(60, 'x'.repeat(200_000))
+  expect(await pushPipelined(relay.publicUrl, large, 8)).toEqual(large.map(() => 200))
+  expect(logBytes()).toBeGreaterThan(8 * MB)
+  await until(async () => {
+    const text = await (await fetch(`${relay.internalUrl}/metrics`)).text()
+    return Number(/^relay_store_wal_bytes (\d+)/m.exec(text)?.[1]) === logBytes()
+  })
+  holder.exec('COMMIT')
+  holder.close()
+  for (let at = 0; at < 3; at++) expect(await statusOf(relay, `after ${at}`)).toBe(200)
+  expect(logBytes()).toBeLessThanOrEqual(4 * MB)
+}, 60_000)
+
+test('S13: with too few files to open, connections wait or are closed, nothing crashes, and it recovers', async () => {
+  const folder = temporaryFolder()
+  const relay = await startedOn(folder, { wrapper: ['prlimit', '--nofile=64:64'] })
+  expect(await statusOf(relay, 'before')).toBe(200)
+  const { hostname, port } = new URL(relay.publicUrl)
+  const closed: Promise<void>[] = []
+  const sockets: Socket[] = Array.from({ length: 200 }, () => {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => undefined)
+    closed.push(new Promise((resolve) => socket.once('close', () => resolve())))
+    return socket
+  })
+  // Some were taken and are kept, the rest had to go.
+  await Promise.all(
+    [closed[100], ...closed.slice(190)].map((one) => Promise.race([one, new Promise((resolve) => setTimeout(resolve, 2000))])),
+  )
+  for (const socket of sockets) socket.destroy()
+  await Promise.all(closed)
+  const recovered = await until(async () => (await statusOf(relay, 'after').catch(() => 0)) === 200)
+  expect(recovered).toBeLessThan(RECOVERY_MS)
+  expect(relay.process.exitCode).toBeNull()
+}, 60_000)
