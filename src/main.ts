@@ -1,21 +1,24 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
-import { configCommand } from './cli/config-print.ts'
-import { demoCommand } from './cli/demo.ts'
 import { EXIT, withExitCodes } from './cli/exit-codes.ts'
-import { generateKeyCommand } from './cli/generate-key.ts'
-import { hashPasswordCommand } from './cli/hash-password.ts'
-import { sandboxCommand } from './cli/sandbox.ts'
-import { serveCommand } from './cli/serve.ts'
 
-const program = new Command('parcel-relay')
-  .description("Receives, polls, merges and serves a carrier's parcel status.")
-  .addCommand(serveCommand())
-  .addCommand(demoCommand())
-  .addCommand(sandboxCommand())
-  .addCommand(configCommand())
-  .addCommand(hashPasswordCommand())
-  .addCommand(generateKeyCommand())
+/** Each in a file of its own, loaded when it is asked for: the relay need not wait for the demo's libraries to start. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./cli/serve.ts')).serveCommand(),
+  demo: async () => (await import('./cli/demo.ts')).demoCommand(),
+  sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand(),
+  config: async () => (await import('./cli/config-print.ts')).configCommand(),
+  'hash-password': async () => (await import('./cli/hash-password.ts')).hashPasswordCommand(),
+  'generate-key': async () => (await import('./cli/generate-key.ts')).generateKeyCommand(),
+}
+
+const asked = process.argv[2] ?? ''
+const wanted = Object.hasOwn(COMMANDS, asked) ? [asked] : Object.keys(COMMANDS)
+const program = new Command('parcel-relay').description("Receives, polls, merges, serves and relays a carrier's parcel status.")
+for (const name of wanted) {
+  const command = await COMMANDS[name]?.()
+  if (command !== undefined) program.addCommand(command)
+}
 
 try {
   await withExitCodes(program).parseAsync()
