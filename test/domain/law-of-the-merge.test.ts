@@ -33,7 +33,7 @@ function isAmbiguous(parcel: ParcelRecord): boolean {
   })
 }
 
-test('gives the same bytes whatever the order, the duplicates and the split over push and poll', () => {
+test('P8: gives the same bytes whatever the order, the duplicates and the split over push and poll', () => {
   let ambiguous = 0
   let joined = 0
   const report = lawHolds(deriveEntries, 3000, (parcels) => {
