@@ -42,7 +42,7 @@ beforeAll(async () => {
   await sandbox.order('finish')
   world = await sandbox.world()
   await askInVain(world.parcels)
-}, 60_000)
+}, 90_000)
 
 afterAll(() => things.disposeAsync())
 
@@ -145,14 +145,14 @@ test('about a fifth of the pushes is lost, a tenth comes twice, and the rest out
 
 test('polls catch up: in the first language every history is the carrier’s own, byte for byte', async () => {
   await untilCaughtUp(asker, world.parcels, 'en', nameOf)
-}, 60_000)
+}, 90_000)
 
 test('what the lost pushes did not bring is counted as missed, once its grace is over', async () => {
   const owed = missedPushes(world.parcels)
   expect(owed).toBeGreaterThan(200)
   await expect.poll(() => metricOf(relay.internalUrl, 'relay_missed_pushes_total'), { timeout: 15_000 }).toBeGreaterThanOrEqual(owed)
   expect(await metricOf(relay.internalUrl, 'relay_parcels')).toBe(world.parcels.length)
-}, 60_000)
+}, 90_000)
 
 test('the store says it too: both doors brought entries, and of what was lost only polls did', () => {
   using store = openStore()
@@ -175,7 +175,7 @@ test('asked to ask again, every history is the carrier’s own in both languages
   expect(await staleAnswers()).toEqual([])
   // Only texts in the second language may have been behind: scheduled polls ask for those that are missing, not for those that changed.
   expect(before.filter((answer) => !answer.endsWith(' sv'))).toEqual([])
-}, 60_000)
+}, 90_000)
 
 test('a restart on the same store changes no byte of any answer', async () => {
   const before = await everyAnswer()
@@ -184,7 +184,7 @@ test('a restart on the same store changes no byte of any answer', async () => {
   asker = { ...asker, internalUrl: relay.internalUrl }
   expect(await everyAnswer()).toEqual(before)
   expect(before).toHaveLength(world.parcels.length * 4)
-}, 60_000)
+}, 90_000)
 
 /** The store's file, read beside the relay and without its code. */
 function openStore() {
