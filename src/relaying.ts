@@ -1,15 +1,21 @@
 import type { Config } from './config.ts'
-import { createDeliverySigner, type DeliverySigner } from './domain/delivery-request.ts'
-import type { Endpoint } from './domain/endpoint.ts'
-import type { Clock, Log, Meter, WriteSide } from './flow/ports.ts'
+import type { DeliverySigner } from './domain/delivery-request.ts'
+import type { EndpointSettings } from './domain/endpoint.ts'
+import { createEndpointSigners } from './flow/endpoint-signers.ts'
+import { createManageEndpoints, type ManageEndpoints } from './flow/manage-endpoints.ts'
+import type { Clock, Log, Meter, ReadSide, Vault, WriteSide } from './flow/ports.ts'
 import { createRelay } from './flow/relay.ts'
 import { createEgressGuard } from './remote/egress-guard.ts'
 import { createSender } from './remote/sender.ts'
 import { createAlarm } from './run/alarm.ts'
+import { createMemory } from './run/memory.ts'
 import { startWorker } from './run/worker.ts'
 
 export interface RelayingPorts {
-  readonly write: Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | 'relayId'>
+  readonly write: WriteSideOfRelaying
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly vault: Vault
+  readonly makeKey: () => string
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
   readonly log: Log
@@ -17,33 +23,67 @@ export interface RelayingPorts {
   readonly ownPorts: () => readonly number[]
 }
 
+type WriteSideOfRelaying = Pick<
+  WriteSide,
+  'deliveryTurn' | 'syncEndpoints' | 'relayId' | 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'
+>
+
 export interface Relaying {
+  readonly manageEndpoints: ManageEndpoints
+  /** Sends, from now on. Until then nothing leaves: the ports of the relay's own may not be known yet. */
+  start(): void
   /** There is something new to deliver. */
   wake(): void
   stop(): Promise<void>
 }
 
-/** Puts the outbound half together: endpoints from the config, the guard on where they may be, the sender, and the worker that drives it. */
-export async function startRelaying(config: Config, ports: RelayingPorts): Promise<Relaying> {
+const SIGNERS_MAX = 1000
+
+/** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
+export async function openRelaying(config: Config, ports: RelayingPorts): Promise<Relaying> {
   const { write, clock, log } = ports
-  await write.syncEndpoints(config.endpoints.map(presentEndpoint), clock.now())
+  await write.syncEndpoints(config.endpoints.map(settingsOf), clock.now())
   const guard = createEgressGuard({ allowNetworks: config.delivery.allowNetworks, ownPorts: ports.ownPorts })
   const sender = createSender({ guard, timeoutMs: config.delivery.timeoutMs, clock })
+  const configuredKeys = new Map(config.endpoints.map(({ name, sharedKey }) => [name, sharedKey]))
+  const signerOf = createEndpointSigners({
+    vault: ports.vault,
+    configuredKey: (name) => configuredKeys.get(name)?.reveal(),
+    made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
+    log,
+  })
   const relay = createRelay(
     {
       ...ports,
       sender,
-      signerOf: createSigners(config),
+      signerOf,
       random: Math.random,
-      wake: (atMs) => (atMs === null ? worker.wake() : alarm.set(atMs)),
+      wake: (atMs) => (atMs === null ? wake() : alarm.set(atMs)),
     },
     { relayId: await write.relayId(), claimsMax: config.limits.batch },
   )
   const worker = startWorker(relay.pass, (error) => log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'))
-  const alarm = createAlarm(() => worker.wake(), clock.now)
-  worker.wake()
+  let isStarted = false
+  const wake = () => {
+    if (isStarted) worker.wake()
+  }
+  const alarm = createAlarm(wake, clock.now)
   return {
-    wake: () => worker.wake(),
+    manageEndpoints: createManageEndpoints({
+      ...ports,
+      sender,
+      signerOf,
+      refuseUrl: (url) => {
+        const verdict = guard.checkUrl(url)
+        return verdict.ok ? null : verdict.reason
+      },
+      wake,
+    }),
+    start() {
+      isStarted = true
+      wake()
+    },
+    wake,
     async stop() {
       alarm.cancel()
       await worker.stop()
@@ -53,15 +93,7 @@ export async function startRelaying(config: Config, ports: RelayingPorts): Promi
   }
 }
 
-function presentEndpoint(endpoint: Config['endpoints'][number]): Endpoint {
+function settingsOf(endpoint: Config['endpoints'][number]): EndpointSettings {
   const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs } = endpoint
-  return { id: '', name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs }
-}
-
-/** A signer for each endpoint the config names, made once. */
-function createSigners(config: Config): (endpoint: Endpoint) => DeliverySigner | null {
-  const signers = new Map(
-    config.endpoints.map(({ name, sharedKey, signature }) => [name, createDeliverySigner([sharedKey.reveal()], signature)]),
-  )
-  return ({ name }) => signers.get(name) ?? null
+  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs }
 }

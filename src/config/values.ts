@@ -1,8 +1,9 @@
 import { isIP } from 'node:net'
 import { validateDetailed } from 'node-cron'
 import { z } from 'zod'
+import { DURATION, parseDuration } from '../domain/duration.ts'
 import { parseLanguageTag } from '../domain/languages.ts'
-import { DURATION, FACTOR, parseDuration, parseFactor, parseSize, SIZE } from './units.ts'
+import { FACTOR, parseFactor, parseSize, SIZE } from './units.ts'
 
 // The kinds of value a setting can have. Every message completes "this setting ..." and none repeats what was written: it might be secret.
 

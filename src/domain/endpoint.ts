@@ -27,6 +27,17 @@ export interface Endpoint {
   readonly scheduleMs: readonly number[] | null
 }
 
+/** Everything of an endpoint that somebody decides: what it is without its id. */
+export type EndpointSettings = Omit<Endpoint, 'id'>
+
+/** What is to be different; what is absent or undefined stays. */
+export type EndpointChange = { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined }
+
+export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endpoint {
+  const isGiven = ([, value]: readonly [string, unknown]) => value !== undefined
+  return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
+}
+
 /** What filters look at: an entry as it stands when it is recorded. */
 export interface RelayedEvent {
   readonly status: string

@@ -10,6 +10,8 @@ export type ErrorCode =
   | 'unauthorized'
   | 'forbidden'
   | 'not_found'
+  | 'endpoint_exists'
+  | 'endpoint_read_only'
   | 'body_too_large'
   | 'too_many_requests'
   | 'storage_unavailable'

@@ -1,6 +1,7 @@
 import type { BackoffPolicy } from '../domain/backoff.ts'
 import { freshHealth, healthAfter, settle } from '../domain/delivery.ts'
-import type { Endpoint } from '../domain/endpoint.ts'
+import type { Endpoint, EndpointSettings } from '../domain/endpoint.ts'
+import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
 import type {
   DeliveryTurn,
   DeliveryTurnReport,
@@ -24,8 +25,13 @@ export interface DeliverOptions {
 const WORTH_TELLING_MS = 60 * 60 * 1000
 
 /** The verbs that write down what became of deliveries and hand out the next ones (DOMAIN 7). */
-export function createDeliver(store: WriteStore, options: DeliverOptions): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints'> {
+export function createDeliver(
+  store: WriteStore,
+  options: DeliverOptions,
+): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | keyof EditEndpoints> {
   return {
+    ...createEditEndpoints(store),
+
     deliveryTurn: (turn) =>
       store.transaction(async (tx) => {
         const states = new Map((await tx.listEndpoints()).map((state) => [state.endpoint.id, state]))
@@ -116,11 +122,11 @@ function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DeliveryTurn)
   return Math.min(allowed, claimsMax)
 }
 
-async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], endpoint: Endpoint): Promise<void> {
+async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], endpoint: EndpointSettings): Promise<void> {
   const known = standing.find((state) => state.endpoint.name === endpoint.name)
   if (known?.origin === 'managed') throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that is managed by the API`)
   const id = known?.endpoint.id ?? ''
   const byOrder = known?.disabled === 'operator' ? null : (known?.disabled ?? null)
   const disabled = endpoint.enabled ? byOrder : 'operator'
-  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health: known?.health ?? freshHealth })
+  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health: known?.health ?? freshHealth, keys: null })
 }

@@ -1,5 +1,5 @@
 import type { AttemptResult, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
-import type { Endpoint } from '../domain/endpoint.ts'
+import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
 import type { Entry } from '../domain/history.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
@@ -123,7 +123,15 @@ export interface WriteSide {
   /** Settles attempts and claims the next ones, in one transaction. */
   deliveryTurn(turn: DeliveryTurn): Promise<DeliveryTurnReport>
   /** Makes the endpoints of origin `config` what the config file says; those it no longer names are removed. */
-  syncEndpoints(configured: readonly Endpoint[], nowMs: number): Promise<void>
+  syncEndpoints(configured: readonly EndpointSettings[], nowMs: number): Promise<void>
+  /** An id for an endpoint that is yet to be added: its key is sealed for it alone. */
+  reserveEndpoint(nowMs: number): Promise<string>
+  /** Adds a managed endpoint under an id that was reserved: it is owed what is recorded from now on. */
+  addEndpoint(added: { readonly id: string; readonly settings: EndpointSettings; readonly key: string }): Promise<EndpointEdit>
+  /** Changes a managed endpoint; one of the config can only be enabled again after it was disabled by what it answered. */
+  changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
+  /** Removes a managed endpoint and cancels what waits for it. */
+  removeEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
   /** What this relay calls itself in the ids of events: made on first use, then kept. */
   relayId(): Promise<string>
   /** Resolves if the store takes writes at this moment. */
@@ -228,7 +236,9 @@ export interface WriteTx {
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
   /** Those that are not removed. */
   listEndpoints(): Promise<readonly EndpointState[]>
-  /** Adds one when its id is not known yet (''); returns the id. */
+  /** An id that no endpoint has, and none will get but by `saveEndpoint`. */
+  reserveEndpoint(nowMs: number): Promise<string>
+  /** Adds one when its id is '' or reserved; returns the id. */
   saveEndpoint(state: EndpointState): Promise<string>
   /** Cancels what waits for it. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
@@ -258,6 +268,34 @@ export interface EndpointState {
   /** Why it is disabled: by order, by its 410, or by nothing but failures; null: it is not. */
   readonly disabled: 'operator' | 'gone' | 'failing' | null
   readonly health: EndpointHealth
+  /** Null: the config file names its key. */
+  readonly keys: SealedKeys | null
+}
+
+/** The keys of an endpoint as they are kept: encrypted, for this endpoint only. */
+export interface SealedKeys {
+  readonly current: string
+  /** The key it replaced, which signs too until its time is over; null: there is none. */
+  readonly previous: { readonly sealed: string; readonly untilMs: number } | null
+}
+
+export interface EndpointChangeRequest {
+  readonly id: string
+  readonly change: EndpointChange
+  /** Sealed; null: the key stays. */
+  readonly key: { readonly sealed: string; readonly previousUntilMs: number } | null
+}
+
+/** What came of an edit. `read_only`: the config file says what it is. */
+export type EndpointEdit =
+  | { readonly kind: 'done'; readonly state: EndpointState }
+  | { readonly kind: 'unknown' | 'name_taken' | 'read_only' }
+
+/** Keeps the keys of endpoints from whoever reads the store. */
+export interface Vault {
+  seal(key: string, endpointId: string): Promise<string>
+  /** Null: it was sealed for another endpoint, or with a key that is not to be had any more. */
+  open(sealed: string, endpointId: string): Promise<string | null>
 }
 
 export interface QueuedDelivery {
@@ -371,6 +409,8 @@ export interface ReadSide {
   /** By any of its identifiers; null: unknown. */
   findParcel(identifier: string): Promise<ParcelView | null>
   counts(nowMs: number): Promise<StoreCounts>
+  /** Those that are not removed, in the order they were added. */
+  listEndpoints(): Promise<readonly EndpointState[]>
   /** Throws when the store cannot answer. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -1,14 +1,26 @@
 import type { AttemptResult } from '../domain/delivery.ts'
 import type { DeliverySigner } from '../domain/delivery-request.ts'
-import type { Endpoint } from '../domain/endpoint.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
-import type { ClaimedDelivery, Clock, DeliverySender, EndpointNotice, Log, Meter, SettledAttempt, WriteSide } from './ports.ts'
+import type {
+  ClaimedDelivery,
+  Clock,
+  DeliverySender,
+  EndpointNotice,
+  EndpointState,
+  Log,
+  Meter,
+  SettledAttempt,
+  WriteSide,
+} from './ports.ts'
+
+/** Knows what signs for an endpoint at a time: while its key is being replaced, both do. */
+export type SignerOf = (state: EndpointState, nowMs: number) => Promise<DeliverySigner | null>
 
 export interface RelayPorts {
   readonly write: Pick<WriteSide, 'deliveryTurn'>
   readonly sender: DeliverySender
   /** Null: the endpoint's key is not to be had, so nothing can be sent to it. */
-  readonly signerOf: (endpoint: Endpoint) => DeliverySigner | null
+  readonly signerOf: SignerOf
   readonly clock: Clock
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
@@ -49,7 +61,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
   const inFlight = new Map<string, number>()
   const running = new Set<Promise<void>>()
   let ended: SettledAttempt[] = []
-  let endpoints = new Map<string, Endpoint>()
+  let endpoints = new Map<string, EndpointState>()
   const rates = createEndpointRates()
   let stopping = false
 
@@ -61,14 +73,17 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
       const report = await write.deliveryTurn({
         settled,
         inFlight: Object.fromEntries(inFlight),
-        allowance: rates.allowance(endpoints.values(), clock.monotonic()),
+        allowance: rates.allowance(
+          [...endpoints.values()].map(({ endpoint }) => endpoint),
+          clock.monotonic(),
+        ),
         claimsMax: stopping ? 0 : claimsMax,
         nowMs: clock.now(),
       })
       for (const { endpointId } of report.claimed) rates.started(endpointId)
       const waitMs = rates.waitMs()
       if (waitMs !== null) wake(clock.now() + waitMs)
-      endpoints = new Map(report.endpoints.map(({ endpoint }) => [endpoint.id, endpoint]))
+      endpoints = new Map(report.endpoints.map((state) => [state.endpoint.id, state]))
       for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
       if (report.nextAtMs !== null) wake(report.nextAtMs)
       return report.claimed
@@ -83,7 +98,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
   }
 
   async function attempt(delivery: ClaimedDelivery): Promise<void> {
-    const { body, previousSequence, ...rest } = delivery
+    const { body: _body, previousSequence: _previous, ...rest } = delivery
     const atMs = clock.now()
     const result = await send(delivery, atMs)
     ports.meter.deliveryAttempted(result.kind, result.durationMs)
@@ -92,12 +107,12 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
   }
 
   async function send(delivery: ClaimedDelivery, nowMs: number): Promise<AttemptResult> {
-    const endpoint = endpoints.get(delivery.endpointId)
-    const signer = endpoint === undefined ? null : ports.signerOf(endpoint)
-    if (endpoint === undefined || signer === null) return unsent('the key of the endpoint is not to be had')
+    const state = endpoints.get(delivery.endpointId)
+    const signer = state === undefined ? null : await ports.signerOf(state, nowMs)
+    if (state === undefined || signer === null) return unsent('the key of the endpoint is not to be had')
     const { sequence, previousSequence, body } = delivery
     const headers = signer.headers({ webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }, nowMs)
-    return await ports.sender.send({ url: endpoint.url, headers, body })
+    return await ports.sender.send({ url: state.endpoint.url, headers, body })
   }
 
   return {

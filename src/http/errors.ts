@@ -33,6 +33,8 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   forbidden: [403, 'Not allowed'],
   not_found: [404, 'Not found'],
   method_not_allowed: [405, 'The method is not allowed here'],
+  endpoint_exists: [409, 'An endpoint has this name already'],
+  endpoint_read_only: [409, 'This endpoint is defined in the config file'],
   body_too_large: [413, 'The body is too large'],
   too_many_requests: [429, 'Too many failures'],
   headers_too_large: [431, 'The headers are too large'],

@@ -1,7 +1,8 @@
 import Router from '@koa/router'
-import type { Context, Middleware } from 'koa'
+import type { Middleware } from 'koa'
 import type { Readiness } from '../flow/readiness.ts'
 import { EdgeError } from './errors.ts'
+import { presentJson } from './present.ts'
 
 interface MetricsText {
   readonly contentType: string
@@ -40,11 +41,4 @@ export function operationRoutes({ readiness, metrics }: OperationRouteOptions): 
     ctx.set('Cache-Control', 'no-store')
   })
   return router
-}
-
-function presentJson(ctx: Context, status: number, body: object): void {
-  ctx.status = status
-  ctx.body = JSON.stringify(body)
-  ctx.set('Content-Type', 'application/json')
-  ctx.set('Cache-Control', 'no-store')
 }

@@ -1,9 +1,11 @@
 import type { RequestListener } from 'node:http'
 import type { Middleware } from 'koa'
 import type { Authenticate } from '../flow/authenticate.ts'
+import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
 import { createAuthorize } from './authorize.ts'
+import { endpointsRoutes } from './endpoints.routes.ts'
 import type { CountFailure } from './failures.ts'
 import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
 import { type AppOptions, createListener } from './listener.ts'
@@ -17,6 +19,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly serve: Pick<Serve, 'ask'>
   readonly countFailure: CountFailure
   readonly manageParcels: ManageParcels
+  readonly manageEndpoints: ManageEndpoints
 }
 
 /** What apps and operators can reach: the carrier's own API, and what a process is asked by its keepers. */
@@ -28,6 +31,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     tokenRoutes({ authenticate, countFailure }),
     operationRoutes(options),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
+    endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]
   return createListener(options, (app) => {
     app.use(healthRoute()).use(continueAlways)

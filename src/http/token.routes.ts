@@ -1,8 +1,8 @@
 import Router from '@koa/router'
-import { koaBody } from 'koa-body'
 import { AppError } from '../domain/errors.ts'
 import type { Authenticate } from '../flow/authenticate.ts'
 import type { CountFailure } from './failures.ts'
+import { readJson } from './json-body.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const PASSWORD_LENGTH_MAX = 1024
@@ -15,7 +15,7 @@ export interface TokenRouteOptions {
 /** The token endpoint (spec, "POST /auth/token"): exactly the carrier's shape. */
 export function tokenRoutes({ authenticate, countFailure }: TokenRouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
-  router.post('/auth/token', readJson, async (ctx) => {
+  router.post('/auth/token', readJson(BODY_BYTES_MAX), async (ctx) => {
     const credentials = readCredentials(ctx.request.body)
     try {
       ctx.body = JSON.stringify({ token: await authenticate.issueToken(credentials) })
@@ -27,18 +27,6 @@ export function tokenRoutes({ authenticate, countFailure }: TokenRouteOptions): 
   })
   return router
 }
-
-const readJson = koaBody({
-  urlencoded: false,
-  text: false,
-  jsonLimit: BODY_BYTES_MAX,
-  patchNode: false,
-  onError: (error, ctx) => {
-    ctx.set('Connection', 'close')
-    if ('status' in error && error.status === 413) throw new AppError('body_too_large', `A body may have at most ${BODY_BYTES_MAX} bytes.`)
-    throw new AppError('bad_request', 'The body is not the JSON it should be.')
-  },
-})
 
 function readCredentials(body: unknown): { readonly username: string; readonly password: string } {
   if (typeof body === 'object' && body !== null && 'username' in body && 'password' in body) {

@@ -104,7 +104,12 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     origin: row.origin as EndpointState['origin'],
     disabled,
     health: { lastSuccessAtMs: row.succeeded_at_ms, failingSinceMs: row.failing_since_ms },
+    keys: row.sealed_keys === null ? null : (JSON.parse(row.sealed_keys) as EndpointState['keys']),
   }
+}
+
+export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
+  return keys === null ? null : JSON.stringify(keys)
 }
 
 /** States of a delivery by their number in the table: append only. */

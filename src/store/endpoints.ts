@@ -1,6 +1,6 @@
 import type { Endpoint } from '../domain/endpoint.ts'
 import type { EndpointState } from '../flow/ports.ts'
-import { decodeEndpoint, encodeEndpointSettings } from './codec.ts'
+import { decodeEndpoint, encodeEndpointSettings, encodeSealedKeys } from './codec.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 
@@ -13,6 +13,7 @@ interface Columns {
   readonly disabled: string | null
   readonly succeededAtMs: number | null
   readonly failingSinceMs: number | null
+  readonly sealedKeys: string | null
 }
 type EndpointColumns = { [Name in keyof Columns]: Columns[Name] }
 
@@ -26,6 +27,7 @@ const insertEndpoint = statement<EndpointColumns>()((db, p) =>
       disabled: p.disabled,
       succeeded_at_ms: p.succeededAtMs,
       failing_since_ms: p.failingSinceMs,
+      sealed_keys: p.sealedKeys,
     })
     .returning('id'),
 )
@@ -40,8 +42,15 @@ const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
       disabled: p.disabled,
       succeeded_at_ms: p.succeededAtMs,
       failing_since_ms: p.failingSinceMs,
+      sealed_keys: p.sealedKeys,
+      removed_at_ms: null,
     })
     .where('id', '=', p.id),
+)
+
+/** Removed until it is saved: a relay that dies meanwhile leaves nothing that anybody sees. */
+const insertReserved = statement<{ nowMs: number }>()((db, p) =>
+  db.insertInto('endpoint').values({ name: '', origin: 'managed', settings: '{}', removed_at_ms: p.nowMs }).returning('id'),
 )
 
 const markRemoved = statement<{ id: number; nowMs: number }>()((db, p) =>
@@ -52,8 +61,12 @@ export async function listEndpoints(session: Session): Promise<readonly Endpoint
   return (await session.all(standing, {})).map(decodeEndpoint)
 }
 
+export async function reserveEndpoint(session: Session, nowMs: number): Promise<string> {
+  return idOf(await session.all(insertReserved, { nowMs }))
+}
+
 /** Returns its id: a new one when it had none. */
-export async function saveEndpoint(session: Session, { endpoint, origin, disabled, health }: EndpointState): Promise<Endpoint['id']> {
+export async function saveEndpoint(session: Session, { endpoint, origin, disabled, health, keys }: EndpointState): Promise<Endpoint['id']> {
   const columns = {
     name: endpoint.name,
     origin,
@@ -61,14 +74,16 @@ export async function saveEndpoint(session: Session, { endpoint, origin, disable
     disabled,
     succeededAtMs: health.lastSuccessAtMs,
     failingSinceMs: health.failingSinceMs,
+    sealedKeys: encodeSealedKeys(keys),
   }
-  if (endpoint.id === '') {
-    const [row] = await session.all(insertEndpoint, columns)
-    if (row === undefined) throw new Error('an endpoint was inserted and has no id')
-    return String(row.id)
-  }
+  if (endpoint.id === '') return idOf(await session.all(insertEndpoint, columns))
   await session.run(updateEndpoint, { ...columns, id: Number(endpoint.id) })
   return endpoint.id
+}
+
+function idOf([row]: readonly { readonly id: number }[]): string {
+  if (row === undefined) throw new Error('an endpoint was inserted and has no id')
+  return String(row.id)
 }
 
 export async function removeEndpoint(session: Session, endpointId: string, nowMs: number): Promise<void> {

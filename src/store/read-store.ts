@@ -4,6 +4,7 @@ import { lackedLanguage } from '../domain/pull-response.ts'
 import type { ParcelView, ReadSide } from '../flow/ports.ts'
 import { loadAnswers } from './answers.ts'
 import { type Contents, createContents } from './contents.ts'
+import { listEndpoints } from './endpoints.ts'
 import type { ReadEngine, Session } from './engine.ts'
 import { countQuarantined } from './inbox.ts'
 import { findIdentifiers, loadIdentifiers, loadParcel } from './parcels.ts'
@@ -42,6 +43,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
         quarantined: await countQuarantined(session),
       }
     },
+    listEndpoints: () => listEndpoints(session),
     async ping() {
       await session.all(parcels, {})
     },

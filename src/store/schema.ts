@@ -114,6 +114,8 @@ interface EndpointTable {
   readonly disabled: string | null
   readonly succeeded_at_ms: number | null
   readonly failing_since_ms: number | null
+  /** JSON: its keys, encrypted; null: the config file names its key. */
+  readonly sealed_keys: string | null
   readonly removed_at_ms: number | null
 }
 

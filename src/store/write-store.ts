@@ -10,7 +10,7 @@ import {
   saveComposedEvent,
   saveSettlement,
 } from './deliveries.ts'
-import { listEndpoints, removeEndpoint, saveEndpoint } from './endpoints.ts'
+import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, settlePush } from './feed.ts'
 import { countDuplicate, saveInbox } from './inbox.ts'
@@ -73,6 +73,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       endpoints ??= await listEndpoints(session)
       return endpoints
     },
+    reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
     async saveEndpoint(state) {
       endpoints = null
       return await saveEndpoint(session, state)

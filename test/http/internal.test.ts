@@ -23,6 +23,9 @@ const answer: Served = {
   cacheStatus: 'parcel-relay; hit',
 }
 
+const notAsked = () => Promise.reject(new Error('not asked'))
+const noEndpoints = { list: notAsked, find: notAsked, add: notAsked, change: notAsked, remove: notAsked, test: notAsked }
+
 interface World {
   readonly serve?: (question: Question) => Promise<Served>
   readonly failuresPerMinute?: number
@@ -53,6 +56,7 @@ async function startInternal(world: World = {}) {
       authenticate,
       serve: { ask },
       manageParcels: { watch: () => Promise.reject(new Error('not asked')), refresh: () => Promise.reject(new Error('not asked')) },
+      manageEndpoints: noEndpoints,
       countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
       readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
       metrics: async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' }),

@@ -12,6 +12,7 @@ export const relaying: Migration = {
       .addColumn('disabled', 'text')
       .addColumn('succeeded_at_ms', 'integer')
       .addColumn('failing_since_ms', 'integer')
+      .addColumn('sealed_keys', 'text')
       .addColumn('removed_at_ms', 'integer')
       .execute()
     await db.schema

@@ -1,0 +1,23 @@
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+  ['ms', 1],
+] as const
+
+/** How a duration is written wherever people write one: a whole number and its unit. */
+export const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/
+
+/** Milliseconds of `250ms`, `10s`, `5m`, `2h`, `30d`; `null` for everything else. */
+export function parseDuration(text: string): number | null {
+  const [, count, name] = DURATION.exec(text) ?? []
+  const unit = UNITS.find(([unitName]) => unitName === name)
+  return unit === undefined ? null : Number(count) * unit[1]
+}
+
+/** The same in the largest unit that tells it exactly. */
+export function formatDuration(ms: number): string {
+  const [name, size] = UNITS.find(([, unitMs]) => ms !== 0 && ms % unitMs === 0) ?? (['ms', 1] as const)
+  return `${ms / size}${name}`
+}

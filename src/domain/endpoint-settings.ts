@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { DURATION, formatDuration, parseDuration } from './duration.ts'
+import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
+import { AppError } from './errors.ts'
+
+/** A shorter key may be guessed. */
+const KEY_BYTES_MIN = 16
+const DAY_MS = 86_400_000
+const DURATIONS = 'must be a list of durations from 0s to 365d, such as ["5s", "5m", "30m"]'
+
+const label = z
+  .string()
+  .min(1)
+  .max(100)
+  .refine((value) => value.trim() === value && !/\p{Cc}/u.test(value), { error: 'must not begin or end with white space' })
+const values = z.array(z.string().min(1).max(200)).max(1000).nullable()
+const wait = z
+  .string()
+  .regex(DURATION)
+  .transform(parseDuration)
+  .pipe(z.number().max(365 * DAY_MS))
+const key = z
+  .string()
+  .max(1024)
+  .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
+  .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
+
+const members = {
+  name: label,
+  url: z.string().max(2048),
+  enabled: z.boolean(),
+  signature: z.enum(['carrier', 'standard-webhooks']),
+  filters: z.strictObject({
+    status: values.default(null),
+    detailedStatus: values.default(null),
+    distributionType: values.default(null),
+    displayToConsumer: z.boolean().nullable().default(null),
+  }),
+  backfill: z.boolean(),
+  rate: z.number().min(0.01).max(10_000).nullable(),
+  concurrency: z.int().min(1).max(1000).nullable(),
+  schedule: z.array(wait, { error: DURATIONS }).min(1).max(100).nullable(),
+}
+
+const newEndpoint = z.strictObject({
+  ...members,
+  enabled: members.enabled.default(true),
+  signature: members.signature.default('carrier'),
+  filters: members.filters.prefault({}),
+  backfill: members.backfill.default(false),
+  rate: members.rate.default(null),
+  concurrency: members.concurrency.default(null),
+  schedule: members.schedule.default(null),
+  sharedKey: key.nullable().default(null),
+  from: z
+    .literal('now', { error: 'must be "now": what was recorded before is not queued again; it can be read from the feed' })
+    .default('now'),
+})
+
+const changedEndpoint = z.strictObject(members).partial().extend({ sharedKey: key.nullable().optional() })
+
+/** What an operator asks a new endpoint to be. `sharedKey` null: one is to be made. Throws `bad_request`, which repeats no value. */
+export function parseNewEndpoint(body: unknown): { readonly settings: EndpointSettings; readonly sharedKey: string | null } {
+  const { sharedKey, from: _, rate, schedule, ...rest } = readAs(newEndpoint, body)
+  return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
+}
+
+/** What is to be different. `sharedKey` null: another is to be made; undefined: it stays. Throws `bad_request`, which repeats no value. */
+export function parseEndpointChange(body: unknown): { readonly change: EndpointChange; readonly sharedKey: string | null | undefined } {
+  const { sharedKey, rate, schedule, ...rest } = readAs(changedEndpoint, body)
+  return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
+}
+
+function readAs<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body, { jitless: true })
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const place = issue === undefined || issue.path.length === 0 ? 'the endpoint' : issue.path.join('.')
+  throw new AppError('bad_request', `${place}: ${issue?.message ?? 'is not right'}.`)
+}
+
+/** Settings as they are written in the API: what `parseNewEndpoint` reads. */
+export function presentSettings(endpoint: Endpoint) {
+  const { ratePerSecond, scheduleMs, ...rest } = endpoint
+  return { ...rest, rate: ratePerSecond, schedule: scheduleMs === null ? null : scheduleMs.map(formatDuration) }
+}

@@ -1,0 +1,75 @@
+import { freshHealth } from '../domain/delivery.ts'
+import { changeEndpoint } from '../domain/endpoint.ts'
+import type { EndpointChangeRequest, EndpointEdit, EndpointState, WriteSide, WriteStore, WriteTx } from './ports.ts'
+
+export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
+
+/** The verbs that write down what the API makes of endpoints (DOMAIN 7.4). */
+export function createEditEndpoints(store: WriteStore): EditEndpoints {
+  const isNameTaken = async (tx: WriteTx, name: string, byOtherThan: string) =>
+    (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
+
+  return {
+    reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
+
+    addEndpoint: ({ id, settings, key }) =>
+      store.transaction(async (tx) => {
+        if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
+        const state: EndpointState = {
+          endpoint: { ...settings, id },
+          origin: 'managed',
+          disabled: settings.enabled ? null : 'operator',
+          health: freshHealth,
+          keys: { current: key, previous: null },
+        }
+        await tx.saveEndpoint(state)
+        return { kind: 'done', state }
+      }),
+
+    changeEndpoint: (request) =>
+      store.transaction(async (tx) => {
+        const state = await find(tx, request.id)
+        if (state === undefined) return { kind: 'unknown' }
+        if (state.origin === 'config' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
+        const { name } = request.change
+        if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
+        const after = changed(state, request)
+        await tx.saveEndpoint(after)
+        return { kind: 'done', state: after }
+      }),
+
+    removeEndpoint: ({ id, nowMs }) =>
+      store.transaction(async (tx): Promise<EndpointEdit> => {
+        const state = await find(tx, id)
+        if (state === undefined) return { kind: 'unknown' }
+        if (state.origin === 'config') return { kind: 'read_only' }
+        await tx.removeEndpoint(id, nowMs)
+        return { kind: 'done', state }
+      }),
+  }
+}
+
+async function find(tx: WriteTx, id: string): Promise<EndpointState | undefined> {
+  return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
+}
+
+/** What the config file says stays; that the endpoint's own answers disabled it is not in the file. */
+function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeRequest): boolean {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined)
+  return state.disabled !== 'operator' && key === null && given.length === 1 && change.enabled === true
+}
+
+/** Enabled again, an endpoint starts afresh: what was before is not held against it. */
+function changed(state: EndpointState, { change, key }: EndpointChangeRequest): EndpointState {
+  const endpoint = changeEndpoint(state.endpoint, change)
+  const isEnabledAgain = change.enabled === true && state.disabled !== null
+  const disabled = change.enabled === undefined ? state.disabled : change.enabled ? null : 'operator'
+  const previous = key === null || state.keys === null ? null : { sealed: state.keys.current, untilMs: key.previousUntilMs }
+  return {
+    ...state,
+    endpoint: { ...endpoint, enabled: disabled === null },
+    disabled,
+    health: isEnabledAgain ? freshHealth : state.health,
+    keys: key === null ? state.keys : { current: key.sealed, previous },
+  }
+}

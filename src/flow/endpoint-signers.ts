@@ -1,0 +1,49 @@
+import { createDeliverySigner, type DeliverySigner } from '../domain/delivery-request.ts'
+import { digest } from '../domain/digest.ts'
+import type { EndpointState, Log, Memory, Vault } from './ports.ts'
+import type { SignerOf } from './relay.ts'
+
+export interface EndpointSignersPorts {
+  readonly vault: Vault
+  /** The key the config file names for an endpoint; undefined: none. */
+  readonly configuredKey: (name: string) => string | undefined
+  /** Signers made before: opening a key and making a signer of it costs more than signing. */
+  readonly made: Memory<DeliverySigner>
+  readonly log: Log
+}
+
+/** What signs for an endpoint: the key of the config file, or those that are kept sealed in the store. */
+export function createEndpointSigners({ vault, configuredKey, made, log }: EndpointSignersPorts): SignerOf {
+  const unreadable = new Set<string>()
+
+  async function keysOf({ endpoint, keys }: EndpointState, nowMs: number): Promise<readonly string[]> {
+    const configured = configuredKey(endpoint.name)
+    if (keys === null) return configured === undefined ? [] : [configured]
+    const { current, previous } = keys
+    const sealed = [current, ...(previous === null || previous.untilMs <= nowMs ? [] : [previous.sealed])]
+    const opened = await Promise.all(sealed.map((text) => vault.open(text, endpoint.id)))
+    const [first, second] = opened
+    if (first === undefined || first === null) return []
+    return second === undefined || second === null ? [first] : [first, second]
+  }
+
+  return async (state, nowMs) => {
+    const { endpoint, keys } = state
+    const previous = keys?.previous ?? null
+    const isRotating = previous !== null && previous.untilMs > nowMs
+    const name = digest(JSON.stringify([endpoint.id, endpoint.signature, keys?.current ?? configuredKey(endpoint.name), isRotating]))
+    const known = made.get(name)
+    if (known !== undefined) return known
+    const texts = await keysOf(state, nowMs)
+    if (texts.length === 0) {
+      if (!unreadable.has(name)) {
+        log.error({ endpoint: endpoint.name }, 'the key of an endpoint cannot be had: is the key that encrypts the keys still the same?')
+      }
+      unreadable.add(name)
+      return null
+    }
+    const signer = createDeliverySigner(texts, endpoint.signature)
+    made.set(name, signer)
+    return signer
+  }
+}

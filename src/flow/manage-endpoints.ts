@@ -1,0 +1,105 @@
+import type { AttemptResult } from '../domain/delivery.ts'
+import type { EndpointSettings } from '../domain/endpoint.ts'
+import { parseEndpointChange, parseNewEndpoint } from '../domain/endpoint-settings.ts'
+import { AppError } from '../domain/errors.ts'
+import { encodeTestEvent } from '../domain/test-event.ts'
+import type { Clock, DeliverySender, EndpointEdit, EndpointState, ReadSide, Vault, WriteSide } from './ports.ts'
+import type { SignerOf } from './relay.ts'
+
+export interface ManageEndpointsPorts {
+  readonly write: Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly vault: Vault
+  readonly sender: DeliverySender
+  readonly signerOf: SignerOf
+  /** Why nothing may be sent to a URL; null: it may. */
+  readonly refuseUrl: (url: string) => string | null
+  /** 32 random bytes in Base64. */
+  readonly makeKey: () => string
+  readonly clock: Clock
+  /** Something may have become deliverable. */
+  readonly wake: () => void
+}
+
+/** An endpoint, and the key it was given just now: the only time it is told. */
+export interface KeyedEndpoint {
+  readonly state: EndpointState
+  readonly sharedKey: string | null
+}
+
+/** What operators do with endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids raw path text, `not_found` if nobody's. */
+export interface ManageEndpoints {
+  list(): Promise<readonly EndpointState[]>
+  find(id: string): Promise<EndpointState>
+  /** Throws `bad_request` and `endpoint_exists`. */
+  add(body: unknown): Promise<KeyedEndpoint>
+  /** With a new key the one before signs too for 24 h. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
+  change(id: string, body: unknown): Promise<KeyedEndpoint>
+  remove(id: string): Promise<void>
+  /** One attempt with an event that is none and is not recorded; says nothing about the endpoint's health. */
+  test(id: string): Promise<AttemptResult>
+}
+
+/** How long the key that was replaced signs too (FIELD: what receivers are used to). */
+const KEY_OVERLAP_MS = 24 * 60 * 60 * 1000
+
+export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
+  const { write, reads, vault, clock } = ports
+
+  async function find(id: string): Promise<EndpointState> {
+    const state = (await reads.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
+    return state ?? unknown()
+  }
+
+  function checkUrl({ url }: { readonly url?: EndpointSettings['url'] | undefined }): void {
+    const refusal = url === undefined ? null : ports.refuseUrl(url)
+    if (refusal !== null) throw new AppError('bad_request', `url: nothing may be sent there (${refusal}); see delivery.allowNetworks.`)
+  }
+
+  return {
+    list: () => reads.listEndpoints(),
+    find,
+    async add(body) {
+      const { settings, sharedKey } = parseNewEndpoint(body)
+      checkUrl(settings)
+      const key = sharedKey ?? ports.makeKey()
+      const id = await write.reserveEndpoint(clock.now())
+      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id) }))
+      return { state, sharedKey: key }
+    },
+    async change(id, body) {
+      const { change, sharedKey } = parseEndpointChange(body)
+      checkUrl(change)
+      await find(id)
+      const newKey = sharedKey === null ? ports.makeKey() : sharedKey
+      const key = newKey === undefined ? null : { sealed: await vault.seal(newKey, id), previousUntilMs: clock.now() + KEY_OVERLAP_MS }
+      const state = done(await write.changeEndpoint({ id, change, key }))
+      ports.wake()
+      return { state, sharedKey: newKey ?? null }
+    },
+    async remove(id) {
+      await find(id)
+      done(await write.removeEndpoint({ id, nowMs: clock.now() }))
+    },
+    async test(id) {
+      const state = await find(id)
+      const nowMs = clock.now()
+      const signer = await ports.signerOf(state, nowMs)
+      if (signer === null) return { kind: 'failed', reason: 'forbidden', detail: 'NO_KEY', durationMs: 0, answerStart: new Uint8Array() }
+      const body = encodeTestEvent(nowMs)
+      const headers = signer.headers({ webhookId: `test_${nowMs}`, sequence: 0, previousSequence: 0, body }, nowMs)
+      return await ports.sender.send({ url: state.endpoint.url, headers: { ...headers, 'relay-test': 'true' }, body })
+    },
+  }
+}
+
+function unknown(): never {
+  throw new AppError('not_found', 'There is no such endpoint.')
+}
+
+function done(edit: EndpointEdit): EndpointState {
+  if (edit.kind === 'done') return edit.state
+  if (edit.kind === 'unknown') return unknown()
+  if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: each must be another.')
+  throw new AppError('endpoint_read_only', 'The config file says what this endpoint is: change it there, and reload.')
+}

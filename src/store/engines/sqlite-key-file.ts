@@ -1,0 +1,51 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+const KEY_BYTES = 32
+
+/** The key that encrypts what is secret in a store, when the config names none: in a file beside it that only its owner can read. */
+export function keyFileBeside(storePath: string) {
+  const path = `${storePath}.key`
+
+  function read(): Uint8Array | null {
+    let text: string
+    try {
+      text = readFileSync(path, 'utf8')
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+      throw error
+    }
+    const key = Buffer.from(text.trim(), 'base64')
+    if (key.byteLength !== KEY_BYTES) throw new Error(`${path} does not hold a key: restore it, or name the key in secrets.atRestKeys`)
+    return key
+  }
+
+  return {
+    read,
+    readOrMake(): Uint8Array {
+      const known = read()
+      if (known !== null) return known
+      const key = randomBytes(KEY_BYTES)
+      write(path, `${key.toString('base64')}\n`)
+      return key
+    },
+  }
+}
+
+/** On the disk before anything is encrypted with it. */
+function write(path: string, text: string): void {
+  const file = openSync(path, 'wx', 0o600)
+  try {
+    writeSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  const folder = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}

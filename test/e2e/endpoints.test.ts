@@ -1,0 +1,207 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { type PushFields, pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, type Sections, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+
+const GIVEN = 'canary-key-given-by-the-operator'
+
+async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}
+
+async function start(folder = temporaryFolder(), sections: Sections = {}) {
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
+    delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] },
+    ...sections,
+  })
+  let stopped = false
+  const stop = async () => {
+    if (!stopped) await relay.stop()
+    stopped = true
+  }
+  onTestFinished(stop)
+  return { ...relay, stop, operate: await operatorOf(relay), folder }
+}
+
+const at = (minute: number, change: PushFields = {}) =>
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, ...change })
+
+const bodiesOf = (receiver: WebhookReceiver) => receiver.pushes.map(({ body }) => body.toString())
+
+test('W4: an endpoint’s key is generated with 32 bytes, shown once, and signs what the endpoint is sent', async () => {
+  const receiver = await startReceiver()
+  const { operate, publicUrl } = await start()
+  const added = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
+  expect(added.status).toBe(201)
+  const key = String(added.body['sharedKey'])
+  expect(Buffer.from(key, 'base64')).toHaveLength(32)
+  await push(publicUrl, at(1))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
+  expect(receiver.pushes[0]?.headers['x-service-hmac-sha256']).toBe(expectedSignature(at(1), key))
+  const listed = await operate('GET', '/relay/endpoints')
+  expect(listed.body).toMatchObject({ endpoints: [{ name: 'shop', origin: 'managed', enabled: true, signature: 'carrier' }] })
+  expect(listed.text).not.toContain(key)
+})
+
+test('W4: no key is in a later answer, a log line, or a file of the store, whether given or made', async () => {
+  const receiver = await startReceiver()
+  receiver.answer(() => 500)
+  const { operate, publicUrl, lines, stop, folder, internalUrl } = await start(temporaryFolder(), { log: { level: 'debug' } })
+  const given = await operate('POST', '/relay/endpoints', { name: 'given', url: receiver.url, sharedKey: GIVEN })
+  const made = await operate('POST', '/relay/endpoints', { name: 'made', url: receiver.url })
+  const id = String(given.body['id'])
+  const rotated = await operate('PATCH', `/relay/endpoints/${id}`, { sharedKey: null })
+  const keys = [GIVEN, String(made.body['sharedKey']), String(rotated.body['sharedKey'])]
+  expect(new Set(keys).size).toBe(3)
+  await push(publicUrl, at(1))
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(1))
+  const answers = [
+    await operate('GET', '/relay/endpoints'),
+    await operate('GET', `/relay/endpoints/${id}`),
+    await operate('PATCH', `/relay/endpoints/${id}`, { backfill: true }),
+    await operate('POST', `/relay/endpoints/${id}/test`),
+    await operate('POST', '/relay/endpoints', { name: 'given', url: receiver.url, sharedKey: GIVEN }),
+    await operate('POST', '/relay/endpoints', { name: 'other', url: 'ftp://x', sharedKey: GIVEN }),
+    await operate('DELETE', `/relay/endpoints/${id}`),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 409, 400, 204])
+  const metrics = await (await fetch(`${internalUrl}/metrics`)).text()
+  await stop()
+  const stored = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'latin1'))
+  const seen = [...answers.map(({ text }) => text), JSON.stringify(lines), metrics, ...stored]
+  for (const key of keys) for (const text of seen) expect(text.includes(key)).toBe(false)
+  expect(statSync(join(folder, 'relay.db.key')).mode & 0o777).toBe(0o600)
+})
+
+test('an endpoint’s key outlives a restart, and is not to be had without the key that encrypts it', async () => {
+  const receiver = await startReceiver()
+  const folder = temporaryFolder()
+  const atRest = (byte: number) => Buffer.alloc(32, byte).toString('base64')
+  const first = await start(folder, { secrets: { atRestKeys: [atRest(1)] } })
+  await first.operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url, sharedKey: GIVEN })
+  await first.stop()
+  expect(readdirSync(folder)).not.toContain('relay.db.key')
+  const second = await start(folder, { secrets: { atRestKeys: [atRest(2), atRest(1)] } })
+  await push(second.publicUrl, at(1))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
+  expect(receiver.pushes[0]?.headers['x-service-hmac-sha256']).toBe(expectedSignature(at(1), GIVEN))
+  await second.stop()
+  const third = await start(folder, { secrets: { atRestKeys: [atRest(2)] } })
+  await push(third.publicUrl, at(2))
+  await vi.waitFor(() => expect(third.lines.some(({ message }) => message.includes('cannot be had'))).toBe(true))
+  expect(receiver.pushes).toHaveLength(1)
+})
+
+test('O9: while a key is being replaced, both sign', async () => {
+  const receiver = await startReceiver()
+  const { operate, publicUrl } = await start()
+  const [before, after] = [Buffer.alloc(32, 7).toString('base64'), Buffer.alloc(32, 8).toString('base64')]
+  const { body } = await operate('POST', '/relay/endpoints', {
+    name: 'shop',
+    url: receiver.url,
+    sharedKey: before,
+    signature: 'standard-webhooks',
+  })
+  const changed = await operate('PATCH', `/relay/endpoints/${String(body['id'])}`, { sharedKey: after })
+  expect(Date.parse(String(changed.body['previousKeyUntil'])) - Date.now()).toBeGreaterThan(23 * 3_600_000)
+  await push(publicUrl, at(1))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
+  const [pushed] = receiver.pushes
+  expect(pushed?.headers).toMatchObject({
+    'x-service-hmac-sha256': expectedSignature(at(1), after),
+    'x-service-hmac-sha256-previous': expectedSignature(at(1), before),
+  })
+  for (const key of [before, after])
+    expect(new Webhook(key).verify(at(1), { ...pushed?.headers })).toMatchObject({ status: 'TerminalArrived' })
+})
+
+test('O3: a 410 disables; enabled again, all that waited is sent, in order', async () => {
+  const receiver = await startReceiver()
+  receiver.answer(() => 410)
+  const { operate, publicUrl } = await start()
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
+  const path = `/relay/endpoints/${String(body['id'])}`
+  await push(publicUrl, at(1))
+  await vi.waitFor(async () => expect((await operate('GET', path)).body).toMatchObject({ enabled: false, disabledBecause: 'gone' }))
+  for (const minute of [2, 3]) await push(publicUrl, at(minute))
+  receiver.answer(() => 200)
+  const before = receiver.pushes.length
+  expect((await operate('PATCH', path, { enabled: true })).body).toMatchObject({ enabled: true, disabledBecause: null, failingSince: null })
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(before + 3))
+  expect(bodiesOf(receiver).slice(before)).toEqual([1, 2, 3].map((minute) => at(minute).toString()))
+})
+
+test('O16: what comes for a disabled endpoint waits until it is enabled; a removed one gets nothing more', async () => {
+  const [kept, removed] = [await startReceiver(), await startReceiver()]
+  const { operate, publicUrl } = await start()
+  const keep = await operate('POST', '/relay/endpoints', { name: 'kept', url: kept.url, enabled: false })
+  const remove = await operate('POST', '/relay/endpoints', { name: 'removed', url: removed.url, enabled: false })
+  for (const minute of [1, 2]) await push(publicUrl, at(minute))
+  expect((await operate('DELETE', `/relay/endpoints/${String(remove.body['id'])}`)).status).toBe(204)
+  expect(kept.pushes).toHaveLength(0)
+  await operate('PATCH', `/relay/endpoints/${String(keep.body['id'])}`, { enabled: true })
+  await vi.waitFor(() => expect(kept.pushes).toHaveLength(2))
+  await operate('POST', '/relay/endpoints', { name: 'removed', url: removed.url })
+  await push(publicUrl, at(3))
+  await vi.waitFor(() => expect(bodiesOf(removed)).toEqual([at(3).toString()]))
+})
+
+test('a test push is signed, marked, names no parcel and is no event', async () => {
+  const receiver = await startReceiver()
+  receiver.answer(() => 418)
+  const { operate } = await start()
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url, sharedKey: GIVEN, enabled: false })
+  const path = `/relay/endpoints/${String(body['id'])}`
+  expect((await operate('POST', `${path}/test`)).body).toMatchObject({ result: 'rejected', status: 418, reason: null })
+  const [pushed] = receiver.pushes
+  expect(pushed?.headers).toMatchObject({
+    'relay-test': 'true',
+    'x-service-hmac-sha256': expectedSignature(pushed?.body ?? Buffer.of(), GIVEN),
+  })
+  expect(JSON.parse(String(pushed?.body))).toMatchObject({ status: 'RelayTest', trackingIds: [] })
+  expect((await operate('GET', path)).body).toMatchObject({ failingSince: null })
+})
+
+test('an endpoint of the config file is changed there and nowhere else', async () => {
+  const receiver = await startReceiver()
+  const { operate } = await start(temporaryFolder(), { endpoints: [{ name: 'shop', url: receiver.url, sharedKey: GIVEN }] })
+  const { endpoints } = (await operate('GET', '/relay/endpoints')).body
+  expect(endpoints).toMatchObject([{ name: 'shop', origin: 'config' }])
+  const path = `/relay/endpoints/${Array.isArray(endpoints) ? endpoints[0].id : ''}`
+  for (const refused of [await operate('PATCH', path, { enabled: false }), await operate('DELETE', path)]) {
+    expect(refused).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:endpoint_read_only' } })
+  }
+  expect((await operate('POST', `${path}/test`)).body).toMatchObject({ result: 'accepted' })
+})
+
+const REFUSED = [
+  [{ url: 'http://169.254.169.254/latest' }, 'url'],
+  [{ url: 'file:///etc/passwd' }, 'url'],
+  [{ sharedKey: 'short' }, 'sharedKey'],
+  [{ retries: 3 }, 'retries'],
+  [{ name: '' }, 'name'],
+  [{ schedule: ['5 minutes'] }, 'schedule'],
+  [{ from: 7 }, 'from'],
+] as const
+
+test('settings that cannot be are refused, and what is wrong is named', async () => {
+  const { operate } = await start()
+  for (const [change, named] of REFUSED) {
+    const refused = await operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', ...change })
+    expect(refused).toMatchObject({ status: 400, body: { detail: expect.stringContaining(named) } })
+  }
+  expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [] })
+})
+
+test('endpoints are for operators only, and an id is of one or a 404', async () => {
+  const { internalUrl, operate } = await start()
+  expect((await fetch(`${internalUrl}/relay/endpoints`)).status).toBe(401)
+  for (const id of ['7', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)
+})

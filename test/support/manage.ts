@@ -1,0 +1,25 @@
+import { ADMIN, logIn } from './relay.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+  readonly body: Record<string, unknown>
+}
+
+/** Asks the relay's own API as its operator; a body is sent as JSON. */
+export async function operatorOf(relay: { readonly internalUrl: string }) {
+  const token = await logIn(relay.internalUrl, ADMIN)
+  return async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const response = await fetch(`${relay.internalUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, text, body: text === '' ? {} : asObject(JSON.parse(text)) }
+  }
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}
