@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
 import { readNamedFile } from './config/named-file.ts'
 import type { Config } from './config.ts'
@@ -6,6 +7,7 @@ import { isQuiet } from './domain/quiet-hours.ts'
 import { createVerifier } from './domain/signature.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
+import { createFollowFeed } from './flow/follow-feed.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
 import type { BatchReport, Log, WriteSide } from './flow/ports.ts'
@@ -26,6 +28,7 @@ import { openRelaying } from './relaying.ts'
 import { createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
 import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch.ts'
+import { createFeedSignal } from './run/feed-signal.ts'
 import { createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
 import { type PackedBatch, packBatch } from './run/packed-batch.ts'
@@ -102,11 +105,13 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
   const { meter } = metrics
   const readiness = createReadiness({ reads, write: writer.verbs, carrier, disk })
 
+  const feedSignal = createFeedSignal()
   const commit = createGroupCommit(
     {
       record: (batch) => writer.verbs.record(packBatch(batch)),
       onCommitted(report, batch) {
         serve.invalidate(report.touchedParcels)
+        feedSignal.tell()
         readiness.storeWorks()
         meter.batchCommitted(batch.length, report.durationMs)
         countMerged(report, meter.merged)
@@ -193,6 +198,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       authenticate,
       serve,
       manageEndpoints: relaying.manageEndpoints,
+      followFeed: createFollowFeed({ reads, signal: feedSignal, clock, turn: () => nextTurn() }),
       manageParcels: createManageParcels({ write: writer.verbs, refresh, clock }),
       countFailure: createCountFailure(perMinute, createAddressOf(config.listen.internal.trustProxy)),
       readiness: readiness.read,
@@ -212,6 +218,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     async stop() {
       await schedule.stop()
       diskLooks.stop()
+      feedSignal.close()
       await Promise.all([publicServer.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()

@@ -3,7 +3,7 @@ import { sightingId } from './sightings.ts'
 
 /** What an observation changed about one entry; `entry` is how it stands now (CONTRACT, the feed). */
 export interface EntryChange {
-  /** `entry`: new. `update`: served otherwise than before. `united`: was two or more. `split`: was part of another. */
+  /** `entry`: new. `update`: served otherwise than before, or known by another sequence. `united`: was two or more. `split`: was part of another. */
   readonly kind: 'entry' | 'update' | 'united' | 'split'
   readonly entry: Entry
 }
@@ -19,7 +19,7 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
     if (formers.size > 1) return [{ kind: 'united', entry }]
     if (heirs.has(former)) return [{ kind: 'split', entry }]
     heirs.add(former)
-    return sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
+    return sameValue(former, entry) && former.sequence === entry.sequence ? [] : [{ kind: 'update', entry }]
   })
 }
 

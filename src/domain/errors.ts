@@ -12,20 +12,32 @@ export type ErrorCode =
   | 'not_found'
   | 'endpoint_exists'
   | 'endpoint_read_only'
+  | 'feed_gone'
   | 'body_too_large'
   | 'too_many_requests'
   | 'storage_unavailable'
   | 'upstream_unavailable'
 
-/** A failure that is somebody's to know: `message` is safe to show, `retryAfterMs` says when asking again may help. */
+export type ErrorFacts = Readonly<Record<string, string | number>>
+
+/**
+ * A failure that is somebody's to know: `message` is safe to show, `retryAfterMs` says when asking again may help, `facts` are told beside
+ * the message for programs to read.
+ */
 export class AppError extends Error {
   override readonly name = 'AppError'
   readonly code: ErrorCode
   readonly retryAfterMs: number | undefined
+  readonly facts: ErrorFacts | undefined
 
-  constructor(code: ErrorCode, message: string, options: { readonly cause?: unknown; readonly retryAfterMs?: number } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { readonly cause?: unknown; readonly retryAfterMs?: number; readonly facts?: ErrorFacts } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.retryAfterMs = options.retryAfterMs
+    this.facts = options.facts
   }
 }

@@ -141,7 +141,7 @@ export function encodeLatest(source: AnswerSource, languages: readonly string[])
 
 function encodeTail(source: AnswerSource): string {
   const { trackingIds, distributionType, extra } = source
-  return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeExtra(extra)}}`
+  return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeMembers(extra)}}`
 }
 
 /** By hand only where unknown members follow: their numbers must print as they were received. */
@@ -158,10 +158,11 @@ function encodeEntry(entry: Entry, languages: readonly string[], used: Set<strin
     consumerDescription: consumer?.text ?? null,
     displayToConsumer: entry.displayToConsumer,
   })
-  return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeExtra(entry.extra)}}`
+  return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
 }
 
-function encodeExtra(extra: RawMembers): string {
+/** Members as JSON text, each after a comma: unknown ones print as they were received. */
+export function encodeMembers(extra: RawMembers): string {
   return extra.map(([name, json]) => `,${JSON.stringify(name)}:${json}`).join('')
 }
 

@@ -1,5 +1,6 @@
 import type { AttemptResult, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
+import type { FeedItem } from '../domain/feed-event.ts'
 import type { Entry } from '../domain/history.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
@@ -183,7 +184,7 @@ export interface FeedEvent {
   readonly sequence: number
   readonly kind: 'entry' | 'update' | 'united' | 'split' | 'join'
   readonly parcelId: number
-  /** The sequence of the entry it is about; for `join` that of the event itself. */
+  /** The sequence of the entry it is about; that of the event itself when it is about the parcel; for `join` the parcel that is no more. */
   readonly entry: number
 }
 
@@ -210,6 +211,8 @@ export interface WriteTx {
   loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
   saveSighting(parcelId: number, kept: KeptSighting): Promise<void>
   loadOrderAnswer(parcelId: number): Promise<KeptAnswer | null>
+  /** What is kept of every polled answer. */
+  loadAnswers(parcelId: number): Promise<readonly KeptAnswer[]>
   /** The sighting ids of the order answer, in its order. */
   loadOrder(parcelId: number): Promise<readonly string[]>
   saveAnswer(request: {
@@ -404,11 +407,32 @@ export interface StoreCounts {
   readonly quarantined: number
 }
 
+export interface FeedReading {
+  readonly items: readonly FeedItem[]
+  /** The last sequence that was looked at: that of parcels erased since included. */
+  readonly next: number
+  /** Whether there was no more at that moment. */
+  readonly ended: boolean
+  /** Events up to this sequence are gone; 0: none are. */
+  readonly prunedTo: number
+}
+
+/** Tells those who follow the feed that something was committed. */
+export interface FeedSignal {
+  /** How often it was told so far: to be taken before looking. */
+  seen(): number
+  /** Resolves once it was told more often than `seen`, the time is over, it is closed, or who waits has left. */
+  wait(seen: number, timeoutMs: number, left: AbortSignal): Promise<void>
+  isClosed(): boolean
+}
+
 /** Reads, on connections of their own. */
 export interface ReadSide {
   /** By any of its identifiers; null: unknown. */
   findParcel(identifier: string): Promise<ParcelView | null>
   counts(nowMs: number): Promise<StoreCounts>
+  /** Events of the feed after a sequence, of one moment, told from what is known at that moment. */
+  readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedReading>
   /** Those that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
   /** Throws when the store cannot answer. */

@@ -13,6 +13,7 @@ import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
 import type { Source } from './queue-deliveries.ts'
 import { findRevealed, tellChanges } from './tell-changes.ts'
+import { frameOf, tellParcel } from './tell-parcel.ts'
 
 export interface RecordOptions {
   readonly cadence: CadencePolicy
@@ -87,9 +88,9 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
 
 async function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
   if (incoming.kind === 'poll') {
-    const { parcel, touched } = await findOrJoin(tx, pollIdentifiers(incoming.observation), ports.clock.now())
+    const { parcel, ...found } = await findOrJoin(tx, pollIdentifiers(incoming.observation), ports.clock.now())
     const revived = incoming.watch ? revive(parcel, incoming.observation.askedAtMs) : parcel
-    return await merge(tx, { before: parcel, now: revived, touched }, { kind: 'poll', observation: incoming.observation }, ports, options)
+    return await merge(tx, { before: parcel, now: revived, ...found }, { kind: 'poll', observation: incoming.observation }, ports, options)
   }
   return await recordPush(tx, incoming, ports, options)
 }
@@ -101,7 +102,7 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) return { outcome: { kind: 'expired' }, touched: [] }
 
-  const { parcel, touched } = await findOrJoin(tx, { asked: null, trackingIds: observation.trackingIds }, push.receivedAtMs)
+  const { parcel, ...found } = await findOrJoin(tx, { asked: null, trackingIds: observation.trackingIds }, push.receivedAtMs)
   const digest = bodyDigest(push.body)
   if (await tx.countDuplicate(parcel.parcelId, digest)) return { outcome: { kind: 'duplicate' }, touched: [] }
   const known = {
@@ -110,7 +111,7 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
   }
   const inboxId = await tx.saveInbox({ push, digest, state: 'recorded', reason: null, parcelId: parcel.parcelId })
-  return await merge(tx, { before: parcel, now: known, touched }, { kind: 'push', observation, inboxId }, ports, options)
+  return await merge(tx, { before: parcel, now: known, ...found }, { kind: 'push', observation, inboxId }, ports, options)
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
@@ -143,8 +144,15 @@ function pollIdentifiers(poll: PollObservation): Names {
   return { asked: poll.asked, trackingIds: poll.trackingIds }
 }
 
+interface Found {
+  readonly parcel: ParcelState
+  readonly touched: readonly number[]
+  /** Whether it has identifiers, or tracking ids, that it had not. */
+  readonly renamed: boolean
+}
+
 /** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). */
-async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<{ parcel: ParcelState; touched: readonly number[] }> {
+async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Found> {
   const values = [...new Set([...(names.asked === null ? [] : [names.asked]), ...names.trackingIds])]
   const known = await tx.findIdentifiers(values)
   const [oldest, ...others] = [...new Set(known.map(({ parcelId }) => parcelId))].sort((a, b) => a - b)
@@ -153,14 +161,17 @@ async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<{ p
   for (const from of others) {
     const sequence = tx.nextSequence()
     await tx.joinParcels({ into: parcelId, from, nowMs, sequence })
-    await tx.appendFeed({ sequence, kind: 'join', parcelId, entry: sequence })
+    await tx.appendFeed({ sequence, kind: 'join', parcelId, entry: from })
   }
+  let renamed = false
   for (const value of values) {
     const before = known.find((identifier) => identifier.value === value)
     const isTrackingId = before?.isTrackingId === true || names.trackingIds.includes(value)
-    if (before?.isTrackingId !== isTrackingId) await tx.saveIdentifier({ value, parcelId, isTrackingId })
+    if (before?.isTrackingId === isTrackingId) continue
+    await tx.saveIdentifier({ value, parcelId, isTrackingId })
+    renamed = true
   }
-  return { parcel: created ?? (await tx.loadParcel(parcelId)), touched: [parcelId, ...others] }
+  return { parcel: created ?? (await tx.loadParcel(parcelId)), touched: [parcelId, ...others], renamed }
 }
 
 /** Watched again, whatever had stopped it: a push and an app's question both do (DOMAIN 6.1). */
@@ -178,6 +189,7 @@ interface Subject {
   readonly before: ParcelState
   readonly now: ParcelState
   readonly touched: readonly number[]
+  readonly renamed: boolean
 }
 
 /** Adds what an observation says to what is known, and writes down what that changed. */
@@ -194,12 +206,17 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const entryCount = second === null ? entries.length : parcel.entryCount + entries.length - entriesBefore.length
   if (entryCount > ENTRIES_MAX && entries.length > entriesBefore.length) throw new Refused('parcel_full')
 
+  const changes = diffEntries(entriesBefore, entries)
+  // A change of an entry, and a join, tell of the whole parcel besides: only without them has it to be told on its own.
+  const untold = changes.length === 0 && touched.length === 1
+  const frame = untold && (observation.kind === 'poll' || changed.length > 0) ? await frameOf(tx, parcel.parcelId, entriesBefore) : null
   for (const one of changed) await tx.saveSighting(parcel.parcelId, one)
   if (observation.kind === 'poll') await saveAnswer(tx, parcel.parcelId, observation)
 
-  const changes = diffEntries(entriesBefore, entries)
   const revealed = observation.kind === 'push' ? findRevealed(entriesBefore, entries, subject.before) : null
   const queued = await tellChanges(tx, { changes, revealed, parcel, source, nowMs, missedPushGraceMs: options.missedPushGraceMs })
+  const reframed = frame !== null && frame !== (await frameOf(tx, parcel.parcelId, entries))
+  if (untold && (subject.renamed || reframed)) await tellParcel(tx, parcel.parcelId)
 
   for (const lesson of lessonsOf(parcel, observation, entries)) ports.learn(lesson)
   const counted = { ...parcel, entryCount }

@@ -35,6 +35,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   method_not_allowed: [405, 'The method is not allowed here'],
   endpoint_exists: [409, 'An endpoint has this name already'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],
+  feed_gone: [410, 'The feed no longer reaches back that far'],
   body_too_large: [413, 'The body is too large'],
   too_many_requests: [429, 'Too many failures'],
   headers_too_large: [431, 'The headers are too large'],
@@ -76,8 +77,9 @@ function presentProblem(ctx: Context, error: unknown, log: Log): void {
   if (code === 'unauthorized') ctx.set('WWW-Authenticate', 'Bearer')
   if (expected && error.retryAfterMs !== undefined) ctx.set('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))))
   if (error instanceof EdgeError && error.allow !== undefined) ctx.set('Allow', error.allow)
+  const facts = error instanceof AppError ? error.facts : undefined
   const detail = expected ? error.message : 'The failure was logged under the id of this request.'
-  ctx.body = JSON.stringify({ type: `urn:parcel-relay:error:${code}`, title, status, detail, instance })
+  ctx.body = JSON.stringify({ type: `urn:parcel-relay:error:${code}`, title, status, detail, instance, ...facts })
   ctx.type = 'application/problem+json'
   // Charset is no parameter of this media type.
   ctx.res.setHeader('Content-Type', 'application/problem+json')

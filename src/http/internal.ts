@@ -2,10 +2,12 @@ import type { RequestListener } from 'node:http'
 import type { Middleware } from 'koa'
 import type { Authenticate } from '../flow/authenticate.ts'
 import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
+import type { FollowFeed } from '../flow/follow-feed.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
 import { createAuthorize } from './authorize.ts'
 import { endpointsRoutes } from './endpoints.routes.ts'
+import { eventsRoutes } from './events.routes.ts'
 import type { CountFailure } from './failures.ts'
 import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
 import { type AppOptions, createListener } from './listener.ts'
@@ -19,6 +21,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly serve: Pick<Serve, 'ask'>
   readonly countFailure: CountFailure
   readonly manageParcels: ManageParcels
+  readonly followFeed: FollowFeed
   readonly manageEndpoints: ManageEndpoints
 }
 
@@ -30,6 +33,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     statusRoutes({ serve, authorize }),
     tokenRoutes({ authenticate, countFailure }),
     operationRoutes(options),
+    eventsRoutes({ followFeed: options.followFeed, authorize, log: options.log }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]

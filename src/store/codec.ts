@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Endpoint } from '../domain/endpoint.ts'
+import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import type { Sighting } from '../domain/status-entry.ts'
@@ -82,11 +83,22 @@ export function decodeParcel(row: Selectable<Tables['parcel']>): ParcelState {
 }
 
 /** Kinds of feed events by their number in the table: append only. */
-const FEED_KINDS = ['entry', 'update', 'united', 'split', 'join'] as const
-export type FeedKind = (typeof FEED_KINDS)[number]
+const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join']
 
 export function encodeFeedKind(kind: FeedKind): number {
   return FEED_KINDS.indexOf(kind)
+}
+
+/** The identifiers of a parcel that was joined to another, as the audit trail has them. */
+export function decodeJoined(detail: string): readonly string[] {
+  // Trusted: only `joinParcels` writes it.
+  return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
+}
+
+export function decodeFeedKind(number: number): FeedKind {
+  const kind = FEED_KINDS[number]
+  if (kind === undefined) throw new Error(`the store holds a feed event of an unknown kind (${number})`)
+  return kind
 }
 
 type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>

@@ -1,15 +1,13 @@
-import { deriveEntries, instantsTie, orderHistory } from '../domain/history.ts'
-import { presentParcel } from '../domain/parcel-record.ts'
 import { lackedLanguage } from '../domain/pull-response.ts'
 import type { ParcelView, ReadSide } from '../flow/ports.ts'
-import { loadAnswers } from './answers.ts'
 import { type Contents, createContents } from './contents.ts'
 import { listEndpoints } from './endpoints.ts'
 import type { ReadEngine, Session } from './engine.ts'
 import { countQuarantined } from './inbox.ts'
-import { findIdentifiers, loadIdentifiers, loadParcel } from './parcels.ts'
+import { viewParcel } from './parcel-view.ts'
+import { findIdentifiers, loadParcel } from './parcels.ts'
+import { readFeed } from './read-feed.ts'
 import { loadLanguagesAsked } from './settings.ts'
-import { loadOrder, loadSightings } from './sightings.ts'
 import { statement } from './statement.ts'
 
 const parcels = statement()((db) => db.selectFrom('parcel').select((row) => row.fn.countAll<number>().as('count')))
@@ -31,6 +29,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
   const { session } = engine
   const contents = createContents(session)
   return {
+    readFeed: (request) => engine.snapshot(() => readFeed(session, contents, request)),
     findParcel: (identifier) => engine.snapshot(() => findParcel(session, contents, identifier)),
     async counts(nowMs) {
       const [all] = await session.all(parcels, {})
@@ -56,20 +55,18 @@ async function findParcel(session: Session, contents: Contents, identifier: stri
   if (found === undefined) return null
   const { parcelId } = found
   const state = await loadParcel(session, parcelId)
-  const entries = deriveEntries(await loadSightings(session, contents, parcelId, null))
-  const ordered = orderHistory(entries, instantsTie(entries) ? await loadOrder(session, parcelId) : [])
-  const trackingIds = (await loadIdentifiers(session, parcelId)).filter((row) => row.is_tracking_id === 1).map((row) => row.value)
+  const { identifiers: _all, ...answered } = await viewParcel(session, contents, parcelId)
   const asked = await loadLanguagesAsked(session, parcelId)
   return {
     parcelId,
-    ...presentParcel(ordered, await loadAnswers(session, parcelId), trackingIds),
+    ...answered,
     heardAtMs: state.heardAtMs,
     watched: state.nextPollAtMs !== null,
     languagesAsked: asked
       .filter(
         ({ language, sequence }) =>
           !lackedLanguage(
-            entries.filter((entry) => entry.sequence > sequence),
+            answered.entries.filter((entry) => entry.sequence > sequence),
             language,
           ),
       )

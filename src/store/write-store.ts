@@ -1,5 +1,5 @@
 import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
-import { loadOrderAnswer, saveAnswer } from './answers.ts'
+import { loadAnswers, loadOrderAnswer, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
 import {
   cancelDeliveries,
@@ -59,6 +59,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
     saveSighting: (parcelId, kept) => saveSighting(session, contents, parcelId, kept),
     loadOrderAnswer: (parcelId) => loadOrderAnswer(session, parcelId),
+    loadAnswers: (parcelId) => loadAnswers(session, parcelId),
     loadOrder: (parcelId) => loadOrder(session, parcelId),
     saveAnswer: (request) => saveAnswer(session, request),
     appendFeed: (event) => appendFeed(session, event),

@@ -55,6 +55,7 @@ async function startInternal(world: World = {}) {
       log: book.log,
       authenticate,
       serve: { ask },
+      followFeed: { follow: () => Promise.reject(new Error('not asked')), isOver: () => false },
       manageParcels: { watch: () => Promise.reject(new Error('not asked')), refresh: () => Promise.reject(new Error('not asked')) },
       manageEndpoints: noEndpoints,
       countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
