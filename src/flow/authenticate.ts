@@ -36,7 +36,7 @@ export interface AuthenticatePorts {
   readonly tokens: Tokens
   /** Whether a password belongs to an argon2 hash. */
   readonly verifyPassword: (hash: string, password: string) => Promise<boolean>
-  /** Tokens whose signature was checked before, by the digest of the token. */
+  /** Tokens whose signature was checked before, and that were good. */
   readonly verified: Memory<VerifiedToken>
   readonly clock: Clock
 }
@@ -65,11 +65,10 @@ export function createAuthenticate(
   let known = enroll(options.apps)
 
   const verifyToken = async (token: string): Promise<VerifiedToken | null> => {
-    const key = digest(token)
-    const remembered = verified.get(key)
+    const remembered = verified.get(token)
     if (remembered !== undefined && remembered.expiresAtMs > clock.now()) return remembered
     const claims = await tokens.verify(token)
-    if (claims !== null) verified.set(key, claims)
+    if (claims !== null) verified.set(token, claims)
     return claims
   }
 
