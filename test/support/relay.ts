@@ -32,7 +32,7 @@ export function writeConfig(folder: string, carrierUrl: string, sections: Sectio
     poll: { cron: '* * * * * *' },
     serve: {},
     limits: {},
-    log: { level: 'warn' },
+    log: { level: 'info' },
   }
   const merged = Object.fromEntries(Object.entries(defaults).map(([name, section]) => [name, { ...section, ...sectionOf(sections[name]) }]))
   const rest = Object.fromEntries(Object.entries(sections).filter(([name]) => !(name in defaults)))
