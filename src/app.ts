@@ -164,16 +164,19 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
   const perMinute = createPerMinute(config.limits.failuresPerMinute)
   const receive = createReceive({ verifier: createVerifier(config.webhook.sharedKeys.map((key) => key.reveal())), recorder, meter, clock })
   const ownPorts: number[] = []
-  const relaying = await openRelaying(config, {
-    write: writer.verbs,
-    reads,
-    vault: createVault(atRestKeys(config, storePath)),
-    makeKey: () => randomBytes(32).toString('base64'),
-    meter,
-    clock,
-    log,
-    ownPorts: () => ownPorts,
-  })
+  const relaying = await firstWrite(
+    storePath,
+    openRelaying(config, {
+      write: writer.verbs,
+      reads,
+      vault: createVault(atRestKeys(config, storePath)),
+      makeKey: () => randomBytes(32).toString('base64'),
+      meter,
+      clock,
+      log,
+      ownPorts: () => ownPorts,
+    }),
+  )
   const publicServer = await listen(
     config,
     'public',
@@ -252,10 +255,11 @@ async function hostWriter(config: Config, sqlitePath: string) {
   return await hostOnThread<HostedWriteSide>(file, workerData, WRITE_VERBS)
 }
 
-/** The first time something is written: a store that opens may still take no writes. */
+/** What is written at the start: a store that opens may still take no writes. */
 async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
   return await written.catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : 'unknown cause'
+    if (!reason.includes('SQLITE_')) throw cause
     throw new Error(`store: ${storePath} could be opened but takes no writes (${reason}). Nothing was deleted. Look at the disk.`, {
       cause,
     })
