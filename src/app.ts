@@ -8,6 +8,7 @@ import { createVerifier } from './domain/signature.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
+import { createLookAtParcels } from './flow/look-at-parcels.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
 import type { BatchReport, Log, WriteSide } from './flow/ports.ts'
@@ -15,6 +16,7 @@ import { createReadiness } from './flow/readiness.ts'
 import { createReceive } from './flow/receive.ts'
 import { createRefresh } from './flow/refresh.ts'
 import { createServe } from './flow/serve.ts'
+import { createWatchList } from './flow/watch-list.ts'
 import { createAddressOf } from './http/client-address.ts'
 import { createCountFailure } from './http/failures.ts'
 import { createInternalListener } from './http/internal.ts'
@@ -61,6 +63,11 @@ const WRITE_VERBS = [
   'noteNotPollable',
   'noteLanguageAsked',
   'watch',
+  'watchMany',
+  'unwatch',
+  'shiftSchedule',
+  'carrierMemory',
+  'rememberCarrier',
   'settleMissedPushes',
   'deliveryTurn',
   'syncEndpoints',
@@ -200,9 +207,11 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       log,
       authenticate,
       serve,
-      manageEndpoints: relaying.manageEndpoints,
       followFeed: createFollowFeed({ reads, signal: feedSignal, clock, turn: () => nextTurn() }),
-      manageParcels: createManageParcels({ write: writer.verbs, refresh, clock }),
+      manageEndpoints: relaying.manageEndpoints,
+      manageParcels: createManageParcels({ write: writer.verbs, refresh, clock, invalidate: serve.invalidate }),
+      lookAtParcels: createLookAtParcels({ reads }),
+      watchList: createWatchList({ write: writer.verbs, clock, invalidate: serve.invalidate }),
       countFailure: createCountFailure(perMinute, createAddressOf(config.listen.internal.trustProxy)),
       readiness: readiness.read,
       metrics: metrics.render,

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
+import { createCarrierMemory } from './flow/carrier-memory.ts'
 import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
 import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
 import { createRecord, type RecordOptions } from './flow/record.ts'
 import { createWatch } from './flow/watch.ts'
+import { createWatchOrders } from './flow/watch-orders.ts'
 import { openSqliteWriter } from './store/engines/sqlite.ts'
 import { createWriteStore } from './store/write-store.ts'
 
@@ -39,6 +41,8 @@ export async function openWriteSide(
   const watch = createWatch(ports, options.record)
   return {
     ...watch,
+    ...createWatchOrders(ports, options.record),
+    ...createCarrierMemory(store),
     ...createDeliver(store, options.deliver),
     async record(batch) {
       const report = await record(batch)

@@ -18,7 +18,7 @@ export type ErrorCode =
   | 'storage_unavailable'
   | 'upstream_unavailable'
 
-export type ErrorFacts = Readonly<Record<string, string | number>>
+export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
 
 /**
  * A failure that is somebody's to know: `message` is safe to show, `retryAfterMs` says when asking again may help, `facts` are told beside

@@ -1,10 +1,12 @@
 import { AppError } from '../domain/errors.ts'
-import { parseIdentifier } from '../domain/identifiers.ts'
 import type { Clock, WriteSide } from './ports.ts'
+import { readIdentifier } from './read-identifier.ts'
 import type { Refresh } from './refresh.ts'
 
 export interface ManageParcelsPorts {
-  readonly write: Pick<WriteSide, 'watch' | 'claimPoll'>
+  readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll'>
+  /** A kept answer would keep the next question from reviving the parcel. */
+  readonly invalidate: (parcelIds: readonly number[]) => void
   readonly refresh: Pick<Refresh, 'refreshNow'>
   readonly clock: Clock
 }
@@ -13,6 +15,8 @@ export interface ManageParcelsPorts {
 export interface ManageParcels {
   /** Watches an identifier from now on; `created`: no parcel had it. */
   watch(identifier: string): Promise<{ readonly identifier: string; readonly created: boolean }>
+  /** Polls for it no more, until a push or an app's question. Deletes nothing. Throws `not_found`. */
+  unwatch(identifier: string): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }>
   /** Asks the carrier now, in every configured language. Throws `not_found` for an identifier no parcel has. */
   refresh(identifier: string): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
@@ -21,12 +25,19 @@ export interface ManageParcels {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createManageParcels({ write, refresh, clock }: ManageParcelsPorts): ManageParcels {
+export function createManageParcels({ write, invalidate, refresh, clock }: ManageParcelsPorts): ManageParcels {
   return {
     async watch(text) {
       const identifier = readIdentifier(text)
       const { created } = await write.watch({ identifier, nowMs: clock.now() })
       return { identifier, created }
+    },
+    async unwatch(text) {
+      const identifier = readIdentifier(text)
+      const unwatched = await write.unwatch({ identifier })
+      if (unwatched === null) throw new AppError('not_found', 'No parcel has this identifier.')
+      invalidate([unwatched.parcelId])
+      return { identifier, stopped: 'unwatched' }
     },
     async refresh(text) {
       const identifier = readIdentifier(text)
@@ -39,10 +50,4 @@ export function createManageParcels({ write, refresh, clock }: ManageParcelsPort
       return { identifier, outcome }
     },
   }
-}
-
-function readIdentifier(text: string): string {
-  const identifier = parseIdentifier(text)
-  if (identifier === null) throw new AppError('bad_tracking_number', 'An identifier is 4 to 40 letters and digits.')
-  return identifier
 }

@@ -102,6 +102,30 @@ export interface MissedPush {
   readonly foundAtMs: number
 }
 
+export interface Watched {
+  readonly parcelId: number
+  /** No parcel had the identifier. */
+  readonly created: boolean
+}
+
+/** What must outlive a restart or a kill, so that a crash loop cannot exceed what the carrier accepts (DOMAIN 6.4). */
+export interface CarrierMemory {
+  /** When it was written, epoch milliseconds: says which UTC day the calls are of. */
+  readonly atMs: number
+  readonly callsToday: number
+  /** Refused credentials; null: they are not. */
+  readonly refusal: CredentialRefusal | null
+}
+
+export interface CredentialRefusal {
+  /** Tries since the credentials last worked. */
+  readonly tries: number
+  /** When they may be presented again, epoch milliseconds. */
+  readonly untilMs: number
+  /** Tells whether the password is still the one that was refused: a salt and a few bytes of its digest, too few to learn it from. */
+  readonly mark: { readonly salt: string; readonly digest: string } | null
+}
+
 /** The verbs that write: plain data in and out, so the same value runs in-process or on a thread of its own (ARCHITECTURE). */
 export interface WriteSide {
   /** One transaction: every observation durable, or (a throw) none. A bad observation is quarantined alone. */
@@ -116,7 +140,24 @@ export interface WriteSide {
   /** Remembers that a language was fetched for a parcel: asked again only when a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: { readonly parcelId: number; readonly language: string }): Promise<void>
   /** Watches an identifier, creating its parcel if it is unknown; also revives a stopped one. */
-  watch(request: { readonly identifier: string; readonly nowMs: number }): Promise<{ readonly parcelId: number; readonly created: boolean }>
+  watch(request: { readonly identifier: string; readonly nowMs: number }): Promise<Watched>
+  /** The same for many identifiers in one transaction; one result each, in their order. */
+  watchMany(request: { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly Watched[]>
+  /** Polls for the parcel of an identifier no more, until a push or an app's question revives it; null: there is none. Deletes nothing. */
+  unwatch(request: { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
+  /**
+   * Moves the checks of at most `limit` parcels with ids above `afterParcelId` back by what the wall clock was put back by. Returns the last
+   * id it looked at; null: there are no more.
+   */
+  shiftSchedule(request: {
+    readonly byMs: number
+    readonly nowMs: number
+    readonly afterParcelId: number
+    readonly limit: number
+  }): Promise<number | null>
+  /** What the last run left about its dealings with the carrier; null: nothing. */
+  carrierMemory(): Promise<CarrierMemory | null>
+  rememberCarrier(memory: CarrierMemory): Promise<void>
   /** Decides which polled entries whose grace has passed were missed pushes (DOMAIN 6.6). */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
   /** The secret the relay signs its own tokens with: made on first use, then kept. */
@@ -235,6 +276,8 @@ export interface WriteTx {
   claimDuePolls(request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number }): Promise<readonly DuePoll[]>
   /** The same for one parcel, due or not. */
   claimPoll(request: { readonly parcelId: number; readonly nowMs: number; readonly leaseUntilMs: number }): Promise<DuePoll>
+  /** See the verb of the same name. */
+  shiftSchedule(request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null>
   markNotPollable(identifier: string, nowMs: number): Promise<void>
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
   /** Those that are not removed. */
@@ -426,11 +469,56 @@ export interface FeedSignal {
   isClosed(): boolean
 }
 
+/**
+ * Which parcels, and where to go on. Those with an identifier that starts with `prefix` come by identifier; others by their next check, the
+ * most overdue first, then those without one by the reason they stopped.
+ */
+export interface ParcelQuery {
+  readonly prefix: string | null
+  /** The latest status. */
+  readonly status: string | null
+  readonly stopped: ParcelState['stopped']
+  readonly after: ParcelCursor | null
+  readonly limit: number
+}
+
+/** The place after one parcel in the order of a list. */
+export type ParcelCursor =
+  | { readonly by: 'identifier'; readonly value: string }
+  | { readonly by: 'next'; readonly atMs: number; readonly parcelId: number }
+  | { readonly by: 'stopped'; readonly reason: NonNullable<ParcelState['stopped']>; readonly parcelId: number }
+
+export interface ParcelPage {
+  readonly parcels: readonly ListedParcel[]
+  readonly next: ParcelCursor | null
+}
+
+export interface ListedParcel {
+  readonly state: ParcelState
+  readonly identifiers: readonly InspectedIdentifier[]
+}
+
+export interface InspectedIdentifier {
+  readonly value: string
+  readonly isTrackingId: boolean
+  /** When the carrier last said that it does not know it; null: never. */
+  readonly refusedAtMs: number | null
+}
+
+export interface InspectedParcel extends ListedParcel {
+  /** Newest first. */
+  readonly entries: readonly Entry[]
+}
+
 /** Reads, on connections of their own. */
 export interface ReadSide {
   /** By any of its identifiers; null: unknown. */
   findParcel(identifier: string): Promise<ParcelView | null>
   counts(nowMs: number): Promise<StoreCounts>
+  /** A page of parcels; it may hold fewer than asked for, even none, while there is a `next`. */
+  listParcels(query: ParcelQuery): Promise<ParcelPage>
+  /** All that is known of one parcel, by any of its identifiers; null: unknown. */
+  inspectParcel(identifier: string): Promise<InspectedParcel | null>
   /** Events of the feed after a sequence, of one moment, told from what is known at that moment. */
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedReading>
   /** Those that are not removed, in the order they were added. */

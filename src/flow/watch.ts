@@ -1,7 +1,8 @@
+import { worthOf } from '../domain/cadence.ts'
 import { deriveEntries } from '../domain/history.ts'
 import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { isBackfill } from './queue-deliveries.ts'
-import { type RecordOptions, type RecordPorts, revive, schedule } from './record.ts'
+import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
 
 type WatchVerbs = Pick<
   WriteSide,
@@ -14,7 +15,6 @@ const SETTLED_AT_ONCE = 256
 /** The verbs that keep track of whom to ask, and of what asking found (DOMAIN 6). */
 export function createWatch(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchVerbs {
   const { store, clock } = ports
-  const reschedule = async (tx: WriteTx, parcel: ParcelState) => await tx.saveParcel(await schedule(tx, parcel, ports, options))
   return {
     claimDuePolls: ({ nowMs, limit, leaseMs }) =>
       store.transaction((tx) => tx.claimDuePolls({ nowMs, limit, leaseUntilMs: nowMs + leaseMs })),
@@ -39,15 +39,6 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
 
     noteLanguageAsked: ({ parcelId, language }) => store.transaction((tx) => tx.markLanguageAsked(parcelId, language, tx.nextSequence())),
 
-    watch: ({ identifier, nowMs }) =>
-      store.transaction(async (tx) => {
-        const [known] = await tx.findIdentifiers([identifier])
-        const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
-        if (known === undefined) await tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
-        await reschedule(tx, revive(parcel, nowMs))
-        return { parcelId: parcel.parcelId, created: known === undefined }
-      }),
-
     claimPoll: ({ identifier, nowMs, leaseMs }) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
@@ -68,7 +59,9 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
   const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs) }
-  return kind === 'unknown' ? { ...checked, failures: 0, stopped: 'unknown' } : { ...checked, failures: parcel.failures + 1 }
+  if (kind === 'unavailable') return { ...checked, failures: parcel.failures + 1 }
+  // Unwatched while it was asked about: an answer does not take that back.
+  return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 
 /**

@@ -1,8 +1,9 @@
 import type { RequestListener } from 'node:http'
 import type { Middleware } from 'koa'
 import type { Authenticate } from '../flow/authenticate.ts'
-import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { FollowFeed } from '../flow/follow-feed.ts'
+import type { LookAtParcels } from '../flow/look-at-parcels.ts'
+import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
 import { createAuthorize } from './authorize.ts'
@@ -12,6 +13,7 @@ import type { CountFailure } from './failures.ts'
 import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
+import { type ParcelListsRouteOptions, parcelListsRoutes } from './parcel-lists.routes.ts'
 import { parcelsRoutes } from './parcels.routes.ts'
 import { statusRoutes } from './status.routes.ts'
 import { tokenRoutes } from './token.routes.ts'
@@ -21,6 +23,8 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly serve: Pick<Serve, 'ask'>
   readonly countFailure: CountFailure
   readonly manageParcels: ManageParcels
+  readonly lookAtParcels: LookAtParcels
+  readonly watchList: ParcelListsRouteOptions['watchList']
   readonly followFeed: FollowFeed
   readonly manageEndpoints: ManageEndpoints
 }
@@ -34,6 +38,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     tokenRoutes({ authenticate, countFailure }),
     operationRoutes(options),
     eventsRoutes({ followFeed: options.followFeed, authorize, log: options.log }),
+    parcelListsRoutes({ ...options, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]

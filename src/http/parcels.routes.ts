@@ -16,6 +16,10 @@ export function parcelsRoutes({ manageParcels, authorize }: ParcelsRouteOptions)
     const watched = await manageParcels.watch(ctx.params.identifier ?? '')
     presentJson(ctx, watched.created ? 201 : 200, watched)
   })
+  router.delete('/:identifier/watch', async (ctx: WithParams) => {
+    await authorize(ctx, 'admin')
+    presentJson(ctx, 200, await manageParcels.unwatch(ctx.params.identifier ?? ''))
+  })
   router.post('/:identifier/refresh', async (ctx: WithParams) => {
     await authorize(ctx, 'admin')
     presentJson(ctx, 200, await manageParcels.refresh(ctx.params.identifier ?? ''))

@@ -4,6 +4,7 @@ import { type Contents, createContents } from './contents.ts'
 import { listEndpoints } from './endpoints.ts'
 import type { ReadEngine, Session } from './engine.ts'
 import { countQuarantined } from './inbox.ts'
+import { inspectParcel, listParcels } from './parcel-lists.ts'
 import { viewParcel } from './parcel-view.ts'
 import { findIdentifiers, loadParcel } from './parcels.ts'
 import { readFeed } from './read-feed.ts'
@@ -42,6 +43,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
         quarantined: await countQuarantined(session),
       }
     },
+    listParcels: (query) => engine.snapshot(() => listParcels(session, query)),
+    inspectParcel: (identifier) => engine.snapshot(() => inspectParcel(session, contents, identifier)),
     listEndpoints: () => listEndpoints(session),
     async ping() {
       await session.all(parcels, {})

@@ -27,6 +27,7 @@ import {
   saveIdentifier,
   saveParcel,
 } from './parcels.ts'
+import { shiftSchedule } from './schedule-shift.ts'
 import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
 import { loadOrder, loadSightings, saveSighting } from './sightings.ts'
 
@@ -68,6 +69,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     settlePush: (entry) => settlePush(session, entry),
     claimDuePolls: (request) => claimDuePolls(session, request),
     claimPoll: (request) => claimPoll(session, request),
+    shiftSchedule: (request) => shiftSchedule(session, request),
     markNotPollable: (identifier, nowMs) => markRefused(session, identifier, nowMs),
     markLanguageAsked: (parcelId, language, upTo) => markLanguageAsked(session, parcelId, language, upTo),
     async listEndpoints() {

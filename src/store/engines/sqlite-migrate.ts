@@ -4,9 +4,15 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { initial } from '../migrations/0001-initial.ts'
 import { relaying } from '../migrations/0002-relaying.ts'
 import { feedJoins } from '../migrations/0003-feed-joins.ts'
+import { parcelLists } from '../migrations/0004-parcel-lists.ts'
 
 /** Append only: what has been released is never changed. */
-const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-initial': initial, '0002-relaying': relaying, '0003-feed-joins': feedJoins }
+const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  '0001-initial': initial,
+  '0002-relaying': relaying,
+  '0003-feed-joins': feedJoins,
+  '0004-parcel-lists': parcelLists,
+}
 
 /**
  * Brings a database up to date, or leaves it as it was: the migrator's own runs on SQLite are neither transactional nor locked, so all of

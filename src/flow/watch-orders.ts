@@ -1,0 +1,39 @@
+import type { Watched, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import { type RecordOptions, type RecordPorts, revive, schedule } from './record.ts'
+
+type WatchOrders = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
+
+/** The verbs by which somebody says what is to be polled for, and when (CONTRACT, `/relay/parcels`). */
+export function createWatchOrders(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchOrders {
+  const { store } = ports
+
+  async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<Watched> {
+    const [known] = await tx.findIdentifiers([identifier])
+    const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
+    if (known === undefined) await tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
+    await tx.saveParcel(await schedule(tx, revive(parcel, nowMs), ports, options))
+    return { parcelId: parcel.parcelId, created: known === undefined }
+  }
+
+  return {
+    watch: ({ identifier, nowMs }) => store.transaction((tx) => watchOne(tx, identifier, nowMs)),
+
+    watchMany: ({ identifiers, nowMs }) =>
+      store.transaction(async (tx) => {
+        const watched: Watched[] = []
+        for (const identifier of identifiers) watched.push(await watchOne(tx, identifier, nowMs))
+        return watched
+      }),
+
+    unwatch: ({ identifier }) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        if (known === undefined) return null
+        const parcel = await tx.loadParcel(known.parcelId)
+        await tx.saveParcel({ ...parcel, nextPollAtMs: null, stopped: 'unwatched' })
+        return { parcelId: parcel.parcelId }
+      }),
+
+    shiftSchedule: (request) => store.transaction((tx) => tx.shiftSchedule(request)),
+  }
+}

@@ -1,0 +1,28 @@
+import type { WriteSide } from '../flow/ports.ts'
+import type { Session } from './engine.ts'
+import { statement } from './statement.ts'
+
+const polledFor = statement<{ afterParcelId: number; limit: number }>()((db, p) =>
+  db.selectFrom('parcel').select('id').where('id', '>', p.afterParcelId).orderBy('id').limit(p.limit),
+)
+const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('parcel')
+    .set((row) => ({
+      next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
+      // Checked in a future that was taken back: what is reckoned from it would come that much too late.
+      checked_at_ms: row.fn<number>('min', [row.ref('checked_at_ms'), row.val(p.nowMs)]),
+      revived_at_ms: row.fn<number>('min', [row.ref('revived_at_ms'), row.val(p.nowMs)]),
+    }))
+    .where('id', '>', p.afterParcelId)
+    .where('id', '<=', p.lastId),
+)
+
+/** Puts the checks of the next parcels back with the clock; returns the last id it came to, null when there were no more. */
+export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {
+  const { byMs, nowMs, afterParcelId, limit } = request
+  const ids = await session.all(polledFor, { afterParcelId, limit })
+  const lastId = ids.at(-1)?.id ?? null
+  if (lastId !== null) await session.run(shift, { afterParcelId, lastId, byMs, nowMs })
+  return lastId
+}

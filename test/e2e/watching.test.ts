@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { problemOf, startWorld, type World } from '../faults/world.ts'
+import { answerBody, pushBody } from '../support/builders.ts'
+import { ADMIN, logIn } from '../support/relay.ts'
+
+let world: World
+let token: string
+beforeAll(async () => {
+  world = await startWorld()
+  token = await logIn(world.internalUrl, ADMIN)
+})
+afterAll(() => world.stop())
+
+const page = z.object({
+  parcels: z.array(
+    z.object({
+      identifiers: z.array(z.string()),
+      status: z.string().nullable(),
+      cadence: z.object({ nextCheckAt: z.string().nullable(), stopped: z.string().nullable() }),
+    }),
+  ),
+  next: z.string().nullable(),
+})
+
+async function call(method: string, path: string, body?: string, type = 'application/x-ndjson'): Promise<Response> {
+  const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': type }) }
+  return await fetch(`${world.internalUrl}/relay/parcels${path}`, { method, headers, ...(body === undefined ? {} : { body }) })
+}
+
+const json = async (method: string, path: string, body?: string, type?: string): Promise<unknown> =>
+  await (await call(method, path, body, type)).json()
+
+/** Every identifier of a list, page by page. */
+async function listed(query: string, limit = 3): Promise<readonly string[]> {
+  const found: string[] = []
+  let cursor = ''
+  do {
+    const { parcels, next } = page.parse(await json('GET', `?limit=${limit}&${query}${cursor}`))
+    found.push(...parcels.flatMap(({ identifiers }) => identifiers))
+    cursor = next === null ? '' : `&cursor=${next}`
+  } while (cursor !== '')
+  return found
+}
+
+test('a parcel that is unwatched is listed as such, keeps its history, and an app that asks revives it', async () => {
+  const number = 'WA100000001SE'
+  world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000001'] }))
+  expect((await call('PUT', `/${number}/watch`)).status).toBe(201)
+  const history = await world.all(number)
+  // Answered from the cache from now on, which asks nothing of the store.
+  await world.all(number)
+  expect(await json('DELETE', `/${number}/watch`)).toEqual({ identifier: number, stopped: 'unwatched' })
+  expect(await listed('stopped=unwatched')).toEqual([number, '81000001'])
+  expect(await world.all(number)).toEqual(history)
+  expect(await listed('stopped=unwatched')).toEqual([])
+  expect(await json('GET', `/${number}`)).toMatchObject({ cadence: { stopped: null, nextCheckAt: expect.any(String) } })
+})
+
+test('a push revives an unwatched parcel, and unwatching what nobody knows is a 404', async () => {
+  expect((await world.push(pushBody({ trackingIds: ['81000002'] }))).status).toBe(200)
+  expect((await call('DELETE', '/81000002/watch')).status).toBe(200)
+  expect((await world.push(pushBody({ trackingIds: ['81000002'], eventTime: '2026-03-01T11:00:00Z' }))).status).toBe(200)
+  expect(await listed('stopped=unwatched')).toEqual([])
+  const unknown = await call('DELETE', '/81009999/watch')
+  expect([unknown.status, await problemOf(unknown)]).toEqual([404, 'not_found'])
+})
+
+test('one parcel shows what it is called, when it is checked, and which doors told of each entry', async () => {
+  const number = 'WA100000003SE'
+  const entry = { eventTimestamp: '2026-03-01T10:00:00.250Z' }
+  world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000003'], statuses: [entry] }))
+  await world.push(pushBody({ trackingIds: ['81000003'] }))
+  expect(await world.refresh('81000003')).toBe(200)
+  await world.all(number)
+  const parcel = z
+    .object({
+      identifiers: z.array(z.object({ value: z.string(), kind: z.string(), carrierKnowsIt: z.boolean() })),
+      cadence: z.object({ failures: z.number(), lastCheckAt: z.string(), nextCheckAt: z.string() }),
+      history: z.array(
+        z.object({
+          status: z.string(),
+          sequence: z.number(),
+          provenance: z.array(
+            z.object({ door: z.string(), languages: z.array(z.string()), sequence: z.number(), askedAt: z.string().nullable() }),
+          ),
+        }),
+      ),
+    })
+    .parse(await json('GET', '/81000003'))
+  expect(parcel.identifiers).toEqual([
+    { value: number, kind: 'tracking number', carrierKnowsIt: true },
+    { value: '81000003', kind: 'tracking id', carrierKnowsIt: false },
+  ])
+  const [told] = parcel.history
+  expect(parcel.history).toHaveLength(1)
+  expect(told?.provenance.map(({ door, languages }) => [door, languages])).toEqual([
+    ['push', ['en', 'sv']],
+    ['poll', ['en']],
+  ])
+  expect(told?.provenance[0]?.sequence).toBe(told?.sequence)
+})
+
+test('a list goes by the next check, page by page, and what is no more checked comes last', async () => {
+  for (const at of [1, 2, 3, 4, 5, 6, 7]) await call('PUT', `/LIST${at}/watch`)
+  await call('DELETE', '/LIST4/watch')
+  const all = await listed('')
+  expect(all.filter((one) => one.startsWith('LIST'))).toEqual(['LIST1', 'LIST2', 'LIST3', 'LIST5', 'LIST6', 'LIST7', 'LIST4'])
+  expect(all.at(-1)).toBe('LIST4')
+  expect(new Set(all).size).toBe(all.length)
+  expect(await listed('query=list', 2)).toEqual(['LIST1', 'LIST2', 'LIST3', 'LIST4', 'LIST5', 'LIST6', 'LIST7'])
+  expect(await listed('query=LIST&stopped=unwatched', 2)).toEqual(['LIST4'])
+  expect(await listed('status=TerminalArrived&query=8100', 2)).toContain('81000003')
+  expect(await listed('status=Nowhere')).toEqual([])
+})
+
+test.each(['query=%25', 'query=a&query=b', 'stopped=lost', 'limit=0', 'limit=9999', 'cursor=x', 'cursor=next.1.-1'])(
+  'a list asked for with %s is a 400',
+  async (query) => {
+    expect((await call('GET', `?${query}`)).status).toBe(400)
+  },
+)
+
+test('a list of lines watches the good ones and tells the bad ones by number', async () => {
+  const ndjson = ['{"identifier":"BULK0001"}', '"bulk0002"', '', 'BULK0003', '{"identifier":"!"}', '{"identifier":" BULK0001 "}'].join(
+    '\r\n',
+  )
+  expect(await json('POST', '/watch', ndjson)).toEqual({
+    lines: 6,
+    watched: 3,
+    created: 2,
+    failed: 2,
+    errors: [
+      { line: 4, reason: 'no JSON' },
+      { line: 5, reason: 'no identifier: 4 to 40 letters and digits' },
+    ],
+  })
+  expect(await listed('query=BULK0')).toEqual(['BULK0001', 'BULK0002'])
+})
+
+test.each([
+  ['a column named so', 'Order;Tracking number;Note\nA1;CSV00001;"x;y"\nA2;"csv00002";\n', ['CSV00001', 'CSV00002']],
+  ['no header', '\ufeffCSV00011,first\nCSV00012,second', ['CSV00011', 'CSV00012']],
+])('CSV with %s is a list too', async (_name, csv, expected) => {
+  expect(await json('POST', '/watch', csv, 'text/csv; charset=utf-8')).toMatchObject({ watched: 2, failed: 0 })
+  expect(await listed(`query=${expected[0]?.slice(0, 7) ?? ''}`)).toEqual(expected)
+})
+
+test('with atomic=true one bad line watches nothing, and without a bad one all are watched', async () => {
+  const bad = await call('POST', '/watch?atomic=true', 'ATOM0001\n??\n', 'text/csv')
+  expect([bad.status, await bad.json()]).toEqual([
+    400,
+    expect.objectContaining({ watched: 0, failed: 1, errors: [{ line: 2, reason: expect.any(String) }] }),
+  ])
+  expect(await listed('query=ATOM')).toEqual([])
+  expect(await json('POST', '/watch?atomic=true', 'ATOM0001\nATOM0002', 'text/csv')).toMatchObject({ watched: 2 })
+})
+
+test('of many bad lines the first thousand are told and all are counted', async () => {
+  const report = z.object({ failed: z.number(), errors: z.array(z.unknown()) })
+  const { failed, errors } = report.parse(await json('POST', '/watch', '-\n'.repeat(1500), 'text/csv'))
+  expect([failed, errors.length]).toEqual([1500, 1000])
+})
+
+test('a list of another type, by nobody or by an app without the right is refused', async () => {
+  expect((await call('POST', '/watch', 'ABCD', 'text/plain')).status).toBe(400)
+  const url = `${world.internalUrl}/relay/parcels/watch`
+  expect((await fetch(url, { method: 'POST', body: 'ABCD' })).status).toBe(401)
+  const headers = { authorization: `Bearer ${world.token}`, 'content-type': 'text/csv' }
+  expect((await fetch(url, { method: 'POST', body: 'ABCD', headers })).status).toBe(403)
+})
+
+test('100,000 lines are watched while pushes go on being taken, and one more line is too many', async () => {
+  const lines = Array.from({ length: 100_000 }, (_, at) => `MANY${String(at).padStart(8, '0')}`)
+  let done = false
+  const bulk = json('POST', '/watch', lines.join('\n'), 'text/csv').finally(() => {
+    done = true
+  })
+  const waits: number[] = []
+  for (let at = 0; !done; at++) {
+    const startedAt = performance.now()
+    const body = pushBody({ trackingIds: [String(82_000_000 + at)] })
+    expect((await world.push(body)).status).toBe(200)
+    waits.push(performance.now() - startedAt)
+  }
+  expect(await bulk).toMatchObject({ lines: 100_000, watched: 100_000, created: 100_000, failed: 0 })
+  // One transaction of the list lies between a push and its commit, never the list.
+  expect(waits.length).toBeGreaterThan(10)
+  expect(waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.9)]).toBeLessThan(500)
+  const more = await call('POST', '/watch?atomic=true', 'TOOMANY1\n'.repeat(100_001), 'text/csv')
+  expect([more.status, await more.json()]).toEqual([413, expect.objectContaining({ watched: 0 })])
+}, 60_000)
