@@ -2,6 +2,7 @@ import type { Config } from './config.ts'
 import type { DeliverySigner } from './domain/delivery-request.ts'
 import type { EndpointSettings } from './domain/endpoint.ts'
 import { createEndpointSigners } from './flow/endpoint-signers.ts'
+import { createManageDeliveries, type ManageDeliveries } from './flow/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from './flow/manage-endpoints.ts'
 import type { Clock, Log, Meter, ReadSide, Vault, WriteSide } from './flow/ports.ts'
 import { createRelay } from './flow/relay.ts'
@@ -13,7 +14,7 @@ import { startWorker } from './run/worker.ts'
 
 export interface RelayingPorts {
   readonly write: WriteSideOfRelaying
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly vault: Vault
   readonly makeKey: () => string
   readonly meter: Pick<Meter, 'deliveryAttempted'>
@@ -25,11 +26,19 @@ export interface RelayingPorts {
 
 type WriteSideOfRelaying = Pick<
   WriteSide,
-  'deliveryTurn' | 'syncEndpoints' | 'relayId' | 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'
+  | 'deliveryTurn'
+  | 'syncEndpoints'
+  | 'relayId'
+  | 'reserveEndpoint'
+  | 'addEndpoint'
+  | 'changeEndpoint'
+  | 'removeEndpoint'
+  | 'replayDeliveries'
 >
 
 export interface Relaying {
   readonly manageEndpoints: ManageEndpoints
+  readonly manageDeliveries: ManageDeliveries
   /** Sends, from now on. Until then nothing leaves: the ports of the relay's own may not be known yet. */
   start(): void
   /** There is something new to deliver. */
@@ -52,6 +61,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
     log,
   })
+  const relayId = await write.relayId()
   const relay = createRelay(
     {
       ...ports,
@@ -60,7 +70,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       random: Math.random,
       wake: (atMs) => (atMs === null ? wake() : alarm.set(atMs)),
     },
-    { relayId: await write.relayId(), claimsMax: config.limits.batch },
+    { relayId, claimsMax: config.limits.batch },
   )
   const worker = startWorker(relay.pass, (error) => log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'))
   let isStarted = false
@@ -69,6 +79,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
   }
   const alarm = createAlarm(wake, clock.now)
   return {
+    manageDeliveries: createManageDeliveries({ ...ports, wake }, { relayId }),
     manageEndpoints: createManageEndpoints({
       ...ports,
       sender,

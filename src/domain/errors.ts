@@ -12,6 +12,7 @@ export type ErrorCode =
   | 'not_found'
   | 'endpoint_exists'
   | 'endpoint_read_only'
+  | 'not_replayable'
   | 'feed_gone'
   | 'body_too_large'
   | 'too_many_requests'

@@ -2,14 +2,15 @@ import { freshHealth } from '../domain/delivery.ts'
 import { changeEndpoint } from '../domain/endpoint.ts'
 import type { EndpointChangeRequest, EndpointEdit, EndpointState, WriteSide, WriteStore, WriteTx } from './ports.ts'
 
-export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
+export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'replayDeliveries'>
 
-/** The verbs that write down what the API makes of endpoints (DOMAIN 7.4). */
+/** The verbs that write down what the API makes of endpoints and of what they are owed (DOMAIN 7.4). */
 export function createEditEndpoints(store: WriteStore): EditEndpoints {
   const isNameTaken = async (tx: WriteTx, name: string, byOtherThan: string) =>
     (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
 
   return {
+    replayDeliveries: (request) => store.transaction((tx) => tx.replayDeliveries(request)),
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
     addEndpoint: ({ id, settings, key }) =>

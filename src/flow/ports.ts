@@ -1,4 +1,4 @@
-import type { AttemptResult, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
+import type { AttemptResult, DeadReason, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
 import type { FeedItem } from '../domain/feed-event.ts'
 import type { Entry } from '../domain/history.ts'
@@ -174,6 +174,8 @@ export interface WriteSide {
   changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
   /** Removes a managed endpoint and cancels what waits for it. */
   removeEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
+  /** Queues ended deliveries again, under the ids they had; `last`: where to go on, null: there are no more. */
+  replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
   /** What this relay calls itself in the ids of events: made on first use, then kept. */
   relayId(): Promise<string>
   /** Resolves if the store takes writes at this moment. */
@@ -300,6 +302,8 @@ export interface WriteTx {
   /** When the next delivery of an endpoint falls due; null: none waits. */
   nextDeliveryAtMs(endpointId: string): Promise<number | null>
   saveAttempt(attempt: AttemptRecord): Promise<void>
+  /** See the verb of the same name. */
+  replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
   /** Writes a delivery's fate down; when that ends it, its parcel's next one may go. */
   saveSettlement(request: { readonly delivery: DeliveryRef; readonly settlement: Settlement; readonly nowMs: number }): Promise<void>
   loadSetting(name: string): Promise<Uint8Array | null>
@@ -342,6 +346,69 @@ export interface Vault {
   seal(key: string, endpointId: string): Promise<string>
   /** Null: it was sealed for another endpoint, or with a key that is not to be had any more. */
   open(sealed: string, endpointId: string): Promise<string | null>
+}
+
+/** Ended deliveries of one endpoint: those for which all of this is true. */
+export interface DeliverySelection {
+  readonly endpointId: string
+  readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
+  readonly fromSequence: number
+  /** When they were queued at the earliest. */
+  readonly fromMs: number
+  /** Null: any. */
+  readonly deliveryId: number | null
+  readonly sequence: number | null
+  readonly parcelId: number | null
+}
+
+export interface ReplayRequest {
+  readonly selection: DeliverySelection
+  /** Deliveries with ids above this. */
+  readonly after: number
+  readonly limit: number
+  readonly nowMs: number
+}
+
+export interface DeliveryQuery {
+  /** Null: any. */
+  readonly endpointId: string | null
+  readonly state: ListedDelivery['state'] | null
+  /** Deliveries with ids below this; null: from the newest. */
+  readonly before: number | null
+  readonly limit: number
+}
+
+export interface DeliveryPage {
+  /** The newest first; perhaps fewer than asked for, even none, while there is a `next`. */
+  readonly deliveries: readonly ListedDelivery[]
+  readonly next: number | null
+}
+
+/** `held`: it waits because its endpoint is disabled. */
+export interface ListedDelivery {
+  readonly deliveryId: number
+  readonly endpointId: string
+  readonly endpointName: string
+  readonly parcelId: number
+  readonly sequence: number
+  readonly previousSequence: number
+  readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
+  /** Why it is dead or cancelled. */
+  readonly reason: DeadReason | 'endpoint_removed' | null
+  readonly attempts: number
+  readonly queuedAtMs: number
+  /** Null: it waits for an earlier one of its parcel, or has ended. */
+  readonly nextAttemptAtMs: number | null
+  readonly settledAtMs: number | null
+}
+
+export interface MadeAttempt {
+  readonly atMs: number
+  readonly durationMs: number
+  /** Null: there was no answer, for the reason given. */
+  readonly status: number | null
+  readonly reason: string | null
+  readonly answerStart: Uint8Array
 }
 
 export interface QueuedDelivery {
@@ -523,6 +590,10 @@ export interface ReadSide {
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedReading>
   /** Those that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
+  listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
+  /** With its attempts, the last one first; null: there is none. */
+  findDelivery(id: number): Promise<{ readonly delivery: ListedDelivery; readonly attempts: readonly MadeAttempt[] } | null>
+  countReplayable(selection: DeliverySelection): Promise<number>
   /** Throws when the store cannot answer. */
   ping(): Promise<void>
   close(): Promise<void>

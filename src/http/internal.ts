@@ -3,10 +3,12 @@ import type { Middleware } from 'koa'
 import type { Authenticate } from '../flow/authenticate.ts'
 import type { FollowFeed } from '../flow/follow-feed.ts'
 import type { LookAtParcels } from '../flow/look-at-parcels.ts'
+import type { ManageDeliveries } from '../flow/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
 import { createAuthorize } from './authorize.ts'
+import { deliveriesRoutes } from './deliveries.routes.ts'
 import { endpointsRoutes } from './endpoints.routes.ts'
 import { eventsRoutes } from './events.routes.ts'
 import type { CountFailure } from './failures.ts'
@@ -27,6 +29,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly watchList: ParcelListsRouteOptions['watchList']
   readonly followFeed: FollowFeed
   readonly manageEndpoints: ManageEndpoints
+  readonly manageDeliveries: ManageDeliveries
 }
 
 /** What apps and operators can reach: the carrier's own API, and what a process is asked by its keepers. */
@@ -40,6 +43,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     eventsRoutes({ followFeed: options.followFeed, authorize, log: options.log }),
     parcelListsRoutes({ ...options, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
+    deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]
   return createListener(options, (app) => {

@@ -4,7 +4,7 @@ import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import type { Sighting } from '../domain/status-entry.ts'
-import type { EndpointState, ParcelState } from '../flow/ports.ts'
+import type { EndpointState, ListedDelivery, ParcelState } from '../flow/ports.ts'
 import type { Tables } from './schema.ts'
 
 /** A sighting apart from its instant, as `encodeContent` wrote it. */
@@ -126,3 +126,31 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
 
 /** States of a delivery by their number in the table: append only. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
+
+type DeliveryRow = Selectable<Tables['delivery']> & { readonly endpoint_name: string; readonly disabled: string | null }
+
+export function decodeDelivery(row: DeliveryRow): ListedDelivery {
+  return {
+    deliveryId: row.id,
+    endpointId: String(row.endpoint_id),
+    endpointName: row.endpoint_name,
+    parcelId: row.parcel_id,
+    sequence: row.sequence,
+    previousSequence: row.previous_sequence,
+    state: stateOf(row),
+    // The column holds only what `saveSettlement` and `cancelDeliveries` wrote.
+    reason: row.reason as ListedDelivery['reason'],
+    attempts: row.attempts,
+    queuedAtMs: row.queued_at_ms,
+    nextAttemptAtMs: row.state === DELIVERY_STATE.due ? row.next_attempt_at_ms : null,
+    settledAtMs: row.settled_at_ms,
+  }
+}
+
+function stateOf({ state, disabled, attempts }: DeliveryRow): ListedDelivery['state'] {
+  if (state === DELIVERY_STATE.delivered) return 'delivered'
+  if (state === DELIVERY_STATE.dead) return 'dead'
+  if (state === DELIVERY_STATE.cancelled) return 'cancelled'
+  if (disabled !== null) return 'held'
+  return attempts > 0 ? 'retrying' : 'queued'
+}

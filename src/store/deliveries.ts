@@ -229,6 +229,14 @@ export async function moveDeliveries(
 ): Promise<void> {
   const id = Number(endpointId)
   await session.run(moveAll, { endpointId: id, from: join.from, into: join.into })
-  await session.run(holdBack, { endpointId: id, parcelId: join.into })
-  await releaseFirst(session, id, join.into, join.nowMs)
+  await reorderDeliveries(session, { endpointId: id, parcelId: join.into, nowMs: join.nowMs })
+}
+
+/** Of what waits for a parcel only the first may go. */
+export async function reorderDeliveries(
+  session: Session,
+  { endpointId, parcelId, nowMs }: { readonly endpointId: number; readonly parcelId: number; readonly nowMs: number },
+): Promise<void> {
+  await session.run(holdBack, { endpointId, parcelId })
+  await releaseFirst(session, endpointId, parcelId, nowMs)
 }

@@ -1,6 +1,7 @@
 import { lackedLanguage } from '../domain/pull-response.ts'
 import type { ParcelView, ReadSide } from '../flow/ports.ts'
 import { type Contents, createContents } from './contents.ts'
+import { countReplayable, findDelivery, listDeliveries } from './delivery-lists.ts'
 import { listEndpoints } from './endpoints.ts'
 import type { ReadEngine, Session } from './engine.ts'
 import { countQuarantined } from './inbox.ts'
@@ -46,6 +47,9 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listParcels: (query) => engine.snapshot(() => listParcels(session, query)),
     inspectParcel: (identifier) => engine.snapshot(() => inspectParcel(session, contents, identifier)),
     listEndpoints: () => listEndpoints(session),
+    listDeliveries: (query) => engine.snapshot(() => listDeliveries(session, query)),
+    findDelivery: (id) => engine.snapshot(() => findDelivery(session, id)),
+    countReplayable: (selection) => countReplayable(session, selection),
     async ping() {
       await session.all(parcels, {})
     },

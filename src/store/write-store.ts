@@ -10,6 +10,7 @@ import {
   saveComposedEvent,
   saveSettlement,
 } from './deliveries.ts'
+import { replayDeliveries } from './delivery-lists.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, settlePush } from './feed.ts'
@@ -90,6 +91,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     queueDelivery: (delivery) => queueDelivery(session, delivery),
     claimDeliveries: (request) => claimDeliveries(session, request),
     nextDeliveryAtMs: (endpointId) => nextDeliveryAtMs(session, endpointId),
+    replayDeliveries: (request) => replayDeliveries(session, request),
     saveAttempt: (attempt) => saveAttempt(session, attempt),
     saveSettlement: (settled) => saveSettlement(session, settled),
     loadSetting: (name) => loadSetting(session, name),

@@ -60,6 +60,7 @@ async function startInternal(world: World = {}) {
       lookAtParcels: { list: notAsked, inspect: notAsked },
       watchList: notAsked,
       manageEndpoints: noEndpoints,
+      manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
       countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
       readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
       metrics: async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' }),

@@ -1,0 +1,138 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { type PushFields, pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+
+async function start() {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', {
+    delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] },
+  })
+  onTestFinished(() => relay.stop())
+  const operate = await operatorOf(relay)
+  const add = async (name: string, url = receiver.url) => String((await operate('POST', '/relay/endpoints', { name, url })).body['id'])
+  return { receiver, operate, add, push: (body: Uint8Array) => push(relay.publicUrl, body) }
+}
+
+const at = (minute: number, change: PushFields = {}) =>
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, ...change })
+
+/** Refuses what says `text`, and takes everything else. */
+function refuse(receiver: WebhookReceiver, text: string): void {
+  receiver.answer((nth) => (receiver.pushes[nth]?.body.includes(text) === true ? 422 : 200))
+}
+
+type Operate = Awaited<ReturnType<typeof operatorOf>>
+
+async function listed(operate: Operate, query = ''): Promise<readonly Record<string, unknown>[]> {
+  const { deliveries } = (await operate('GET', `/relay/deliveries${query}`)).body
+  return Array.isArray(deliveries) ? deliveries : []
+}
+
+/** One delivery that its receiver refused to the end, beside others that it took. */
+async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string> {
+  refuse(world.receiver, '"6666"')
+  await world.push(at(1, { trackingIds: ['6666'] }))
+  await vi.waitFor(() => expect(world.receiver.pushes.length).toBeGreaterThan(0))
+  for (const parcel of ['7001', '7002']) await world.push(at(1, { trackingIds: [parcel] }))
+  await vi.waitFor(async () => expect(await listed(world.operate, '?state=dead')).toHaveLength(1), { timeout: 5000 })
+  return String((await listed(world.operate, '?state=dead'))[0]?.['id'])
+}
+
+test('a dead delivery tells that the receiver refused it, with every attempt and what was answered', async () => {
+  const world = await start()
+  const endpoint = await world.add('shop')
+  const id = await killOne(world)
+  const { body } = await world.operate('GET', `/relay/deliveries/${id}`)
+  expect(body).toMatchObject({ id, state: 'dead', reason: 'receiver_refused', endpoint: { id: endpoint, name: 'shop' }, attemptCount: 3 })
+  expect(body['attempts']).toEqual(
+    Array.from({ length: 3 }, () => ({
+      at: expect.any(String),
+      durationMs: expect.any(Number),
+      status: 422,
+      reason: null,
+      answerStart: '',
+    })),
+  )
+  expect(await listed(world.operate, '?state=delivered')).toHaveLength(2)
+  expect(await listed(world.operate, `?endpoint=${endpoint}`)).toHaveLength(3)
+  expect(await listed(world.operate, '?endpoint=999')).toEqual([])
+})
+
+test('an attempt that got no answer tells why', async () => {
+  const world = await start()
+  await world.add('nobody', 'http://127.0.0.1:9/')
+  await world.push(at(1))
+  await vi.waitFor(async () => expect(await listed(world.operate, '?state=retrying')).toHaveLength(1))
+  const [waiting] = await listed(world.operate)
+  const { body } = await world.operate('GET', `/relay/deliveries/${String(waiting?.['id'])}`)
+  expect(body['attempts']).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'refused' })]))
+})
+
+test('a replayed delivery arrives under the id it had', async () => {
+  const world = await start()
+  await world.add('shop')
+  const id = await killOne(world)
+  const before = world.receiver.pushes.length
+  world.receiver.answer(() => 200)
+  expect((await world.operate('POST', `/relay/deliveries/${id}/replay`)).status).toBe(202)
+  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(before + 1))
+  const idsOf6666 = world.receiver.pushes.filter(({ body }) => body.includes('"6666"')).map(({ headers }) => headers['webhook-id'])
+  expect(idsOf6666).toHaveLength(4)
+  expect(new Set(idsOf6666).size).toBe(1)
+  await vi.waitFor(async () => expect((await world.operate('GET', `/relay/deliveries/${id}`)).body).toMatchObject({ state: 'delivered' }))
+})
+
+test('a replay of an endpoint says beforehand how many it would be, takes what is asked for, and keeps each parcel’s order', async () => {
+  const world = await start()
+  const endpoint = await world.add('shop')
+  await killOne(world)
+  for (const minute of [2, 3]) await world.push(at(minute, { trackingIds: ['7001'] }))
+  await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(4))
+  const replay = async (order: object) => (await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, order)).body
+  expect(await replay({ since: 0, dryRun: true })).toEqual({ count: 1, dryRun: true })
+  expect(await replay({ since: '2026-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 4 })
+  expect(await replay({ since: '2999-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 0 })
+  const before = world.receiver.pushes.length
+  expect(await replay({ parcel: '7001', state: 'delivered' })).toEqual({ count: 3, dryRun: false })
+  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(before + 3))
+  const minutes = world.receiver.pushes.slice(before).map(({ body }) => body.toString())
+  expect(minutes).toEqual([1, 2, 3].map((minute) => at(minute, { trackingIds: ['7001'] }).toString()))
+  expect((await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, {})).status).toBe(400)
+})
+
+test('O16: what waited for a removed endpoint is listed as cancelled; what waits for a disabled one as held', async () => {
+  const world = await start()
+  const [removed, disabled] = [await world.add('removed'), await world.add('disabled')]
+  for (const id of [removed, disabled]) await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
+  for (const minute of [1, 2]) await world.push(at(minute))
+  await world.operate('DELETE', `/relay/endpoints/${removed}`)
+  const [cancelled, held] = [await listed(world.operate, '?state=cancelled'), await listed(world.operate, '?state=held')]
+  expect(cancelled.map(({ reason, endpoint }) => ({ reason, endpoint }))).toEqual(
+    Array.from({ length: 2 }, () => ({ reason: 'endpoint_removed', endpoint: { id: removed, name: 'removed' } })),
+  )
+  expect(held).toHaveLength(2)
+  expect(world.receiver.pushes).toHaveLength(0)
+  const refused = await world.operate('POST', `/relay/deliveries/${String(cancelled[0]?.['id'])}/replay`)
+  expect(refused).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:not_replayable' } })
+})
+
+test('pages of deliveries hold each once', async () => {
+  const world = await start()
+  const id = await world.add('shop')
+  await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
+  await Promise.all(Array.from({ length: 250 }, (_, parcel) => world.push(at(1, { trackingIds: [String(8000 + parcel)] }))))
+  const seen: unknown[] = []
+  for (let cursor = ''; cursor !== 'null'; ) {
+    const { body } = await world.operate('GET', `/relay/deliveries${cursor === '' ? '' : `?cursor=${cursor}`}`)
+    if (Array.isArray(body['deliveries'])) seen.push(...body['deliveries'].map((delivery) => delivery.id))
+    cursor = String(body['next'])
+  }
+  expect(seen).toHaveLength(250)
+  expect(new Set(seen).size).toBe(250)
+  expect((await world.operate('GET', '/relay/deliveries?state=lost')).status).toBe(400)
+  expect((await world.operate('GET', '/relay/deliveries/99999')).status).toBe(404)
+})

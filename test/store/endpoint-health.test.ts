@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { noFilters } from '../../src/domain/endpoint.ts'
+import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../src/flow/ports.ts'
+import { openStore } from '../support/write-side.ts'
+
+const HOUR_MS = 3_600_000
+const START_MS = Date.parse('2026-03-01T12:00:00Z')
+
+const settings = {
+  name: 'shop',
+  url: 'http://shop.internal/',
+  enabled: true,
+  signature: 'carrier',
+  filters: noFilters,
+  backfill: false,
+  ratePerSecond: null,
+  concurrency: null,
+  scheduleMs: null,
+} as const
+
+/** An endpoint that answers as the test says, on a clock that the test moves; no network is in it. */
+async function startEndpoint() {
+  const store = await openStore(START_MS)
+  const id = await store.writes.reserveEndpoint(START_MS)
+  await store.writes.addEndpoint({ id, settings, key: 'sealed' })
+  let claimed: readonly ClaimedDelivery[] = []
+  const accepted: ClaimedDelivery[] = []
+
+  async function turn(answer: 200 | 503 = 200): Promise<DeliveryTurnReport> {
+    if (answer === 200) accepted.push(...claimed)
+    const settled = claimed.map(({ body: _body, previousSequence: _previous, ...delivery }): SettledAttempt => {
+      const kept = { durationMs: 1, answerStart: new Uint8Array() }
+      const result =
+        answer === 200
+          ? ({ kind: 'accepted', status: 200, ...kept } as const)
+          : ({ kind: 'rejected', status: 503, retryAfterMs: null, ...kept } as const)
+      return { ...delivery, result, atMs: store.now(), random: 0.5 }
+    })
+    const report = await store.writes.deliveryTurn({ settled, inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now() })
+    claimed = report.claimed
+    return report
+  }
+  return { ...store, id, turn, accepted }
+}
+
+const at = (minute: number, trackingIds = ['1001']) => ({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds })
+
+test('O6: nothing dies while an endpoint is down for three days, and then each parcel’s events come in order', async () => {
+  const { push, pass, turn, accepted } = await startEndpoint()
+  for (const minute of [1, 2, 3]) await push(at(minute))
+  await push(at(1, ['2002']))
+  await turn()
+  for (let hour = 0; hour < 72; hour++) {
+    pass(HOUR_MS)
+    expect((await turn(503)).notices).toEqual([])
+  }
+  for (let round = 0; round < 4; round++) await turn()
+  expect(accepted).toHaveLength(4)
+  const ofFirst = accepted.filter(({ parcelId }) => parcelId === accepted[0]?.parcelId).map(({ sequence }) => sequence)
+  expect(ofFirst).toHaveLength(3)
+  expect(ofFirst).toEqual(ofFirst.toSorted((a, b) => a - b))
+})
+
+test('O7: 120 h of nothing but failures disable an endpoint, which is told once; everything is kept, and enabled again it goes on', async () => {
+  const { push, pass, turn, writes, reads, id, accepted } = await startEndpoint()
+  await push(at(1))
+  await turn()
+  const notices = []
+  for (let hour = 0; hour < 130; hour++) {
+    pass(HOUR_MS)
+    notices.push(...(await turn(503)).notices.map(({ kind }) => ({ kind, hour })))
+  }
+  expect(notices).toEqual([{ kind: 'disabled_failing', hour: 120 }])
+  await push(at(2))
+  expect((await turn()).claimed).toEqual([])
+  expect(await reads.listDeliveries({ endpointId: id, state: 'held', before: null, limit: 10 })).toMatchObject({ deliveries: [{}, {}] })
+  await writes.changeEndpoint({ id, change: { enabled: true }, key: null })
+  for (let round = 0; round < 3; round++) await turn()
+  expect(accepted).toHaveLength(2)
+})
+
+test('O7: one success in between keeps an endpoint enabled', async () => {
+  const { push, pass, turn } = await startEndpoint()
+  await push(at(1))
+  await push(at(1, ['2002']))
+  await turn()
+  const notices = []
+  for (let hour = 0; hour < 130; hour++) {
+    pass(HOUR_MS)
+    if (hour === 90) await push(at(1, ['3003']))
+    notices.push(...(await turn(hour === 91 ? 200 : 503)).notices)
+  }
+  expect(notices.map(({ kind }) => kind)).toEqual(['recovered'])
+})
