@@ -1,8 +1,12 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { CadencePolicy } from '../../src/domain/cadence.ts'
 import type { PushHealth } from '../../src/domain/push-health.ts'
 import { createOutlookKeeper } from '../../src/flow/outlook.ts'
 import { createPollDue } from '../../src/flow/poll-due.ts'
 import type { IncomingPush, WriteSide } from '../../src/flow/ports.ts'
+import type { RecordOptions } from '../../src/flow/record.ts'
 import { createRefresh } from '../../src/flow/refresh.ts'
 import { createGroupCommit } from '../../src/run/group-commit.ts'
 import { openWriteSide } from '../../src/write-side.ts'
@@ -16,6 +20,8 @@ export interface RelayRunOptions {
   readonly outage?: Span
   /** Polls a minute at most; default: as many as are wanted. */
   readonly callsPerMinute?: number
+  /** Whether scarce calls go to whatever fell due first, instead of to what is worth most. */
+  readonly firstCome?: boolean
 }
 
 export interface HealthChange {
@@ -38,18 +44,25 @@ export interface RelayRun {
 const MINUTE_MS = 60_000
 const AFTER_LAST_SCAN_MS = 80 * 60 * MINUTE_MS
 const CONCURRENCY = 32
+/** Nobody subscribes here. */
+export const DELIVER = { policy: { scheduleMs: [MINUTE_MS], jitter: 0 }, perEndpoint: 1, leaseMs: MINUTE_MS }
 const PASSES_MAX = 100_000
+export const recordOptions = (cadence: CadencePolicy): RecordOptions => ({
+  cadence,
+  missedPushGraceMs: GRACE_MS,
+  historyRetentionMs: 400 * 24 * 60 * MINUTE_MS,
+})
 export const GRACE_MS = 10 * MINUTE_MS
 
 /**
- * The relay's own flows and store (in memory) on simulated time: every minute brings its pushes, then the poller wakes. A parcel is put
+ * The relay's own flows and store on simulated time: every minute brings its pushes, then the poller wakes. A parcel is put
  * under watch at its first scan, as a shop would that prints a label.
  */
 export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes, options: RelayRunOptions): Promise<RelayRun> {
   const startedAt = performance.now()
   const events = eventsOf(lifecycles, pushes)
   const startMs = Math.floor((events[0]?.atMs ?? 0) / MINUTE_MS) * MINUTE_MS
-  const endMs = (events.at(-1)?.atMs ?? 0) + AFTER_LAST_SCAN_MS
+  const endMs = Math.max(...lifecycles.map(({ scans }) => scans.at(-1)?.atMs ?? 0)) + AFTER_LAST_SCAN_MS
   let nowMs = startMs
   const clock = { now: () => nowMs, monotonic: () => nowMs }
   const log = { debug() {}, info() {}, warn() {}, error: (fields: object, message: string) => console.error(message, fields) }
@@ -61,8 +74,17 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     for (let at = 0; at < entries; at++) if (times !== undefined && (times[at] ?? 0) > nowMs) times[at] = nowMs
   })
   const outlook = createOutlookKeeper(clock)
-  const record = { cadence: options.cadence, missedPushGraceMs: GRACE_MS, historyRetentionMs: 400 * 24 * 60 * MINUTE_MS }
-  const write = await openWriteSide({ sqlitePath: ':memory:', record }, clock, log, outlook)
+  const folder = mkdtempSync(join(memoryFolder(), 'polling-'))
+  const write = await openWriteSide(
+    {
+      sqlitePath: join(folder, 'relay.db'),
+      record: { ...recordOptions(options.cadence), firstCome: options.firstCome === true },
+      deliver: DELIVER,
+    },
+    clock,
+    log,
+    outlook,
+  )
   let newEntries = 0
   const recorder = createGroupCommit(
     {
@@ -114,11 +136,17 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     callsByMinute.push(carrier.calls())
   }
   await write.close()
+  rmSync(folder, { recursive: true })
 
   const entries = lifecycles.reduce((sum, { scans }) => sum + scans.length, 0)
   if (newEntries !== entries) throw new Error(`the relay knows ${newEntries} entries of ${entries}`)
   const staleness = measureStaleness(lifecycles, pushes, known)
   return { calls: carrier.calls(), staleness, healthChanges, callsByMinute, startMs, tookMs: performance.now() - startedAt }
+}
+
+/** Syncing to a disk would take longer than all the rest: where the system has a file system in memory, the store is there. */
+function memoryFolder(): string {
+  return existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 }
 
 type SimulatedEvent =

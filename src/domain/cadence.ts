@@ -1,4 +1,4 @@
-import { nextLookMs } from './next-look.ts'
+import { hoursUnknown, nextLookMs } from './next-look.ts'
 import type { PushHealth } from './push-health.ts'
 import { missingBefore, outlookOf, type Rhythm, statusShares } from './rhythm.ts'
 
@@ -40,8 +40,6 @@ export interface CadenceOutlook {
   /** The part of pushes that is lost, while they come at all. */
   readonly pushLoss: number
   readonly rhythm: Rhythm
-  /** How dear a call is: 1, or more while the budget is too small for what is wanted. */
-  readonly scarcity: number
 }
 
 export type NextCheck =
@@ -55,6 +53,8 @@ const RETRY_MS = 60_000
 /** Intervals differ by up to this part from parcel to parcel, so that parcels that came together do not fall due together. */
 const STAGGER = 0.1
 
+/** Scans an hour of a parcel of which nothing is learnt: about two a day. */
+const UNSEEN_RATE = 0.1
 const FIRST_CHECK_MS = 60_000
 /** A check is never made sooner than this part of its interval after the last one, however likely a scan is. */
 const SOONEST = 0.25
@@ -120,7 +120,7 @@ function plannedMs(facts: CadenceFacts, outlook: CadenceOutlook, policy: Cadence
   const lookMs = nextLookMs({
     fromMs: certainMs,
     outlook: learnt,
-    priceHours: outlook.scarcity * priceHours(facts, learnt.meanRate, outlook, policy),
+    priceHours: priceHours(facts, learnt.meanRate, outlook, policy),
     hidden: hiddenPart(outlook, policy),
     doubt: doubtOf(facts, outlook, policy),
     horizonMs: latestMs,
@@ -132,8 +132,8 @@ function plannedMs(facts: CadenceFacts, outlook: CadenceOutlook, policy: Cadence
 
 /**
  * What a check may cost. The interval an operator chose for a status says it: at scans of the mean rate it is exactly the interval that
- * pays. While pushes are healthy polls only look for gaps, and a gap is as bad in one status as in another: then one price holds for all, at
- * which as many checks are made as the intervals would make together.
+ * pays. While pushes are healthy polls only look for gaps, and a gap is as bad in one status as in another: then one price holds for all,
+ * at which as many checks are made as the intervals would make together.
  */
 function priceHours(facts: CadenceFacts, meanRate: number, outlook: CadenceOutlook, policy: CadencePolicy): number {
   if (outlook.pushHealth !== 'healthy') return priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
@@ -160,6 +160,29 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceOutlook, { whenPushIsHealth
 }
 
 /**
+ * What a check is worth: for how many hours, over all its entries, something of the parcel is likely to have been unknown by now. Decides who
+ * is asked about first when not all can be. Not how much is unknown: then a parcel with one entry to go would wait for ever behind others.
+ */
+export function worthOf(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy, nowMs: number): number {
+  const { latest, checkedAtMs, revivedAtMs, entryCount } = facts
+  if (latest === null) {
+    const hours = hoursBetween(checkedAtMs ?? revivedAtMs, nowMs)
+    return (checkedAtMs === null ? hours : 0) + (UNSEEN_RATE * hours ** 2) / 2
+  }
+  const fromMs = Math.max(latest.atMs, checkedAtMs ?? latest.atMs)
+  const hours = hoursBetween(fromMs, nowMs)
+  const doubted = doubtOf(facts, outlook, policy) * hours
+  // After a delivery nothing is expected: such a check can wait until there is nothing else to ask.
+  if (latest.status === FINISHED) return doubted
+  const learnt = outlookOf(outlook.rhythm, latest.status, entryCount)
+  return doubted + hiddenPart(outlook, policy) * (learnt === null ? (UNSEEN_RATE * hours ** 2) / 2 : hoursUnknown(learnt, fromMs, nowMs))
+}
+
+function hoursBetween(fromMs: number, toMs: number): number {
+  return Math.max(0, toMs - fromMs) / HOUR_MS
+}
+
+/**
  * How many entries before the latest one are likely to be missing: pushes were relied on since the last check, and of the scans that are usual
  * in that time some are lost; whether they are is to be seen from what came instead.
  */
@@ -174,8 +197,8 @@ function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts,
 }
 
 /** The interval where nothing is learnt. */
-function intervalMs(facts: CadenceFacts, { pushHealth, scarcity }: CadenceOutlook, policy: CadencePolicy): number {
-  return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1) * Math.sqrt(scarcity)
+function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceOutlook, policy: CadencePolicy): number {
+  return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }
 
 function statusIntervalMs(status: string | undefined, { byStatusMs, defaultMs }: CadencePolicy): number {

@@ -57,3 +57,24 @@ export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizon
   }
   return best.atMs
 }
+
+/** After so long a wait there is nothing finer to tell. */
+const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
+
+/** For how many hours, over all entries, something is likely to have been unknown by `toMs`: the next scan, and what follows it. */
+export function hoursUnknown(outlook: WaitOutlook, fromMs: number, toMs: number): number {
+  const endMs = Math.min(toMs, fromMs + EXPECTED_OVER_MS)
+  let unscanned = 1
+  let followed = 0
+  let unknown = 0
+  for (let atMs = fromMs; atMs < endMs; ) {
+    const hour = hourOfWeek(atMs)
+    const nextMs = Math.min(endMs, (Math.floor(atMs / HOUR_MS) + 1) * HOUR_MS)
+    const hours = (nextMs - atMs) / HOUR_MS
+    unscanned *= Math.exp(-(outlook.rates[hour] ?? outlook.meanRate) * hours)
+    followed += (1 - unscanned) * (outlook.followingRates[hour] ?? 0) * hours
+    unknown += (1 - unscanned + followed) * hours
+    atMs = nextMs
+  }
+  return unknown
+}

@@ -42,7 +42,7 @@ export function createOutlookKeeper(
   return {
     current() {
       settle()
-      return { rhythm, pushHealth: channel.health, pushLoss: lossOf(channel), scarcity: 1 }
+      return { rhythm, pushHealth: channel.health, pushLoss: lossOf(channel) }
     },
     learn(lesson) {
       if (lessons.length < WAITING_MAX) lessons.push(lesson)

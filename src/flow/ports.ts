@@ -65,6 +65,8 @@ export interface DuePoll {
   readonly parcelId: number
   /** In the order to try them: tracking numbers first, those the carrier does not know left out (DOMAIN 6.3). */
   readonly identifiers: readonly string[]
+  /** When it fell due; absent for one that was not claimed because it was. */
+  readonly dueAtMs?: number
 }
 
 /** How a poll of a parcel ended without an answer to record. */

@@ -19,6 +19,8 @@ export interface RecordOptions {
   readonly cadence: CadencePolicy
   readonly missedPushGraceMs: number
   readonly historyRetentionMs: number
+  /** Scarce calls go to whatever fell due first, not to what is worth most: only to measure what that is worth. */
+  readonly firstCome?: boolean
 }
 
 export interface RecordPorts {

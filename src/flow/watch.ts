@@ -1,14 +1,21 @@
 import { worthOf } from '../domain/cadence.ts'
 import { deriveEntries } from '../domain/history.ts'
-import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import type { DuePoll, MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { isBackfill } from './queue-deliveries.ts'
 import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
 
 type WatchVerbs = Pick<
   WriteSide,
-  'claimDuePolls' | 'claimPoll' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'watch' | 'settleMissedPushes'
+  'claimDuePolls' | 'claimPoll' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'settleMissedPushes'
 >
 
+/** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
+const SCARCE_AFTER_MS = 10 * 60_000
+/** So many due checks are weighed against one another at least, and so many times what a pass takes. */
+const WEIGHED_MIN = 256
+const WEIGHED_TIMES = 8
+/** When even more is due than is weighed, the least worth part of it goes to the end of the queue, so that all of it comes to be weighed. */
+const PUT_BACK_PART = 0.25
 /** How many overdue verdicts are reached in one transaction. */
 const SETTLED_AT_ONCE = 256
 
@@ -17,7 +24,7 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
   const { store, clock } = ports
   return {
     claimDuePolls: ({ nowMs, limit, leaseMs }) =>
-      store.transaction((tx) => tx.claimDuePolls({ nowMs, limit, leaseUntilMs: nowMs + leaseMs })),
+      store.transaction((tx) => claimWorthiest(tx, { nowMs, limit, leaseUntilMs: nowMs + leaseMs }, ports, options)),
 
     notePollFailure: (failure) =>
       store.transaction(async (tx) => {
@@ -55,6 +62,46 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         return missed
       }),
   }
+}
+
+/**
+ * Claims what is due, in the order of falling due while there are calls enough. When there are not, it claims what is worth most of all that
+ * it weighs; the rest waits on.
+ */
+async function claimWorthiest(
+  tx: WriteTx,
+  request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
+  ports: RecordPorts,
+  options: RecordOptions,
+): Promise<readonly DuePoll[]> {
+  const { nowMs, limit } = request
+  const claimed = await tx.claimDuePolls(request)
+  const overdueMs = nowMs - (claimed[0]?.dueAtMs ?? nowMs)
+  const isScarce = claimed.length === limit && overdueMs > SCARCE_AFTER_MS
+  if (!isScarce || options.firstCome === true) return claimed.map(({ parcelId, identifiers }) => ({ parcelId, identifiers }))
+
+  const weighedMax = Math.max(WEIGHED_MIN, limit * WEIGHED_TIMES)
+  const others = await tx.claimDuePolls({ ...request, limit: weighedMax - limit })
+  const weighed: Weighed[] = []
+  for (const { dueAtMs = nowMs, ...due } of [...claimed, ...others]) {
+    const parcel = await tx.loadParcel(due.parcelId)
+    const worth = worthOf({ ...parcel, unpollable: false }, ports.outlook(), options.cadence, nowMs)
+    weighed.push({ due, parcel, worth, dueAtMs })
+  }
+  // Equal worth: in the order of falling due, which the sort keeps.
+  weighed.sort((a, b) => b.worth - a.worth)
+  const putBackFrom = weighed.length < weighedMax ? weighedMax : weighedMax * (1 - PUT_BACK_PART)
+  for (const [at, { parcel, dueAtMs }] of weighed.entries()) {
+    if (at >= limit) await tx.saveParcel({ ...parcel, nextPollAtMs: at >= putBackFrom ? nowMs : dueAtMs })
+  }
+  return weighed.slice(0, limit).map(({ due }) => due)
+}
+
+interface Weighed {
+  readonly due: DuePoll
+  readonly parcel: ParcelState
+  readonly worth: number
+  readonly dueAtMs: number
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {

@@ -112,7 +112,12 @@ export async function pollableIdentifiers(session: Session, parcelId: number, no
 }
 
 const due = statement<{ nowMs: number; limit: number }>()((db, p) =>
-  db.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
+  db
+    .selectFrom('parcel')
+    .select(['id', 'next_poll_at_ms'])
+    .where('next_poll_at_ms', '<=', p.nowMs)
+    .orderBy('next_poll_at_ms')
+    .limit(p.limit),
 )
 const lease = statement<{ id: number; leaseUntilMs: number }>()((db, p) =>
   db.updateTable('parcel').set({ next_poll_at_ms: p.leaseUntilMs }).where('id', '=', p.id),
@@ -124,8 +129,8 @@ export async function claimDuePolls(
   request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
 ): Promise<readonly DuePoll[]> {
   const claimed: DuePoll[] = []
-  for (const { id } of await session.all(due, { nowMs: request.nowMs, limit: request.limit })) {
-    claimed.push(await claimPoll(session, { ...request, parcelId: id }))
+  for (const { id, next_poll_at_ms } of await session.all(due, { nowMs: request.nowMs, limit: request.limit })) {
+    claimed.push({ ...(await claimPoll(session, { ...request, parcelId: id })), dueAtMs: next_poll_at_ms ?? request.nowMs })
   }
   return claimed
 }

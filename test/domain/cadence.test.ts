@@ -21,7 +21,6 @@ const nothingLearnt = (change: Partial<CadenceOutlook> = {}): CadenceOutlook => 
   pushHealth: 'unknown',
   pushLoss: 0.05,
   rhythm: emptyRhythm,
-  scarcity: 1,
   ...change,
 })
 const dueInHours = (change: Partial<CadenceFacts>, outlook: Partial<CadenceOutlook> = {}) => {
@@ -67,10 +66,6 @@ test('6.1: while pushes are healthy the first of the tail is the closing check, 
 test('6.1: a parcel of which nothing is known is asked about at once, but for a push that may be on its way', () => {
   expect(Number(dueInHours({ latest: null, checkedAtMs: null })) * 60).toBeCloseTo(1)
   expect(dueInHours({ latest: null })).toBe(1)
-})
-
-test('while calls are scarce intervals grow by the root of it', () => {
-  expect(dueInHours({}, { scarcity: 4 })).toBe(2)
 })
 
 test('6.1: a delivery learnt of late is checked once and is then over', () => {

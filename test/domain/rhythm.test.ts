@@ -29,7 +29,7 @@ const steady = learnRhythm(
 function nextAt(rhythm: Rhythm, change: Partial<CadenceFacts>, outlook: Partial<CadenceOutlook> = {}): number {
   const facts = { parcelId: 0, entryCount: 1, watchedAtMs: null, revivedAtMs: at(8, 10), checkedAtMs: null, failures: 0, unpollable: false }
   const latest = { status: 'Created', atMs: at(8, 10) }
-  const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, rhythm, scarcity: 1, ...outlook }, cadence)
+  const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, rhythm, ...outlook }, cadence)
   return next.kind === 'at' ? next.atMs : Number.NaN
 }
 const hourOf = (atMs: number) => (atMs - at(8, 0)) / HOUR_MS
@@ -71,11 +71,6 @@ test('a push that should have come and did not is looked for, when the hour of i
 
 test('a check is never put off by more than a day', () => {
   expect(hourOf(nextAt(learnt, { latest: { status: 'Created', atMs: at(8, 20) }, checkedAtMs: at(8, 20) }))).toBeLessThanOrEqual(44)
-})
-
-test('while calls are scarce checks move to where they are worth more', () => {
-  const dear = hourOf(nextAt(steady, {}, { scarcity: 16 })) - 10
-  expect(dear).toBeGreaterThan(2 * (hourOf(nextAt(steady, {})) - 10))
 })
 
 test('old habits fade: what was learnt a month ago weighs half', () => {
