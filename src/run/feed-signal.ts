@@ -20,7 +20,7 @@ export function createFeedSignal(): FeedSignalSource {
 
   function wakeAll(): void {
     told += 1
-    for (const wake of [...waiting]) wake()
+    for (const wake of waiting) wake()
   }
 
   function fire(): void {

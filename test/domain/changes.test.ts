@@ -32,3 +32,20 @@ test('2.8: entries whose parts prove to be one are told as united', () => {
   // Names the place of the first: it was never in Lund.
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
+
+test('an entry whose first sighting turns out to be another’s is told of under its new sequence, though it reads as before', () => {
+  const seen = [
+    aPush({ eventTime: '2026-03-01T10:00:00Z', location: null }),
+    aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }),
+    aPush({ eventTime: '2026-03-01T10:00:00.050Z', location: null }),
+  ]
+  const before = deriveEntries(sightingsOf(seen))
+  expect(before.map((entry) => entry.sequence)).toEqual([0, 2])
+  // Comes first in the order of founding: what was said without a place or milliseconds is of this one now.
+  const after = deriveEntries(sightingsOf([...seen, aPush({ eventTime: '2026-03-01T10:00:00.050Z', location: 'Lund' })]))
+  const told = diffEntries(before, after).map(({ kind, entry }) => [kind, entry.sequence])
+  expect(told).toEqual([
+    ['united', 0],
+    ['update', 1],
+  ])
+})

@@ -13,9 +13,20 @@ export const feedJoins: Migration = {
   async up(db: Kysely<JoinTables>): Promise<void> {
     const joins = await db.selectFrom('audit').select(['sequence', 'detail']).where('kind', '=', 'join').execute()
     for (const { sequence, detail } of joins) {
-      const { from }: { from: { parcelId: number } } = JSON.parse(detail)
-      await db.updateTable('feed').set({ entry: from.parcelId }).where('sequence', '=', sequence).where('kind', '=', JOIN).execute()
+      await db
+        .updateTable('feed')
+        .set({ entry: joinedParcel(detail) })
+        .where('sequence', '=', sequence)
+        .where('kind', '=', JOIN)
+        .execute()
     }
     await db.schema.createIndex('feed_joins').on('feed').columns(['entry', 'sequence']).where(sql.ref('kind'), '=', sql.lit(JOIN)).execute()
   },
+}
+
+function joinedParcel(detail: string): number {
+  const said: unknown = JSON.parse(detail)
+  const from = typeof said === 'object' && said !== null && 'from' in said ? said.from : null
+  if (typeof from !== 'object' || from === null || !('parcelId' in from)) throw new Error('the audit trail tells of a join and not of what')
+  return Number(from.parcelId)
 }

@@ -1,0 +1,118 @@
+import { mkdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { pushBody } from '../support/builders.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+
+/** A port nobody has yet: the three must be told of each other before any of them runs. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  const address: AddressInfo | string | null = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+/** A → B → C → A: each relay's one endpoint is the next one's webhook, the key that signs for it the key that next one knows. */
+async function startCircle(carrierOfA = NOBODY) {
+  const names = ['a', 'b', 'c']
+  const ports = await Promise.all(names.map(freePort))
+  const circle = await Promise.all(
+    names.map(async (name, nth) => {
+      const folder = join(temporaryFolder(), name)
+      mkdirSync(folder)
+      const next = ports[(nth + 1) % names.length] ?? 0
+      const relay = await startTestRelay(folder, nth === 0 ? carrierOfA : NOBODY, {
+        listen: { public: { host: '127.0.0.1', port: ports[nth] }, internal: { host: '127.0.0.1', port: 0 } },
+        serve: { fetchUnknown: nth === 0, fetchMissingLanguage: nth === 0 },
+        endpoints: [{ name: 'next', url: `http://127.0.0.1:${next}/webhooks/status`, sharedKey: SHARED_KEY, backfill: true }],
+        delivery: { schedule: ['50ms', '100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
+      })
+      onTestFinished(() => relay.stop())
+      const token = await logIn(relay.internalUrl, ADMIN)
+      const db = new Database(relay.databasePath, { readonly: true })
+      onTestFinished(() => void db.close())
+      return {
+        ...relay,
+        token,
+        all: async (id: string) => await (await ask(relay.internalUrl, token, `/v1/status/${id}/all`)).text(),
+        /** Pushes kept, those that came again, and entries told of. */
+        count: () =>
+          db
+            .prepare<[], Counts>(
+              `select (select count(*) from inbox) as pushes, (select coalesce(sum(duplicates), 0) from inbox) as repeats,
+                 (select count(*) from feed where kind = 0) as entries, (select count(*) from delivery where state < 2) as waiting,
+                 (select count(*) from delivery where state = 2) as delivered`,
+            )
+            .get(),
+      }
+    }),
+  )
+  const [a, b, c] = circle
+  if (a === undefined || b === undefined || c === undefined) throw new Error('three relays were started')
+  return { a, b, c, circle }
+}
+
+interface Counts {
+  readonly pushes: number
+  readonly repeats: number
+  readonly entries: number
+  readonly waiting: number
+  readonly delivered: number
+}
+
+test('three relays that push to each other in a circle end with equal histories, each event going round once', async () => {
+  const { a, b, c, circle } = await startCircle()
+  const bodies = Array.from({ length: 12 }, (_, nth) =>
+    pushBody({ eventTime: `2026-03-01T10:${String(nth + 10)}:00.250Z`, trackingIds: [String(1001 + (nth % 3))] }),
+  )
+  for (const [nth, body] of bodies.entries()) await push([a, b, c][nth % 3]?.publicUrl ?? '', body)
+
+  // Round once: each relay keeps each push once, hands it on once, and is handed it once more by the last that learns of it.
+  const round = { pushes: 12, entries: 12, delivered: 12, waiting: 0 }
+  await vi.waitFor(() => expect(circle.map((relay) => relay.count())).toMatchObject([round, round, round]), { timeout: 10_000 })
+  expect(circle.map((relay) => relay.count()?.repeats)).toEqual([4, 4, 4])
+  for (const id of ['1001', '1002', '1003']) {
+    const history = await a.all(id)
+    expect(history.match(/eventTimestamp/g)).toHaveLength(4)
+    expect([await b.all(id), await c.all(id)]).toEqual([history, history])
+  }
+}, 30_000)
+
+test('an event that the first found by a poll goes round once, and changes nothing when it comes back', async () => {
+  const sandbox = await startSandbox({ speed: 0, parcels: 2, seed: 3, hard: 0, sharedKey: SHARED_KEY, ...CARRIER_LOGIN })
+  onTestFinished(() => sandbox.stop())
+  await sandbox.finish()
+  const { a, b, c, circle } = await startCircle(sandbox.url)
+  const [parcel] = sandbox.world.parcels()
+  const number = parcel?.trackingNumber ?? ''
+  const polled = await a.all(number)
+  const entries = polled.match(/eventTimestamp/g)?.length ?? 0
+  expect(entries).toBeGreaterThan(3)
+
+  await vi.waitFor(
+    () => {
+      const counts = circle.map((relay) => relay.count())
+      expect(counts).toMatchObject(
+        Array.from({ length: 3 }, () => ({ pushes: entries, repeats: 0, entries, delivered: entries, waiting: 0 })),
+      )
+    },
+    { timeout: 10_000 },
+  )
+  expect(await a.all(number)).toBe(polled)
+  const [trackingId = ''] = JSON.parse(polled).trackingIds
+  const times = (history: string) => history.match(/"eventTimestamp":"[^"]*"/g)
+  expect(await b.all(trackingId)).toBe(await c.all(trackingId))
+  expect((await b.all(trackingId)).match(/"status":"[^"]*","detailedStatus":"[^"]*"/g)).toEqual(
+    polled.match(/"status":"[^"]*","detailedStatus":"[^"]*"/g),
+  )
+  expect(times(await b.all(trackingId))?.length).toBe(entries)
+}, 30_000)

@@ -1,0 +1,262 @@
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { pushBody } from '../support/builders.ts'
+import { catchUp, createFeedConsumer } from '../support/feed-consumer.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+const FULL_STREAM_MS = 5000
+
+async function startRelay(carrierUrl = NOBODY, sections: Sections = {}) {
+  const relay = await startTestRelay(temporaryFolder(), carrierUrl, { serve: { fetchUnknown: false }, ...sections })
+  let stopping: Promise<void> | null = null
+  const stop = () => {
+    stopping ??= relay.stop()
+    return stopping
+  }
+  onTestFinished(stop)
+  const token = await logIn(relay.internalUrl)
+  const get = (path: string) => ask(relay.internalUrl, token, path)
+  return {
+    ...relay,
+    stop,
+    token,
+    get,
+    all: async (id: string, language = 'en') => await (await get(`/v1/status/${id}/all?language=${language}`)).text(),
+  }
+}
+
+type TestRelay = Awaited<ReturnType<typeof startRelay>>
+
+const at = (minute: number, trackingId = '1001') =>
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: [trackingId] })
+
+interface FeedPage {
+  readonly events: readonly {
+    readonly sequence: number
+    readonly kind: string
+    readonly parcel: { readonly id: string; readonly history: readonly number[] }
+    readonly joined: { readonly id: string }
+    readonly entries: readonly { readonly id: number }[]
+  }[]
+  readonly next: number
+}
+
+const pageOf = async (answer: Response): Promise<FeedPage> => JSON.parse(await answer.text())
+
+interface StreamedEvent {
+  readonly id: number
+  readonly data: string
+}
+
+/** A reader of server-sent events: what the platform's own would hand over, and the comments besides. */
+async function openStream({ internalUrl, token }: TestRelay, path: string, lastEventId?: number) {
+  const leaving = new AbortController()
+  const response = await fetch(`${internalUrl}${path}`, {
+    signal: leaving.signal,
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: 'text/event-stream',
+      ...(lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) }),
+    },
+  })
+  const events: StreamedEvent[] = []
+  const read = async () => {
+    let text = ''
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk
+      const blocks = text.split('\n\n')
+      text = blocks.pop() ?? ''
+      for (const block of blocks) {
+        const [, id, data] = /^id: (\d+)\ndata: (.*)$/.exec(block) ?? []
+        if (id !== undefined && data !== undefined) events.push({ id: Number(id), data })
+      }
+    }
+  }
+  const ended = read().catch(() => undefined)
+  onTestFinished(() => leaving.abort())
+  return { response, events, ended, leave: () => leaving.abort() }
+}
+
+test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the way, in every language', async () => {
+  const sandbox = await startSandbox({
+    speed: 0,
+    parcels: 40,
+    seed: 11,
+    hard: 0.5,
+    sharedKey: SHARED_KEY,
+    ...CARRIER_LOGIN,
+    faults: { loss: 0.2 },
+  })
+  onTestFinished(() => sandbox.stop())
+  const relay = await startRelay(sandbox.url, { serve: {} })
+  sandbox.setWebhookUrls([`${relay.publicUrl}/webhooks/status`])
+  const admin = await logIn(relay.internalUrl, ADMIN)
+  const along = createFeedConsumer()
+  const numbers = sandbox.world.parcels().map(({ trackingNumber }) => trackingNumber)
+  // Watched before anything is known of them: what is pushed makes parcels of its own, until an answer names both.
+  for (const number of numbers.slice(0, 10)) {
+    await fetch(`${relay.internalUrl}/relay/parcels/${number}/watch`, { method: 'PUT', headers: { authorization: `Bearer ${admin}` } })
+  }
+  for (let step = 0; step < 6; step++) {
+    await sandbox.advance(10 * 3_600_000)
+    await Promise.all(numbers.slice(step * 6, step * 6 + 6).map((number) => relay.all(number)))
+    await catchUp(along, relay.internalUrl, relay.token, 7)
+  }
+  await sandbox.finish()
+  const everyAnswer = async () => {
+    const answers = numbers.flatMap((number) =>
+      ['en', 'sv'].map(async (language) => [`${number} ${language}`, await relay.all(number, language)]),
+    )
+    return Object.fromEntries(await Promise.all(answers))
+  }
+  await everyAnswer()
+  const late = createFeedConsumer()
+  await vi.waitFor(
+    async () => {
+      await catchUp(late, relay.internalUrl, relay.token)
+      await catchUp(along, relay.internalUrl, relay.token, 7)
+      const served = await everyAnswer()
+      for (const consumer of [late, along]) {
+        const rebuilt = numbers.flatMap((number) =>
+          ['en', 'sv'].map((language) => [`${number} ${language}`, consumer.all(number, [language, 'en', 'sv'])]),
+        )
+        expect(Object.fromEntries(rebuilt)).toEqual(served)
+      }
+    },
+    { timeout: 15_000, interval: 200 },
+  )
+  expect(late.kinds.get('join')).toBeGreaterThan(5)
+  expect(late.kinds.get('entry')).toBeGreaterThan(200)
+}, 60_000)
+
+test('3.4: a scan that is told late is found by a consumer that goes on from its last sequence', async () => {
+  const relay = await startRelay()
+  const consumer = createFeedConsumer()
+  await push(relay.publicUrl, at(30))
+  await push(relay.publicUrl, at(40))
+  await catchUp(consumer, relay.internalUrl, relay.token)
+  const before = consumer.next()
+  await push(relay.publicUrl, at(5))
+  await catchUp(consumer, relay.internalUrl, relay.token)
+  expect(consumer.next()).toBeGreaterThan(before)
+  expect(consumer.all('1001', ['en'])).toBe(await relay.all('1001'))
+  expect(consumer.all('1001', ['en'])?.match(/10:\d\d/g)).toEqual(['10:40', '10:30', '10:05'])
+})
+
+test('a join names the parcel that goes on and the one that is no more', async () => {
+  const relay = await startRelay()
+  await push(relay.publicUrl, at(1, '1001'))
+  await push(relay.publicUrl, at(2, '2002'))
+  await push(relay.publicUrl, pushBody({ eventTime: '2026-03-01T10:03:00.000Z', trackingIds: ['2002', '1001'] }))
+  const { events } = await pageOf(await relay.get('/relay/events'))
+  expect(events.map(({ kind }) => kind)).toEqual(['entry', 'entry', 'join', 'entry'])
+  expect(new Set(events.map(({ parcel }) => parcel.id)).size).toBe(1)
+  const [, , joined] = events
+  expect(joined).toMatchObject({ entry: null, parcel: { identifiers: ['1001', '2002'] }, joined: { identifiers: ['2002'] } })
+  expect(joined?.joined.id).not.toBe(joined?.parcel.id)
+  expect(joined?.entries.map(({ id }) => id)).toEqual(joined?.parcel.history)
+})
+
+test('a request that waits is answered as soon as something is pushed, and with nothing when its time is over', async () => {
+  const relay = await startRelay()
+  expect(await (await relay.get('/relay/events?wait=50ms')).json()).toEqual({ events: [], next: 0 })
+  const waiting = relay.get('/relay/events?after=0&wait=30s')
+  const first = await Promise.race([waiting.then(() => 'answered'), relay.get('/healthz').then(() => 'waiting')])
+  expect(first).toBe('waiting')
+  const startedMs = performance.now()
+  await push(relay.publicUrl, at(1))
+  const { events, next } = await pageOf(await waiting)
+  expect(performance.now() - startedMs).toBeLessThan(5000)
+  expect(events).toMatchObject([{ sequence: next, kind: 'entry', entry: { id: next, status: 'TerminalArrived' } }])
+})
+
+test('a stream tells what was and what comes, and a reader that comes back goes on after the last it saw', async () => {
+  const relay = await startRelay()
+  await push(relay.publicUrl, at(1))
+  const first = await openStream(relay, '/relay/events?after=0')
+  expect(first.response.headers.get('content-type')).toBe('text/event-stream')
+  expect(first.response.headers.get('content-encoding')).toBeNull()
+  await vi.waitFor(() => expect(first.events).toHaveLength(1), FULL_STREAM_MS)
+  await push(relay.publicUrl, at(2))
+  await vi.waitFor(() => expect(first.events).toHaveLength(2), FULL_STREAM_MS)
+  first.leave()
+  for (const minute of [3, 4]) await push(relay.publicUrl, at(minute))
+  const second = await openStream(relay, '/relay/events?after=0', first.events[1]?.id)
+  await push(relay.publicUrl, at(5))
+  await vi.waitFor(() => expect(second.events).toHaveLength(3), FULL_STREAM_MS)
+
+  const consumer = createFeedConsumer()
+  for (const { data } of [...first.events, ...second.events]) consumer.takeEvent(data)
+  expect(consumer.all('1001', ['en'])).toBe(await relay.all('1001'))
+  const sequences = [...first.events, ...second.events].map(({ id }) => id)
+  expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b))
+})
+
+test('a relay that stops ends its streams and answers those who wait; more of both than it can hold are refused', async () => {
+  const relay = await startRelay()
+  const stream = await openStream(relay, '/relay/events')
+  const waiting = Array.from({ length: 99 }, () => relay.get('/relay/events?wait=50s'))
+  await vi.waitFor(async () => expect((await relay.get('/relay/events?wait=1ms')).status).toBe(503), FULL_STREAM_MS)
+  const startedMs = performance.now()
+  await relay.stop()
+  for (const answer of await Promise.all(waiting)) expect([200, 503]).toContain(answer.status)
+  const answers = await Promise.all(waiting)
+  expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(90)
+  expect(await answers.find(({ status }) => status === 200)?.json()).toEqual({ events: [], next: 0 })
+  await stream.ended
+  expect(performance.now() - startedMs).toBeLessThan(5000)
+})
+
+test('a bad parameter is a 400 that names it', async () => {
+  const relay = await startRelay()
+  const named = async (query: string) => {
+    const answer = await relay.get(`/relay/events?${query}`)
+    const { type, parameter } = JSON.parse(await answer.text())
+    return [answer.status, answer.headers.get('content-type'), type, parameter]
+  }
+  const bad = {
+    after: ['after=-1', 'after=1e3', 'after=', 'after=1&after=2'],
+    limit: ['limit=0', 'limit=501', 'limit=', 'limit=ten'],
+    wait: ['wait=30', 'wait=51s', 'wait='],
+    since: ['since=3'],
+  }
+  for (const [parameter, queries] of Object.entries(bad))
+    for (const query of queries)
+      expect([query, ...(await named(query))]).toEqual([
+        query,
+        400,
+        'application/problem+json',
+        'urn:parcel-relay:error:bad_request',
+        parameter,
+      ])
+  expect((await relay.get('/relay/events?after=0&limit=500&wait=0s')).status).toBe(200)
+})
+
+test('the feed is for those who may ask', async () => {
+  const relay = await startRelay()
+  expect((await fetch(`${relay.internalUrl}/relay/events`)).status).toBe(401)
+})
+
+test('who asks for what is no longer kept is told the oldest sequence that is', async () => {
+  const relay = await startRelay()
+  for (const minute of [1, 2, 3]) await push(relay.publicUrl, at(minute))
+  const sequences = (await pageOf(await relay.get('/relay/events'))).events.map(({ sequence }) => sequence)
+  const prunedTo = sequences[1] ?? 0
+  const db = new Database(relay.databasePath)
+  db.prepare('delete from feed where sequence <= ?').run(prunedTo)
+  db.prepare("insert into setting (name, value) values ('feed-pruned-to', ?)").run(Buffer.from(String(prunedTo)))
+  db.close()
+
+  for (const path of ['/relay/events', `/relay/events?after=${prunedTo - 1}`]) {
+    const answer = await relay.get(path)
+    expect(answer.status).toBe(410)
+    expect(await answer.json()).toMatchObject({ type: 'urn:parcel-relay:error:feed_gone', oldestSequence: prunedTo + 1 })
+  }
+  const stream = await openStream(relay, `/relay/events`, prunedTo - 1)
+  expect(stream.response.status).toBe(410)
+  const kept = await pageOf(await relay.get(`/relay/events?after=${prunedTo}`))
+  expect(kept.events.map(({ sequence }) => sequence)).toEqual(sequences.slice(2))
+})
