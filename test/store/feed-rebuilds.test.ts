@@ -79,7 +79,7 @@ test('a consumer that starts at 0, and one that reads along in pieces, rebuild e
         await writes.close()
       },
     ),
-    { numRuns: 120, seed: 20261121 },
+    { numRuns: 80, seed: 20261121 },
   )
   // The world was messy enough for every kind to occur.
   for (const kind of ['entry', 'update', 'united', 'join']) expect([kind, (kinds.get(kind) ?? 0) > 0]).toEqual([kind, true])
