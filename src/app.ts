@@ -4,7 +4,7 @@ import { hash, verify } from '@node-rs/argon2'
 import { readNamedFile } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import { isQuiet } from './domain/quiet-hours.ts'
-import { createVerifier } from './domain/signature.ts'
+import { createVerifier, type Verifier } from './domain/signature.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
@@ -16,6 +16,7 @@ import { createReadiness } from './flow/readiness.ts'
 import { createReceive } from './flow/receive.ts'
 import { createRefresh } from './flow/refresh.ts'
 import { createServe } from './flow/serve.ts'
+import { createCredentialsTeller } from './flow/tell-operator.ts'
 import { createWatchList } from './flow/watch-list.ts'
 import { createAddressOf } from './http/client-address.ts'
 import { createCountFailure } from './http/failures.ts'
@@ -51,6 +52,11 @@ export interface RunningRelay {
   readonly internalUrl: string
   /** Resolves if the relay cannot go on: its writer is gone. */
   readonly died: Promise<unknown>
+  /**
+   * Takes what a config that was read again says of apps, the webhook's keys, endpoints and the operator; the rest needs a restart.
+   * Rejects, with nothing changed, if it cannot.
+   */
+  reload(config: Config): Promise<void>
   /** Takes nothing new, finishes what is in flight within the shutdown timeout, and closes the store. */
   stop(): Promise<void>
 }
@@ -71,6 +77,7 @@ const WRITE_VERBS = [
   'settleMissedPushes',
   'deliveryTurn',
   'syncEndpoints',
+  'tellOperator',
   'reserveEndpoint',
   'addEndpoint',
   'changeEndpoint',
@@ -154,7 +161,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       clock,
     },
     {
-      apps: config.apps.map((app) => ({ ...app, passwordHash: app.passwordHash.reveal() })),
+      apps: appsOf(config),
       tokenLifetimeMs: config.token.lifetimeMs,
       dummyHash: await hash('nobody', { memoryCost: 19_456, timeCost: 2, parallelism: 1 }),
     },
@@ -166,11 +173,19 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     { concurrency: config.upstream.concurrency },
   )
   // What a poll brings could not be stored: the carrier's budget is kept for when it can.
-  const pollWithRoom = async () => (disk.isShort() ? 'idle' : await pollDue())
+  const pollWithRoom = async () => {
+    const result = disk.isShort() ? 'idle' : await pollDue()
+    await tellCredentials()
+    return result
+  }
   const poller = startWorker(pollWithRoom, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
 
   const perMinute = createPerMinute(config.limits.failuresPerMinute)
-  const receive = createReceive({ verifier: createVerifier(config.webhook.sharedKeys.map((key) => key.reveal())), recorder, meter, clock })
+  const verifierOf = (settings: Config) => createVerifier(settings.webhook.sharedKeys.map((key) => key.reveal()))
+  let current = verifierOf(config)
+  // Looked up at every push: a reload replaces it.
+  const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
+  const receive = createReceive({ verifier, recorder, meter, clock })
   const ownPorts: number[] = []
   const relaying = await firstWrite(
     storePath,
@@ -219,6 +234,12 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       metrics: metrics.render,
     }),
   )
+  const tellCredentials = createCredentialsTeller({
+    write: writer.verbs,
+    credentials: () => carrier.state().credentials,
+    now: clock.now,
+    wake: relaying.wake,
+  })
   ownPorts.push(publicServer.port, internalServer.port)
   relaying.start()
   const diskLooks = startLooking(disk, DISK_LOOK_MS)
@@ -229,6 +250,11 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     publicUrl: publicServer.url,
     internalUrl: internalServer.url,
     died: writer.died,
+    async reload(next) {
+      await relaying.reload(next)
+      authenticate.replaceApps(appsOf(next))
+      current = verifierOf(next)
+    },
     async stop() {
       await schedule.stop()
       diskLooks.stop()
@@ -242,6 +268,10 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       await writer.verbs.close()
     },
   }
+}
+
+function appsOf(config: Config) {
+  return config.apps.map((app) => ({ ...app, passwordHash: app.passwordHash.reveal() }))
 }
 
 type HostedWriteSide = Omit<WriteSide, 'record'> & { record(batch: PackedBatch): Promise<BatchReport> }

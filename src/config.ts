@@ -66,7 +66,6 @@ export function notYetSupported(config: Settings): readonly string[] {
     ['upstream.proxy', config.upstream.proxy !== null],
     ['endpoints: proxy', config.endpoints.some(({ proxy }) => proxy !== null)],
     ['endpoints: caFile', config.endpoints.some(({ caFile }) => caFile !== null)],
-    ['operator', config.operator !== null],
   ]
   return used.flatMap(([setting, isUsed]) => (isUsed ? [setting] : []))
 }

@@ -43,6 +43,8 @@ export interface Relaying {
   start(): void
   /** There is something new to deliver. */
   wake(): void
+  /** Takes the endpoints of a config that was read again; those that are managed are left alone. Rejects, with nothing changed, if it cannot. */
+  reload(next: Config): Promise<void>
   stop(): Promise<void>
 }
 
@@ -51,13 +53,17 @@ const SIGNERS_MAX = 1000
 /** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
 export async function openRelaying(config: Config, ports: RelayingPorts): Promise<Relaying> {
   const { write, clock, log } = ports
-  await write.syncEndpoints(config.endpoints.map(settingsOf), clock.now())
+  let current = config
+  const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
+  await sync(config)
   const guard = createEgressGuard({ allowNetworks: config.delivery.allowNetworks, ownPorts: ports.ownPorts })
   const sender = createSender({ guard, timeoutMs: config.delivery.timeoutMs, clock })
-  const configuredKeys = new Map(config.endpoints.map(({ name, sharedKey }) => [name, sharedKey]))
   const signerOf = createEndpointSigners({
     vault: ports.vault,
-    configuredKey: (name) => configuredKeys.get(name)?.reveal(),
+    configuredKey: ({ origin, endpoint }) => {
+      const configured = origin === 'operator' ? current.operator : current.endpoints.find(({ name }) => name === endpoint.name)
+      return configured?.sharedKey.reveal()
+    },
     made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
     log,
   })
@@ -95,6 +101,18 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       wake()
     },
     wake,
+    async reload(next) {
+      const before = current
+      // First the keys: an endpoint that is new is sent to as soon as it is there.
+      current = next
+      try {
+        await sync(next)
+      } catch (error) {
+        current = before
+        throw error
+      }
+      wake()
+    },
     async stop() {
       alarm.cancel()
       await worker.stop()

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
-import { startRelay } from '../app.ts'
+import { type RunningRelay, startRelay } from '../app.ts'
 import { type Config, ConfigError, loadConfig, notYetSupported } from '../config.ts'
+import type { Log } from '../flow/ports.ts'
 import { createLog } from '../log.ts'
 import { fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -12,7 +13,7 @@ export function serveCommand(): Command {
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async ({ config }: { readonly config: string }) => {
       const settings = readConfig(config)
-      if (settings !== null) await serve(settings)
+      if (settings !== null) await serve(settings, config)
     })
 }
 
@@ -29,12 +30,14 @@ function readConfig(path: string): Config | null {
   return null
 }
 
-async function serve(config: Config): Promise<void> {
+async function serve(config: Config, path: string): Promise<void> {
   const log = createLog(config.log)
   for (const warning of config.warnings) log.warn({}, warning)
   // Before anything is started: a signal that comes meanwhile is not lost, and does not kill.
   const stopped = untilSignalled()
-  const relay = await startRelay(config, log)
+  const started = startRelay(config, log)
+  reloadOnSignal(started, path, log)
+  const relay = await started
   log.info({ public: relay.publicUrl, internal: relay.internalUrl }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
@@ -44,4 +47,26 @@ async function serve(config: Config): Promise<void> {
   log.info({ signal: ended.signal }, 'stopping: what is in flight is finished first')
   await relay.stop()
   log.info({}, 'relay stopped')
+}
+
+/** SIGHUP: the config is read again. One that cannot be used is told of, with every problem, and changes nothing. */
+function reloadOnSignal(relay: Promise<RunningRelay>, path: string, log: Log): void {
+  let last = Promise.resolve()
+  process.on('SIGHUP', () => {
+    last = last.then(() => reload(relay, path, log))
+  })
+}
+
+async function reload(relay: Promise<RunningRelay>, path: string, log: Log): Promise<void> {
+  try {
+    const config = loadConfig(path)
+    for (const warning of config.warnings) log.warn({}, warning)
+    const unsupported = notYetSupported(config)
+    if (unsupported.length > 0) throw new ConfigError(unsupported.map((setting) => `this version cannot do yet what ${setting} asks for`))
+    await (await relay).reload(config)
+    log.info({}, 'the config was read again: apps, webhook keys, endpoints and the operator are as it says now; the rest needs a restart')
+  } catch (error) {
+    const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
+    log.error({ problems }, 'the config was read again and cannot be used; nothing has changed')
+  }
 }

@@ -1,6 +1,7 @@
 import type { BackoffPolicy } from '../domain/backoff.ts'
 import { freshHealth, healthAfter, settle } from '../domain/delivery.ts'
 import type { Endpoint, EndpointSettings } from '../domain/endpoint.ts'
+import type { OperatorEvent } from '../domain/operator-event.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
 import type {
   DeliveryTurn,
@@ -12,6 +13,7 @@ import type {
   WriteStore,
   WriteTx,
 } from './ports.ts'
+import { syncOperator, tellOperator } from './tell-operator.ts'
 
 export interface DeliverOptions {
   readonly policy: BackoffPolicy
@@ -28,7 +30,7 @@ const WORTH_TELLING_MS = 60 * 60 * 1000
 export function createDeliver(
   store: WriteStore,
   options: DeliverOptions,
-): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | keyof EditEndpoints> {
+): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
   return {
     ...createEditEndpoints(store),
 
@@ -50,10 +52,15 @@ export function createDeliver(
           const state = states.get(id)
           if (state !== undefined) await tx.saveEndpoint(state)
         }
+        // What befalls the operator's own endpoint is in the log: it could not be told there.
+        const isOperator = ({ endpointId }: EndpointNotice) => states.get(endpointId)?.origin === 'operator'
+        for (const notice of notices.filter((one) => !isOperator(one))) await tellOperator(tx, operatorEvent(notice), turn.nowMs)
         return { ...(await handOut(tx, [...states.values()], turn, options)), notices }
       }),
 
-    syncEndpoints: (configured, nowMs) =>
+    tellOperator: (event, nowMs) => store.transaction((tx) => tellOperator(tx, event, nowMs)),
+
+    syncEndpoints: (configured, nowMs, operatorUrl) =>
       store.transaction(async (tx) => {
         const standing = await tx.listEndpoints()
         for (const endpoint of configured) await saveConfigured(tx, standing, endpoint)
@@ -61,6 +68,7 @@ export function createDeliver(
         for (const { endpoint, origin } of standing) {
           if (origin === 'config' && !names.has(endpoint.name)) await tx.removeEndpoint(endpoint.id, nowMs)
         }
+        await syncOperator(tx, operatorUrl, nowMs)
       }),
   }
 }
@@ -87,11 +95,18 @@ async function settleOne(
 
 function noticesOf(before: EndpointState, after: EndpointState, nowMs: number): readonly EndpointNotice[] {
   const endpoint = after.endpoint.name
-  if (before.disabled === null && after.disabled === 'gone') return [{ endpoint, kind: 'disabled_gone' }]
-  if (before.disabled === null && after.disabled === 'failing') return [{ endpoint, kind: 'disabled_failing' }]
+  const endpointId = after.endpoint.id
+  if (before.disabled === null && after.disabled === 'gone') return [{ endpoint, endpointId, kind: 'disabled_gone' }]
+  if (before.disabled === null && after.disabled === 'failing') return [{ endpoint, endpointId, kind: 'disabled_failing' }]
   const { failingSinceMs } = before.health
   const recovered = failingSinceMs !== null && after.health.failingSinceMs === null && nowMs - failingSinceMs >= WORTH_TELLING_MS
-  return recovered ? [{ endpoint, kind: 'recovered' }] : []
+  return recovered ? [{ endpoint, endpointId, kind: 'recovered' }] : []
+}
+
+function operatorEvent({ endpoint: name, endpointId: id, kind }: EndpointNotice): OperatorEvent {
+  const endpoint = { id, name }
+  if (kind === 'recovered') return { event: 'endpoint_recovered', endpoint }
+  return { event: 'endpoint_disabled', endpoint, because: kind === 'disabled_gone' ? 'gone' : 'failing' }
 }
 
 /** Claims what is due for every enabled endpoint with room, and says when to look again. */
@@ -124,7 +139,9 @@ function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DeliveryTurn)
 
 async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], endpoint: EndpointSettings): Promise<void> {
   const known = standing.find((state) => state.endpoint.name === endpoint.name)
-  if (known?.origin === 'managed') throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that is managed by the API`)
+  if (known !== undefined && known.origin !== 'config') {
+    throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
+  }
   const id = known?.endpoint.id ?? ''
   const byOrder = known?.disabled === 'operator' ? null : (known?.disabled ?? null)
   const disabled = endpoint.enabled ? byOrder : 'operator'

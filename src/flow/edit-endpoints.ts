@@ -31,7 +31,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
       store.transaction(async (tx) => {
         const state = await find(tx, request.id)
         if (state === undefined) return { kind: 'unknown' }
-        if (state.origin === 'config' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
+        if (state.origin !== 'managed' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
         const { name } = request.change
         if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
         const after = changed(state, request)
@@ -43,7 +43,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
       store.transaction(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
-        if (state.origin === 'config') return { kind: 'read_only' }
+        if (state.origin !== 'managed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         return { kind: 'done', state }
       }),

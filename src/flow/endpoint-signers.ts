@@ -6,7 +6,7 @@ import type { SignerOf } from './relay.ts'
 export interface EndpointSignersPorts {
   readonly vault: Vault
   /** The key the config file names for an endpoint; undefined: none. */
-  readonly configuredKey: (name: string) => string | undefined
+  readonly configuredKey: (state: EndpointState) => string | undefined
   /** Signers made before: opening a key and making a signer of it costs more than signing. */
   readonly made: Memory<DeliverySigner>
   readonly log: Log
@@ -16,8 +16,9 @@ export interface EndpointSignersPorts {
 export function createEndpointSigners({ vault, configuredKey, made, log }: EndpointSignersPorts): SignerOf {
   const unreadable = new Set<string>()
 
-  async function keysOf({ endpoint, keys }: EndpointState, nowMs: number): Promise<readonly string[]> {
-    const configured = configuredKey(endpoint.name)
+  async function keysOf(state: EndpointState, nowMs: number): Promise<readonly string[]> {
+    const { endpoint, keys } = state
+    const configured = configuredKey(state)
     if (keys === null) return configured === undefined ? [] : [configured]
     const { current, previous } = keys
     const sealed = [current, ...(previous === null || previous.untilMs <= nowMs ? [] : [previous.sealed])]
@@ -31,7 +32,7 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     const { endpoint, keys } = state
     const previous = keys?.previous ?? null
     const isRotating = previous !== null && previous.untilMs > nowMs
-    const name = digest(JSON.stringify([endpoint.id, endpoint.signature, keys?.current ?? configuredKey(endpoint.name), isRotating]))
+    const name = digest(JSON.stringify([endpoint.id, endpoint.signature, keys?.current ?? configuredKey(state), isRotating]))
     const known = made.get(name)
     if (known !== undefined) return known
     const texts = await keysOf(state, nowMs)

@@ -46,8 +46,11 @@ const KEY_OVERLAP_MS = 24 * 60 * 60 * 1000
 export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
   const { write, reads, vault, clock } = ports
 
+  /** That of the operator is a setting, not an endpoint to be managed. */
+  const list = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator')
+
   async function find(id: string): Promise<EndpointState> {
-    const state = (await reads.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
+    const state = (await list()).find(({ endpoint }) => endpoint.id === id)
     return state ?? unknown()
   }
 
@@ -57,7 +60,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 
   return {
-    list: () => reads.listEndpoints(),
+    list,
     find,
     async add(body) {
       const { settings, sharedKey } = parseNewEndpoint(body)

@@ -3,6 +3,7 @@ import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpo
 import type { FeedItem } from '../domain/feed-event.ts'
 import type { Entry } from '../domain/history.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
+import type { OperatorEvent } from '../domain/operator-event.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import type { Remark } from '../domain/remark.ts'
 import type { KeptSighting } from '../domain/sightings.ts'
@@ -166,8 +167,10 @@ export interface WriteSide {
   tokenKey(): Promise<Uint8Array>
   /** Settles attempts and claims the next ones, in one transaction. */
   deliveryTurn(turn: DeliveryTurn): Promise<DeliveryTurnReport>
-  /** Makes the endpoints of origin `config` what the config file says; those it no longer names are removed. */
-  syncEndpoints(configured: readonly EndpointSettings[], nowMs: number): Promise<void>
+  /** Makes the endpoints of origin `config`, and the operator's, what the config file says; those it no longer names are removed. */
+  syncEndpoints(configured: readonly EndpointSettings[], nowMs: number, operatorUrl: string | null): Promise<void>
+  /** Queues an operator event, if the config says where they go. */
+  tellOperator(event: OperatorEvent, nowMs: number): Promise<void>
   /** An id for an endpoint that is yet to be added: its key is sealed for it alone. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under an id that was reserved: it is owed what is recorded from now on. */
@@ -315,8 +318,8 @@ export interface WriteTx {
 /** An endpoint and how it fares. */
 export interface EndpointState {
   readonly endpoint: Endpoint
-  /** `config`: the config file says what it is; `managed`: the API does. */
-  readonly origin: 'config' | 'managed'
+  /** `config`: the config file says what it is; `managed`: the API does; `operator`: where operator events go. */
+  readonly origin: 'config' | 'managed' | 'operator'
   /** Why it is disabled: by order, by its 410, or by nothing but failures; null: it is not. */
   readonly disabled: 'operator' | 'gone' | 'failing' | null
   readonly health: EndpointHealth
@@ -458,6 +461,7 @@ export interface DeliveryTurn {
 
 export interface EndpointNotice {
   readonly endpoint: string
+  readonly endpointId: string
   /** `recovered`: it took something again after an hour or more of nothing but failures. */
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'recovered'
 }

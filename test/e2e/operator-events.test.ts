@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+
+const OPS_KEY = 'the-key-of-the-operators-hook'
+
+async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}
+
+async function start(carrierUrl = 'http://127.0.0.1:9') {
+  const operator = await startReceiver()
+  const relay = await startTestRelay(temporaryFolder(), carrierUrl, {
+    delivery: { schedule: ['100ms'], allowNetworks: ['127.0.0.0/8'] },
+    operator: { url: operator.url, sharedKey: OPS_KEY },
+  })
+  onTestFinished(() => relay.stop())
+  return { ...relay, operator, operate: await operatorOf(relay) }
+}
+
+test('O3: that an endpoint was disabled is told to the operator once, signed, and beside it', async () => {
+  const shop = await startReceiver()
+  shop.answer(() => 410)
+  const { operator, operate, publicUrl } = await start()
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: shop.url })
+  await Promise.all(Array.from({ length: 8 }, (_, parcel) => push(publicUrl, pushBody({ trackingIds: [String(5000 + parcel)] }))))
+  await vi.waitFor(() => expect(operator.pushes).toHaveLength(1))
+  const [told] = operator.pushes
+  expect(JSON.parse(String(told?.body))).toEqual({
+    event: 'endpoint_disabled',
+    endpoint: { id: body['id'], name: 'shop' },
+    because: 'gone',
+    at: expect.stringMatching(/Z$/),
+  })
+  expect(told?.headers['x-service-hmac-sha256']).toBe(expectedSignature(told?.body ?? Buffer.of(), OPS_KEY))
+  const { endpoints } = (await operate('GET', '/relay/endpoints')).body
+  expect(endpoints).toMatchObject([{ name: 'shop', disabledBecause: 'gone' }])
+  // A second time it is a second event, and nothing came between.
+  await operate('PATCH', `/relay/endpoints/${String(body['id'])}`, { enabled: true })
+  await vi.waitFor(() => expect(operator.pushes).toHaveLength(2))
+})
+
+test('that the carrier refuses the relay’s credentials is told to the operator once', async () => {
+  const carrier = createServer((_request, response) => response.writeHead(401).end()).listen(0, '127.0.0.1')
+  await once(carrier, 'listening')
+  onTestFinished(() => void carrier.close())
+  const address = carrier.address()
+  const { operator, operate } = await start(`http://127.0.0.1:${address === null || typeof address === 'string' ? 0 : address.port}`)
+  for (const identifier of ['AB1001', 'AB1002']) expect((await operate('GET', `/v1/status/${identifier}/all`)).status).toBe(503)
+  await vi.waitFor(() => expect(operator.pushes).toHaveLength(1), { timeout: 10_000 })
+  // The poller looks every second.
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  expect(operator.pushes.map(({ body }) => JSON.parse(String(body)).event)).toEqual(['credentials_refused'])
+})

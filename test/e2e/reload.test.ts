@@ -1,0 +1,87 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { signBody } from '../../src/domain/signature.ts'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+const OTHER_KEY = 'another-shared-key-for-tests'
+/** What a reload may take. */
+const SOON = { timeout: 1000, interval: 20 }
+
+async function start(sections: Sections = {}) {
+  const folder = temporaryFolder()
+  const base = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
+  const write = (changed: Sections) => writeConfig(folder, 'http://127.0.0.1:9', { ...base, ...changed })
+  const relay = await spawnRelay(write(sections))
+  let said = ''
+  relay.process.stdout?.on('data', (chunk) => {
+    said += String(chunk)
+  })
+  const reload = (changed: Sections) => {
+    write(changed)
+    relay.process.kill('SIGHUP')
+  }
+  onTestFinished(async () => {
+    relay.process.kill('SIGTERM')
+    await relay.ended
+  })
+  return { ...relay, reload, said: () => said }
+}
+
+/** The status a push gets that is signed with this key. */
+async function statusOfKey(publicUrl: string, key: string): Promise<number> {
+  const body = pushBody()
+  return (await push(publicUrl, body, { 'x-service-hmac-sha256': signBody(body, key) })).status
+}
+
+test('I10: while two keys are listed both are right; the old one is wrong within a second of the reload that drops it', async () => {
+  const { publicUrl, reload } = await start({ webhook: { sharedKeys: [SHARED_KEY, OTHER_KEY] } })
+  expect([await statusOfKey(publicUrl, SHARED_KEY), await statusOfKey(publicUrl, OTHER_KEY)]).toEqual([200, 200])
+  reload({ webhook: { sharedKeys: [OTHER_KEY] } })
+  await vi.waitFor(async () => expect(await statusOfKey(publicUrl, SHARED_KEY)).toBe(401), SOON)
+  expect(await statusOfKey(publicUrl, OTHER_KEY)).toBe(200)
+})
+
+test('R3: an app that is taken out of the config is out within a second, the token it holds included', async () => {
+  const { internalUrl, reload } = await start()
+  const token = await logIn(internalUrl, SHOP)
+  expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).not.toBe(401)
+  reload({ apps: [] })
+  await vi.waitFor(async () => expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).toBe(401), SOON)
+})
+
+test('a reload changes the endpoints of the config and leaves managed ones alone', async () => {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const relay = await start({ endpoints: [{ name: 'old', url: 'http://127.0.0.1:9/', sharedKey: OTHER_KEY }] })
+  const operate = await operatorOf(relay)
+  await operate('POST', '/relay/endpoints', { name: 'managed', url: 'http://127.0.0.1:9/', enabled: false })
+  relay.reload({ endpoints: [{ name: 'new', url: receiver.url, sharedKey: OTHER_KEY }] })
+  const namesOf = async () => {
+    const { endpoints } = (await operate('GET', '/relay/endpoints')).body
+    return Array.isArray(endpoints) ? endpoints.map(({ name, origin }) => [name, origin]) : []
+  }
+  await vi.waitFor(
+    async () =>
+      expect(await namesOf()).toEqual([
+        ['managed', 'managed'],
+        ['new', 'config'],
+      ]),
+    SOON,
+  )
+  const body = pushBody()
+  await push(relay.publicUrl, body)
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
+  expect(receiver.pushes[0]?.headers['x-service-hmac-sha256']).toBe(expectedSignature(body, OTHER_KEY))
+})
+
+test('a config that is bad when it is read again is told of with its problems, and nothing changes', async () => {
+  const { publicUrl, reload, said } = await start()
+  reload({ webhook: { sharedKeys: [OTHER_KEY] }, limits: { batch: 'many' } })
+  await vi.waitFor(() => expect(said()).toContain('cannot be used; nothing has changed'), { timeout: 3000 })
+  expect(said()).toContain('limits.batch')
+  expect(said()).not.toContain(OTHER_KEY)
+  expect([await statusOfKey(publicUrl, SHARED_KEY), await statusOfKey(publicUrl, OTHER_KEY)]).toEqual([200, 401])
+})
