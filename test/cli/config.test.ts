@@ -271,8 +271,7 @@ describe('settings', () => {
     const everything = withLines(
       'store: postgres://u:p@h/db',
       'endpoints: [{ name: a, url: http://a.internal/x, sharedKey: 0123456789abcdef, proxy: http://p:1 }]',
-      'operator: { url: http://a.internal/x, sharedKey: 0123456789abcdef }',
     ).replace('username', 'proxy: http://p:1, username')
-    expect(notYetSupported(load(everything))).toEqual(['store: postgres://', 'upstream.proxy', 'endpoints: proxy', 'operator'])
+    expect(notYetSupported(load(everything))).toEqual(['store: postgres://', 'upstream.proxy', 'endpoints: proxy'])
   })
 })
