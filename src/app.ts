@@ -3,20 +3,23 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
 import { readNamedFile } from './config/named-file.ts'
 import type { Config } from './config.ts'
+import { askableNow } from './domain/breaker.ts'
 import { isQuiet } from './domain/quiet-hours.ts'
 import { createVerifier, type Verifier } from './domain/signature.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
+import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
 import { createLookAtParcels } from './flow/look-at-parcels.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
-import type { BatchReport, Log, WriteSide } from './flow/ports.ts'
+import type { BatchReport, CarrierMemory, Log, WriteSide } from './flow/ports.ts'
 import { createReadiness } from './flow/readiness.ts'
 import { createReceive } from './flow/receive.ts'
 import { createRefresh } from './flow/refresh.ts'
 import { createServe } from './flow/serve.ts'
 import { createCredentialsTeller } from './flow/tell-operator.ts'
+import { createUpstream } from './flow/upstream.ts'
 import { createWatchList } from './flow/watch-list.ts'
 import { createAddressOf } from './http/client-address.ts'
 import { createCountFailure } from './http/failures.ts'
@@ -74,6 +77,7 @@ const WRITE_VERBS = [
   'shiftSchedule',
   'carrierMemory',
   'rememberCarrier',
+  'pushChannel',
   'settleMissedPushes',
   'deliveryTurn',
   'syncEndpoints',
@@ -92,6 +96,8 @@ const WRITE_VERBS = [
 const WAITING_BATCHES = 64
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
 const DISK_LOOK_MS = 500
+/** How often the day's calls are written down, besides every few calls. */
+const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 /** A claimed delivery is nobody else's for its timeout and this. */
 const LEASE_MARGIN_MS = 5000
@@ -109,12 +115,17 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
-  const carrier = openCarrier(config, log)
+  const memory = await writer.verbs.carrierMemory().catch((err: unknown) => {
+    log.warn({ err }, 'what the last run did at the carrier cannot be read')
+    return null
+  })
+  const carrier = openCarrier(config, log, memory, (left) => writer.verbs.rememberCarrier(left))
   const metrics = createMetrics(async () => ({
     ...(await reads.counts(clock.now())),
     commitQueue: recorder.waiting(),
     carrierQueue: carrier.state().budget.waiting,
     carrierCallsToday: carrier.state().budget.callsToday,
+    carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
     ...disk.state(),
   }))
   const { meter } = metrics
@@ -168,13 +179,28 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
   )
 
   const { quietHours } = config.poll
+  const upstream = createUpstream({ carrier, write: writer.verbs, clock })
+  const followClock = createFollowClock({ write: writer.verbs, clock, log }, memory?.atMs ?? null)
+  const missedPush = (lateMs: number) => {
+    upstream.countMissed()
+    meter.missedPush(lateMs)
+  }
+  let keptAtMs = clock.monotonic()
+  const keepMemory = async () => {
+    if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
+    keptAtMs = clock.monotonic()
+    await writer.verbs.rememberCarrier(carrier.memory())
+  }
+  const askable = () => askableNow(carrier.state().breaker, config.upstream.concurrency)
   const pollDue = createPollDue(
-    { ...asking, refresh, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
+    { ...asking, meter: { missedPush }, refresh, askable, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
     { concurrency: config.upstream.concurrency },
   )
   // What a poll brings could not be stored: the carrier's budget is kept for when it can.
   const pollWithRoom = async () => {
+    await followClock()
     const result = disk.isShort() ? 'idle' : await pollDue()
+    await keepMemory()
     await tellCredentials()
     return result
   }
@@ -228,6 +254,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       manageDeliveries: relaying.manageDeliveries,
       manageParcels: createManageParcels({ write: writer.verbs, refresh, clock, invalidate: serve.invalidate }),
       lookAtParcels: createLookAtParcels({ reads }),
+      upstream,
       watchList: createWatchList({ write: writer.verbs, clock, invalidate: serve.invalidate }),
       countFailure: createCountFailure(perMinute, createAddressOf(config.listen.internal.trustProxy)),
       readiness: readiness.read,
@@ -262,6 +289,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
       await Promise.all([publicServer.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()
+      await writer.verbs.rememberCarrier(carrier.memory()).catch((err: unknown) => log.warn({ err }, 'the calls of today are forgotten'))
       await relaying.stop()
       await recorder.drained()
       await reads.close()
@@ -315,10 +343,12 @@ function atRestKeys(config: Config, storePath: string): AtRestKeys {
   return { list: () => [file.read()].filter((key) => key !== null), first: () => file.readOrMake() }
 }
 
-function openCarrier(config: Config, log: Log) {
+function openCarrier(config: Config, log: Log, memory: CarrierMemory | null, remember: (memory: CarrierMemory) => Promise<void>) {
   const { upstream } = config
   return createCarrier({
     ...upstream,
+    memory,
+    remember,
     password: () => upstream.password.reveal(),
     clock: systemClock,
     log,

@@ -6,6 +6,7 @@ export interface Gauges {
   readonly commitQueue: number
   readonly carrierQueue: number
   readonly carrierCallsToday: number
+  readonly carrierResting: number
   readonly parcels: number
   readonly watched: number
   readonly overdue: number
@@ -105,6 +106,7 @@ function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Pr
     commitQueue: gauge('relay_commit_queue', 'Observations that wait for their commit.'),
     carrierQueue: gauge('relay_carrier_queue', 'Questions that wait for the budget.'),
     carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
+    carrierResting: gauge('relay_carrier_resting', '1 while a carrier that fails is left alone.'),
     parcels: gauge('relay_parcels', 'Parcels in the store.'),
     watched: gauge('relay_parcels_watched', 'Parcels with a next poll.'),
     overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),

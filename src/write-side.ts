@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { lossOf } from './domain/push-health.ts'
 import { createCarrierMemory } from './flow/carrier-memory.ts'
 import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
 import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
@@ -53,6 +54,11 @@ export async function openWriteSide(
       const missed = await watch.settleMissedPushes(nowMs)
       for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
       return missed
+    },
+    async pushChannel() {
+      const { channel } = outlook.learnt()
+      const { health, lastPushAtMs, missedSincePush } = channel
+      return { health, loss: lossOf(channel), lastPushAtMs, missedSincePush }
     },
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),

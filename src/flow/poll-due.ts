@@ -9,6 +9,8 @@ export interface PollDuePorts {
   readonly log: Log
   /** Whether the schedule must ask nothing at this time (`poll.quietHours`). */
   readonly isQuiet: (nowMs: number) => boolean
+  /** How many may be asked about at this moment, besides `concurrency`: none while a failing carrier rests, one to probe it. */
+  readonly askable?: () => number
 }
 
 /** A poller that dies lets its parcels lapse back to due after this. Longer than any one poll may take. */
@@ -27,9 +29,11 @@ export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly c
       log.info({ parcelId, lateMs: foundAtMs - eventAtMs }, 'a push was missed: a poll brought its entry')
     }
     if (ports.isQuiet(nowMs)) return 'idle'
-    const due = await write.claimDuePolls({ nowMs, limit: concurrency, leaseMs: LEASE_MS })
+    const limit = Math.min(concurrency, ports.askable?.() ?? concurrency)
+    if (limit === 0) return 'idle'
+    const due = await write.claimDuePolls({ nowMs, limit, leaseMs: LEASE_MS })
     const refreshed = await Promise.all(due.map((one) => refresh.poll(one)))
     if (refreshed.includes('unavailable')) return 'idle'
-    return due.length === concurrency ? 'busy' : 'idle'
+    return due.length === limit ? 'busy' : 'idle'
   }
 }

@@ -5,6 +5,7 @@ import type { Entry } from '../domain/history.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
+import type { PushHealth } from '../domain/push-health.ts'
 import type { Remark } from '../domain/remark.ts'
 import type { KeptSighting } from '../domain/sightings.ts'
 
@@ -111,6 +112,16 @@ export interface Watched {
   readonly created: boolean
 }
 
+export interface PushChannelView {
+  readonly health: PushHealth
+  /** The part of entries whose push is lost, as far as it can be told. */
+  readonly loss: number
+  /** The last push that brought something new; null: none since the start. */
+  readonly lastPushAtMs: number | null
+  /** Entries since then that only polls brought. */
+  readonly missedSincePush: number
+}
+
 /** What must outlive a restart or a kill, so that a crash loop cannot exceed what the carrier accepts (DOMAIN 6.4). */
 export interface CarrierMemory {
   /** When it was written, epoch milliseconds: says which UTC day the calls are of. */
@@ -161,6 +172,8 @@ export interface WriteSide {
   /** What the last run left about its dealings with the carrier; null: nothing. */
   carrierMemory(): Promise<CarrierMemory | null>
   rememberCarrier(memory: CarrierMemory): Promise<void>
+  /** What is known of the push channel (see `domain/push-health`). */
+  pushChannel(): Promise<PushChannelView>
   /** Decides which polled entries whose grace has passed were missed pushes (DOMAIN 6.6). */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
   /** The secret the relay signs its own tokens with: made on first use, then kept. */
@@ -648,6 +661,8 @@ export type CarrierAnswer =
 
 export type UnavailableReason =
   | 'budget'
+  /** It failed again and again, and is left alone for a while. */
+  | 'resting'
   | 'credentials'
   | 'timeout'
   | 'network'
@@ -676,6 +691,8 @@ export interface CarrierState {
   readonly lastAnswerAtMs: number | null
   readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
   readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
+  /** See `domain/breaker`; `restMs`: until the schedule may ask again. */
+  readonly breaker: { readonly state: 'closed' | 'open' | 'probing'; readonly failures: number; readonly restMs: number }
 }
 
 /** Where flows report what happened; the composition root turns it into metrics. */

@@ -42,11 +42,12 @@ export function createReadiness({ reads, write, carrier, disk }: ReadinessPorts)
         }
       }
       await reads.ping().catch((error: unknown) => reasons.push(`storage_unavailable: answers cannot be read (${describe(error)})`))
-      const { credentials, lastAnswerAtMs, lastFailure } = carrier.state()
+      const { credentials, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
       const notes = {
         upstream: {
           state: credentials === 'refused' ? 'upstream_auth' : isFailing(carrier.state()) ? lastFailure?.reason : 'ok',
           credentials,
+          breaker: breaker.state,
           lastAnswerAt: lastAnswerAtMs === null ? null : new Date(lastAnswerAtMs).toISOString(),
           lastFailureAt: lastFailure === null ? null : new Date(lastFailure.atMs).toISOString(),
         },

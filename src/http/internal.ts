@@ -19,6 +19,7 @@ import { type ParcelListsRouteOptions, parcelListsRoutes } from './parcel-lists.
 import { parcelsRoutes } from './parcels.routes.ts'
 import { statusRoutes } from './status.routes.ts'
 import { tokenRoutes } from './token.routes.ts'
+import { type UpstreamRouteOptions, upstreamRoutes } from './upstream.routes.ts'
 
 export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly authenticate: Authenticate
@@ -27,6 +28,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly manageParcels: ManageParcels
   readonly lookAtParcels: LookAtParcels
   readonly watchList: ParcelListsRouteOptions['watchList']
+  readonly upstream: UpstreamRouteOptions['upstream']
   readonly followFeed: FollowFeed
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
@@ -42,6 +44,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     operationRoutes(options),
     eventsRoutes({ followFeed: options.followFeed, authorize, log: options.log }),
     parcelListsRoutes({ ...options, authorize }),
+    upstreamRoutes({ upstream: options.upstream, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
     deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),

@@ -1,7 +1,8 @@
 import { Agent } from 'undici'
-import type { Carrier, Clock, Log } from '../flow/ports.ts'
+import type { Carrier, CarrierMemory, Clock, Log } from '../flow/ports.ts'
 import { createCallBudget } from './call-budget.ts'
 import { createCallQueue } from './call-queue.ts'
+import { createCarrierBreaker } from './carrier-breaker.ts'
 import { createCarrierNews } from './carrier-news.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from './deadline.ts'
 import { createExchange } from './exchange.ts'
@@ -9,6 +10,9 @@ import { askStatus, type StatusPorts } from './status-call.ts'
 import { createTokenClient } from './token-client.ts'
 
 const WAITING_MAX = 10_000
+const DAY_MS = 86_400_000
+/** A kill forgets fewer calls than this. */
+const CALLS_BETWEEN_MEMORIES = 20
 
 export interface CarrierOptions {
   readonly baseUrl: string
@@ -24,8 +28,10 @@ export interface CarrierOptions {
   readonly concurrency: number
   readonly clock: Clock
   readonly log: Log
-  /** Calls that earlier runs already made today. */
-  readonly initialCallsToday?: number
+  /** What an earlier run left: the day's calls and refused credentials still count. */
+  readonly memory?: CarrierMemory | null
+  /** Keeps the same for the next run: told now and then, and at once when credentials are refused. */
+  readonly remember?: (memory: CarrierMemory) => Promise<void>
   /** Certificates (PEM) trusted in place of the well-known authorities'. */
   readonly ca?: string
   readonly startTimer?: StartTimer
@@ -33,6 +39,8 @@ export interface CarrierOptions {
 
 /** The carrier as it is on the network. `close` ends what is in flight; afterwards every question is unavailable. */
 export interface RemoteCarrier extends Carrier {
+  /** What the next run should know. */
+  memory(): CarrierMemory
   close(): Promise<void>
 }
 
@@ -40,13 +48,33 @@ export interface RemoteCarrier extends Carrier {
 export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer } = options
   const agent = createAgent(options)
-  const budget = createCallBudget(options)
+  const before = options.memory ?? null
+  const isToday = before !== null && Math.floor(before.atMs / DAY_MS) === Math.floor(clock.now() / DAY_MS)
+  const budget = createCallBudget({ ...options, initialCallsToday: isToday ? before.callsToday : 0 })
   const queue = createCallQueue({ budget, clock, startTimer, pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX })
   const exchange = createExchange({ agent, queue, clock })
   const deadlines = createDeadlines(timeoutMs, startTimer)
-  const tokens = createTokenClient({ ...options, exchange, openDeadline: () => deadlines.open() })
+  const tokens = createTokenClient({
+    ...options,
+    refusal: before?.refusal ?? null,
+    onRefusal: remember,
+    exchange,
+    openDeadline: () => deadlines.open(),
+  })
   const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, queue, clock }
   const news = createCarrierNews(clock, log)
+  const breaker = createCarrierBreaker(clock, log)
+  let callsRemembered = budget.callsToday(clock.now())
+
+  const memory = (): CarrierMemory => ({
+    atMs: clock.now(),
+    callsToday: budget.callsToday(clock.now()),
+    refusal: tokens.refusal(),
+  })
+  async function remember(): Promise<void> {
+    callsRemembered = budget.callsToday(clock.now())
+    await options.remember?.(memory()).catch((err: unknown) => log.warn({ err }, 'the calls to the carrier could not be written down'))
+  }
 
   return {
     async fetchAll({ identifier, language, priority, signal }) {
@@ -55,15 +83,21 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       if (priority === 'app') deadline.start()
       const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
       try {
-        const outcome = await askStatus(ports, { identifier, language, priority, giveUpAtMs, deadline })
-        // Nobody is to blame for a question that was taken back.
-        const takenBack = signal?.aborted === true || deadlines.closed()
-        return outcome.kind === 'unavailable' && takenBack ? { kind: 'unavailable', reason: 'timeout' } : news.tell(outcome)
+        const outcome = await breaker.guard(priority, async () => {
+          const answered = await askStatus(ports, { identifier, language, priority, giveUpAtMs, deadline })
+          // Nobody is to blame for a question that was taken back.
+          const takenBack = signal?.aborted === true || deadlines.closed()
+          return answered.kind === 'unavailable' && takenBack ? null : answered
+        })
+        return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : news.tell(outcome)
       } finally {
         deadline.end()
+        if (Math.abs(budget.callsToday(clock.now()) - callsRemembered) >= CALLS_BETWEEN_MEMORIES) void remember()
       }
     },
+    memory,
     state: () => ({
+      breaker: breaker.state(),
       credentials: tokens.credentials(),
       ...news.latest(),
       budget: { waiting: queue.waiting(), inFlight: budget.inFlight(), callsToday: budget.callsToday(clock.now()), callsPerDay },

@@ -15,14 +15,15 @@ export function createCarrierNews(clock: Clock, log: Log): CarrierNews {
   let troubledBy: UnavailableReason | null = null
 
   const tellTrouble = (reason: UnavailableReason, detail: string, retryAfterMs: number | undefined): void => {
-    lastFailure = { reason, atMs: clock.now() }
-    // Our own budget is no trouble of the carrier's, and may be short many times a second.
-    const known = reason === 'budget' || reason === troubledBy
+    // Our own budget is no trouble of the carrier's, and may be short many times a second. While it rests, nothing new is known.
+    const isOurs = reason === 'budget' || reason === 'resting'
+    if (reason !== 'resting') lastFailure = { reason, atMs: clock.now() }
+    const known = isOurs || reason === troubledBy
     const fields = { reason, detail, retryAfterMs }
     if (known) log.debug(fields, 'the carrier could not be asked')
     else if (reason === 'redirect') log.error(fields, 'the carrier redirects, which is not followed')
     else log.warn(fields, 'the carrier could not be asked')
-    if (reason !== 'budget') troubledBy = reason
+    if (!isOurs) troubledBy = reason
   }
 
   return {

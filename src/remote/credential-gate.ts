@@ -4,6 +4,7 @@ const MINUTE = 60 * SECOND
 /** The wait after the first, second, ... refused try in a row: three tries fit into 15 minutes, then 15 minutes growing to an hour. */
 const REFUSED_WAITS_MS: readonly number[] = [SECOND, MINUTE, 15 * MINUTE, 30 * MINUTE]
 const REFUSED_WAIT_MAX_MS = 60 * MINUTE
+export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 
 /** Trouble that says nothing about the credentials: asked again sooner, but not at the pace of the questions that need a token. */
 const TROUBLE_WAIT_MS = SECOND
@@ -24,18 +25,27 @@ export interface CredentialGate {
   /** A token worked, or the credentials changed: what was counted no longer counts. */
   reset(): void
   closedBy(nowMs: number): Closing | null
+  tries(): number
+}
+
+/** Refused tries of an earlier run. */
+export interface EarlierTries {
+  readonly tries: number
+  /** Monotonic. */
+  readonly opensAtMs: number
 }
 
 /**
  * The tries since a token last worked decide the wait, whichever side refused: a token endpoint that hands out tokens which the status
  * API then refuses is asked no more often than one that refuses the password.
  */
-export function createCredentialGate(): CredentialGate {
-  let tries = 0
+export function createCredentialGate(earlier: EarlierTries | null = null): CredentialGate {
+  let tries = earlier?.tries ?? 0
   let troubles = 0
-  let opensAtMs = Number.NEGATIVE_INFINITY
-  let closing: Closing = 'trouble'
+  let opensAtMs = earlier?.opensAtMs ?? Number.NEGATIVE_INFINITY
+  let closing: Closing = earlier === null ? 'trouble' : 'credentials'
   return {
+    tries: () => tries,
     waitMs: (nowMs) => Math.max(0, opensAtMs - nowMs),
     closedBy: (nowMs) => (opensAtMs > nowMs ? closing : null),
     tried() {

@@ -1,7 +1,8 @@
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import type { CarrierState, Clock, Log } from '../flow/ports.ts'
-import { createCredentialGate } from './credential-gate.ts'
+import type { CarrierState, Clock, CredentialRefusal, Log } from '../flow/ports.ts'
+import { CREDENTIAL_WAIT_MAX_MS, createCredentialGate } from './credential-gate.ts'
 import { orWhenAborted } from './deadline.ts'
+import { isMarked, markOf } from './password-mark.ts'
 import { readExpiryHint } from './token-answer.ts'
 import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
 
@@ -23,11 +24,17 @@ export interface TokenClient {
   /** The status API accepted this token. */
   prove(token: string): void
   credentials(): CarrierState['credentials']
+  /** For the next run; null: the credentials are not refused. */
+  refusal(): CredentialRefusal | null
 }
 
 export interface TokenClientOptions extends TokenRequestOptions {
   readonly password: () => string
   readonly log: Log
+  /** What an earlier run left. */
+  readonly refusal?: CredentialRefusal | null
+  /** Told when they are refused, or no longer: what it says must outlive a crash. */
+  readonly onRefusal?: () => Promise<void>
 }
 
 interface Held {
@@ -46,11 +53,13 @@ const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', deta
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, username } = options
-  const gate = createCredentialGate()
+  const earlier = options.refusal ?? null
+  const gate = createCredentialGate(earlier === null ? null : { tries: earlier.tries, opensAtMs: monotonicOf(earlier.untilMs, clock) })
   let held: Held | null = null
   let flight: Promise<TokenResult> | null = null
-  let credentials: CarrierState['credentials'] = 'unknown'
+  let credentials: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
   let refusedSinceObtained = false
+  let mark = earlier?.mark ?? null
   let trouble: NoToken | null = null
   let presented: string | null = null
 
@@ -62,6 +71,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
     if (by === 'trouble' && trouble !== null) return { ...trouble, retryAfterMs }
     const password = readPassword(options.password)
+    if (presented === null && password !== null && mark !== null && isMarked(password, mark)) presented = password
     if (password === null || password === presented) return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting' }
     gate.reset()
     return null
@@ -71,6 +81,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     gate.refused(nowMs)
     credentials = 'refused'
     refusedSinceObtained = true
+    mark = presented === null ? mark : markOf(presented)
     const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
     log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
     return { kind: 'none', reason: 'credentials', retryAfterMs, detail }
@@ -89,7 +100,12 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     const result = await requestToken(options, password)
     if (result.kind === 'trouble') return result.left ? troubled(result.failure) : result.failure
     gate.tried()
-    if (result.kind === 'refused') return refused(result.detail)
+    if (result.kind === 'refused') {
+      const none = refused(result.detail)
+      // Before anybody hears of it: a crash right after must not forget the try.
+      await options.onRefusal?.()
+      return none
+    }
     refusedSinceObtained = false
     held = { token: result.token, renewAtMs: renewalTime(result.token, clock) }
     return result
@@ -119,16 +135,29 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       // Of many questions refused with the same token only the first counts.
       if (held?.token !== rejected) return closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused' }
       held = null
-      return refused('status API: 401')
+      const none = refused('status API: 401')
+      void options.onRefusal?.()
+      return none
     },
     prove(token) {
       if (held?.token !== token || refusedSinceObtained) return
+      const wasRefused = credentials === 'refused'
       if (credentials !== 'accepted') log.info({ username }, 'the carrier accepts the credentials')
       credentials = 'accepted'
       gate.reset()
+      if (wasRefused) void options.onRefusal?.()
     },
     credentials: () => credentials,
+    refusal() {
+      if (credentials !== 'refused') return null
+      return { tries: gate.tries(), untilMs: Math.round(clock.now() + gate.waitMs(clock.monotonic())), mark }
+    },
   }
+}
+
+/** The wait that is left of one that was written down in wall time; never longer than the longest wait there is. */
+function monotonicOf(untilMs: number, clock: Clock): number {
+  return clock.monotonic() + Math.min(CREDENTIAL_WAIT_MAX_MS, Math.max(0, untilMs - clock.now()))
 }
 
 /** Wall time decides how long the token has, monotonic time when that is over: a corrected clock renews nothing early or late. */

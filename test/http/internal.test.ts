@@ -59,6 +59,7 @@ async function startInternal(world: World = {}) {
       manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
       lookAtParcels: { list: notAsked, inspect: notAsked },
       watchList: notAsked,
+      upstream: { read: notAsked },
       manageEndpoints: noEndpoints,
       manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
       countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),

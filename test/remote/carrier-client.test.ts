@@ -304,7 +304,7 @@ describe('a carrier in trouble', () => {
 describe('the budget of calls', () => {
   test('answers without asking once the calls of the day, token requests among them, are used up', async () => {
     const { url, asked } = await openCarrier()
-    const { fetchAll, carrier } = connect(url, { callsPerDay: 10, initialCallsToday: 7 })
+    const { fetchAll, carrier } = connect(url, { callsPerDay: 10, memory: { atMs: Date.now(), callsToday: 7, refusal: null } })
     expect((await fetchAll()).kind).toBe('found')
     expect((await fetchAll('schedule')).kind).toBe('found')
     for (const priority of ['app', 'schedule'] as const) {

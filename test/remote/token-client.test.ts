@@ -172,10 +172,11 @@ describe('getting a token', () => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, well ? 200 : 500, tokenAnswer('t')) })
     const { fetchAll, move } = connect(url)
     for (let atMs = 0; atMs < 10 * minute; atMs += 1_000) {
-      expect(await fetchAll('schedule')).toMatchObject({ kind: 'unavailable', reason: 'server_error' })
+      const answer = await fetchAll('schedule')
+      expect(answer.kind === 'unavailable' ? answer.reason : answer.kind).toMatch(/^(server_error|resting)$/)
       move(1_000)
     }
-    expect(asked.token).toBeGreaterThanOrEqual(12)
+    expect(asked.token).toBeGreaterThanOrEqual(8)
     expect(asked.token).toBeLessThanOrEqual(17)
     well = true
     move(minute)

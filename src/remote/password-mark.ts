@@ -1,0 +1,21 @@
+import { randomBytes, scryptSync } from 'node:crypto'
+import type { CredentialRefusal } from '../flow/ports.ts'
+
+type Mark = NonNullable<CredentialRefusal['mark']>
+
+/** So few that very many passwords share a mark: it tells a changed password from the same one, and no more. */
+const DIGEST_BYTES = 2
+const SALT_BYTES = 16
+
+export function markOf(password: string): Mark {
+  const salt = randomBytes(SALT_BYTES).toString('hex')
+  return { salt, digest: digestOf(password, salt) }
+}
+
+export function isMarked(password: string, { salt, digest }: Mark): boolean {
+  return digestOf(password, salt) === digest
+}
+
+function digestOf(password: string, salt: string): string {
+  return scryptSync(password, salt, DIGEST_BYTES, { N: 4096 }).toString('hex')
+}

@@ -1,0 +1,237 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { startRelay } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import { createFollowClock } from '../../src/flow/follow-clock.ts'
+import { createPollDue } from '../../src/flow/poll-due.ts'
+import type { DuePoll } from '../../src/flow/ports.ts'
+import { createCallBudget } from '../../src/remote/call-budget.ts'
+import { closeOpened, openCarrier } from '../remote/carrier-double.ts'
+import { answerBody } from '../support/builders.ts'
+import { ADMIN, ask, createLogBook, logIn, writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { openStore } from '../support/write-side.ts'
+import { eventually, startWorld } from './world.ts'
+
+const HOUR_MS = 3_600_000
+const START_MS = Date.UTC(2026, 2, 1, 12)
+const { log } = createLogBook()
+
+/** A store with watched parcels and a poller whose carrier answers at once, as fast as the budget lets it. */
+async function openPoller(parcels: number, ratePerSecond: number) {
+  const store = await openStore(START_MS)
+  const polled: { readonly parcelId: number; readonly atMs: number }[] = []
+  let monotonicMs = 0
+  const clock = { now: store.now, monotonic: () => monotonicMs }
+  const budget = createCallBudget({ ratePerSecond, callsPerDay: 1_000_000, concurrency: 4 })
+  /** Time goes on for both clocks. */
+  const pass = (ms: number) => {
+    monotonicMs += ms
+    store.pass(ms)
+  }
+  const poll = async ({ parcelId, identifiers }: DuePoll) => {
+    for (let take = budget.takeSlot(monotonicMs, clock.now()); take.kind !== 'taken'; take = budget.takeSlot(monotonicMs, clock.now())) {
+      if (take.kind !== 'wait') throw new Error(take.kind)
+      pass(take.untilMs - monotonicMs)
+    }
+    polled.push({ parcelId, atMs: monotonicMs })
+    const [asked = ''] = identifiers
+    await store.poll({
+      asked,
+      trackingIds: [`9${asked.slice(2)}`],
+      statuses: [{ eventTimestamp: new Date(START_MS - HOUR_MS).toISOString() }],
+    })
+    budget.release()
+    return 'recorded' as const
+  }
+  const followClock = createFollowClock({ write: store.writes, clock, log }, null)
+  const pollDue = createPollDue(
+    { write: store.writes, refresh: { poll }, meter: { missedPush: () => undefined }, clock, log, isQuiet: () => false },
+    { concurrency: 4 },
+  )
+  await store.writes.watchMany({
+    identifiers: Array.from({ length: parcels }, (_, at) => `PO${String(at).padStart(6, '0')}`),
+    nowMs: START_MS,
+  })
+  return {
+    ...store,
+    pass,
+    polled,
+    jump: (ms: number) => void store.pass(ms),
+    /** Passes until nothing is due. */
+    async wake() {
+      await followClock()
+      while ((await pollDue()) === 'busy');
+    },
+    monotonic: () => monotonicMs,
+  }
+}
+
+/** The most that happened in any second. */
+function mostInASecond(times: readonly { readonly atMs: number }[]): number {
+  return Math.max(...times.map(({ atMs }) => times.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length))
+}
+
+test('P12: after a day without polls everything due is caught up with at the rate, the longest due first, and then rests', async () => {
+  const poller = await openPoller(300, 10)
+  poller.pass(60_000)
+  await poller.wake()
+  expect(poller.polled).toHaveLength(300)
+  poller.pass(24 * HOUR_MS)
+  const before = poller.polled.length
+  const startedAtMs = poller.monotonic()
+  await poller.wake()
+  const caughtUp = poller.polled.slice(before)
+  expect(new Set(caughtUp.map(({ parcelId }) => parcelId)).size).toBe(300)
+  expect(caughtUp).toHaveLength(300)
+  expect(mostInASecond(caughtUp)).toBeLessThanOrEqual(15)
+  expect(poller.monotonic() - startedAtMs).toBeGreaterThan(28_000)
+  await poller.wake()
+  expect(poller.polled).toHaveLength(before + 300)
+})
+
+test('P13: a clock put back by an hour stalls no check by more than its interval', async () => {
+  const poller = await openPoller(20, 1000)
+  poller.pass(60_000)
+  await poller.wake()
+  poller.jump(-HOUR_MS)
+  await poller.wake()
+  expect(poller.polled).toHaveLength(20)
+  // Its full interval is an hour, and up to a tenth of stagger.
+  for (let minutes = 0; minutes < 67; minutes++) {
+    poller.pass(60_000)
+    await poller.wake()
+  }
+  expect(new Set(poller.polled.slice(20).map(({ parcelId }) => parcelId)).size).toBe(20)
+  expect(poller.polled.length).toBeLessThanOrEqual(60)
+})
+
+test('P13: a clock put a day forward and back again neither stalls nor asks more than the rate allows', async () => {
+  const poller = await openPoller(40, 10)
+  poller.pass(60_000)
+  await poller.wake()
+  poller.jump(24 * HOUR_MS)
+  await poller.wake()
+  expect(poller.polled.length).toBeLessThanOrEqual(80)
+  expect(mostInASecond(poller.polled)).toBeLessThanOrEqual(15)
+  poller.jump(-24 * HOUR_MS)
+  const before = poller.polled.length
+  await poller.wake()
+  for (let minutes = 0; minutes < 67; minutes++) {
+    poller.pass(60_000)
+    await poller.wake()
+  }
+  expect(new Set(poller.polled.slice(before).map(({ parcelId }) => parcelId)).size).toBe(40)
+  expect(mostInASecond(poller.polled.slice(before))).toBeLessThanOrEqual(15)
+})
+
+test('P13: a clock that was put back while the relay was down is seen at the next start', async () => {
+  const shifts: number[] = []
+  const shiftSchedule = async ({ byMs }: { readonly byMs: number }) => {
+    shifts.push(byMs)
+    return null
+  }
+  const clock = { now: () => START_MS, monotonic: () => 5 }
+  await createFollowClock({ write: { shiftSchedule }, clock, log }, START_MS + HOUR_MS)()
+  await createFollowClock({ write: { shiftSchedule }, clock, log }, START_MS - HOUR_MS)()
+  expect(shifts).toEqual([HOUR_MS])
+})
+
+test('P12: a poller that dies in the middle lets its parcels go, and the next one asks about each again', async () => {
+  const poller = await openPoller(8, 1000)
+  poller.pass(60_000)
+  const claimed = await poller.writes.claimDuePolls({ nowMs: poller.now(), limit: 4, leaseMs: 300_000 })
+  expect(claimed).toHaveLength(4)
+  await poller.wake()
+  expect(poller.polled).toHaveLength(4)
+  poller.pass(301_000)
+  await poller.wake()
+  expect(new Set(poller.polled.map(({ parcelId }) => parcelId)).size).toBe(8)
+})
+
+test('P11: an app that tries numbers at random is stopped, and the carrier is asked no faster than its rate', async () => {
+  const world = await startWorld({ upstream: { timeout: '10s', ratePerSecond: 20 }, limits: { unknownPerMinute: 60 } })
+  onTestFinished(() => world.stop())
+  const startedAt = performance.now()
+  const statuses: number[] = []
+  const numbers = Array.from({ length: 10_000 }, (_, at) => `EN${String((at * 7919) % 1_000_003).padStart(9, '0')}SE`)
+  const next = numbers.values()
+  const askOn = async () => {
+    for (const number of next) {
+      const answer = await world.get(`/v1/status/${number}/all`)
+      statuses.push(answer.status)
+      if (answer.status === 429) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+      await answer.arrayBuffer()
+    }
+  }
+  await Promise.all(Array.from({ length: 32 }, askOn))
+  const seconds = (performance.now() - startedAt) / 1000
+  expect(statuses).toHaveLength(10_000)
+  expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(9500)
+  const calls = world.carrier.asked.urls.length
+  expect(calls).toBeLessThanOrEqual(60 * Math.ceil(seconds / 60 + 1))
+  expect(calls).toBeLessThanOrEqual(20 * seconds + 20)
+}, 60_000)
+
+const upstream = z.object({
+  credentials: z.string(),
+  budget: z.object({ callsToday: z.number() }),
+  breaker: z.object({ state: z.string(), failures: z.number(), restSeconds: z.number() }),
+  lastFailure: z.object({ reason: z.string() }).nullable(),
+})
+
+async function lookUpstream(internalUrl: string) {
+  return upstream.parse(await (await ask(internalUrl, await logIn(internalUrl, ADMIN), '/relay/upstream')).json())
+}
+
+test('P1: a carrier that is down is left alone after a few failures, which is told, and an app finds it back', async () => {
+  const world = await startWorld()
+  onTestFinished(() => world.stop())
+  const number = 'BR100000001SE'
+  world.carrier.says.set(number, () => answerBody({ trackingIds: ['93000001'] }))
+  world.carrier.setDown(true)
+  for (let at = 0; at < 8; at++) await world.get(`/v1/status/BR10000002${at}SE/all`)
+  const resting = await lookUpstream(world.internalUrl)
+  expect(resting.breaker).toMatchObject({ state: 'open', failures: 5 })
+  expect(resting.lastFailure).toEqual({ reason: 'network' })
+  const calls = world.carrier.asked.urls.length
+  const refused = await world.get(`/v1/status/${number}/all`)
+  expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([503, true])
+  expect(world.carrier.asked.urls).toHaveLength(calls)
+  expect(await (await fetch(`${world.internalUrl}/readyz`)).json()).toMatchObject({ status: 'ready', upstream: { breaker: 'open' } })
+  expect(await world.metric('relay_carrier_resting')).toBe(1)
+  world.carrier.setDown(false)
+  await eventually(async () => (await world.get(`/v1/status/${number}/all`)).status === 200)
+  expect((await lookUpstream(world.internalUrl)).breaker).toEqual({ state: 'closed', failures: 0, restSeconds: 0 })
+}, 30_000)
+
+test('P12: the calls of the day are counted on after a restart', async () => {
+  const folder = temporaryFolder()
+  const { url } = await openCarrier()
+  onTestFinished(closeOpened)
+  const path = writeConfig(folder, url, { poll: { cron: '0 0 1 1 *' } })
+  const first = await startRelay(loadConfig(path, process.env), log)
+  const token = await logIn(first.internalUrl)
+  for (let at = 0; at < 7; at++) await ask(first.internalUrl, token, `/v1/status/DAY00${at}/all`)
+  const { budget } = await lookUpstream(first.internalUrl)
+  expect(budget.callsToday).toBeGreaterThanOrEqual(8)
+  await first.stop()
+  const second = await startRelay(loadConfig(path, process.env), log)
+  onTestFinished(() => second.stop())
+  expect((await lookUpstream(second.internalUrl)).budget.callsToday).toBe(budget.callsToday)
+})
+
+test('T1: a crash loop presents refused credentials no more than three times in fifteen minutes', async () => {
+  const folder = temporaryFolder()
+  const { url, asked } = await openCarrier({ token: (_request, response) => void response.writeHead(401).end() })
+  onTestFinished(closeOpened)
+  const path = writeConfig(folder, url, { poll: { cron: '0 0 1 1 *' } })
+  for (let at = 0; at < 5; at++) {
+    const relay = await startRelay(loadConfig(path, process.env), log)
+    const token = await logIn(relay.internalUrl)
+    expect((await ask(relay.internalUrl, token, `/v1/status/CRASH0${at}/all`)).status).toBe(503)
+    if (at > 0) expect((await lookUpstream(relay.internalUrl)).credentials).toBe('refused')
+    await relay.stop()
+  }
+  expect(asked.token).toBeLessThanOrEqual(2)
+}, 30_000)
