@@ -1,0 +1,29 @@
+import { Command } from 'commander'
+import { fail } from './exit-codes.ts'
+import { addRelayOptions, listOf, memberOf, openRelay, type RelayOptions, tellProblem, textOf } from './running-relay.ts'
+
+/** `history`: what a running relay knows of a parcel, and from whom. */
+export function historyCommand(): Command {
+  const command = new Command('history')
+    .description('show the history of a parcel and which door told of each entry')
+    .argument('<identifier>')
+    .action(async (identifier: string, options: RelayOptions) => {
+      const ask = await openRelay(options)
+      const answer = await ask('GET', `/relay/parcels/${encodeURIComponent(identifier)}`)
+      if (answer.status !== 200) return fail(`${identifier}: ${tellProblem(answer)}`)
+      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : describe(answer.body))
+    })
+  return addRelayOptions(command)
+}
+
+function describe(parcel: unknown): string {
+  const names = listOf(parcel, 'identifiers').map((one) => `${textOf(one, 'value') ?? ''} (${textOf(one, 'kind') ?? ''})`)
+  const cadence = memberOf(parcel, 'cadence')
+  const next = textOf(cadence, 'nextCheckAt') ?? `never: ${textOf(cadence, 'stopped') ?? 'not watched'}`
+  const entries = listOf(parcel, 'history').map((entry) => {
+    const doors = new Set(listOf(entry, 'provenance').map((one) => textOf(one, 'door') ?? ''))
+    const words = ['eventTimestamp', 'status', 'detailedStatus', 'location'].map((name) => textOf(entry, name) ?? '')
+    return `${words.join('  ').trimEnd()}  [${[...doors].join(', ')}]`
+  })
+  return `${[names.join(', '), `next check ${next}`, ...entries].join('\n')}\n`
+}

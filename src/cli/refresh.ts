@@ -1,0 +1,44 @@
+import { Command } from 'commander'
+import { EXIT, fail } from './exit-codes.ts'
+import { type AskRelay, addRelayOptions, listOf, openRelay, type RelayOptions, tellProblem, textOf } from './running-relay.ts'
+
+/** `refresh`: makes a running relay ask the carrier now. */
+export function refreshCommand(): Command {
+  const command = new Command('refresh')
+    .description('ask the carrier about parcels now, in every language')
+    .argument('[identifiers...]')
+    .option('--all', 'every parcel that is polled for, the most overdue first; each costs calls of the budget')
+    .action(async (identifiers: readonly string[], options: RelayOptions & { readonly all?: boolean }) => {
+      if ((identifiers.length === 0) !== (options.all === true)) {
+        process.stderr.write('refresh: name parcels, or say --all\n')
+        process.exitCode = EXIT.usage
+        return
+      }
+      const ask = await openRelay(options)
+      const named = options.all === true ? await everyParcel(ask) : identifiers
+      for (const [at, identifier] of named.entries()) {
+        const answer = await ask('POST', `/relay/parcels/${encodeURIComponent(identifier)}/refresh`)
+        if (answer.status !== 200) fail(`${identifier}: ${tellProblem(answer)}`)
+        else if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+        else process.stdout.write(`${identifier}: ${textOf(answer.body, 'outcome') ?? ''} (${at + 1} of ${named.length})\n`)
+      }
+    })
+  return addRelayOptions(command)
+}
+
+/** Listed before any is asked about: asking changes the order of the list. */
+async function everyParcel(ask: AskRelay): Promise<readonly string[]> {
+  const found: string[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const page = await ask('GET', `/relay/parcels?limit=500${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
+    if (page.status !== 200) throw new Error(tellProblem(page))
+    for (const parcel of listOf(page.body, 'parcels')) {
+      const [first] = listOf(parcel, 'identifiers')
+      if (typeof first === 'string') found.push(first)
+    }
+    cursor = textOf(page.body, 'next')
+    if (cursor?.startsWith('stopped.') === true) cursor = null
+  }
+  return found
+}

@@ -1,0 +1,82 @@
+import { type Command, Option } from 'commander'
+
+/** Where a running relay is and who asks. */
+export interface RelayOptions {
+  readonly url: string
+  readonly username?: string
+  readonly password?: string
+  readonly json?: boolean
+}
+
+/** Adds the options by which a command finds a running relay. The password comes from the environment only: an argument would be seen in `ps`. */
+export function addRelayOptions(command: Command): Command {
+  return command
+    .addOption(new Option('--url <address>', "the running relay's internal listener").default('http://127.0.0.1:8081'))
+    .addOption(
+      new Option('--username <name>', 'an app with the scope admin; its password is read from RELAY_PASSWORD').env('RELAY_USERNAME'),
+    )
+    .addOption(new Option('--password <password>').env('RELAY_PASSWORD').hideHelp())
+    .addOption(new Option('--json', 'print JSON'))
+    .hook('preAction', (_, action) => {
+      if (action.getOptionValueSource('password') === 'cli')
+        action.error('the password is read from RELAY_PASSWORD, never from the command line')
+    })
+}
+
+export interface RelayAnswer {
+  readonly status: number
+  readonly body: unknown
+}
+
+/** Asks a running relay as an operator. Throws with a sentence to show when it cannot be reached or refuses who asks. */
+export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
+
+export async function openRelay({ url, username, password }: RelayOptions): Promise<AskRelay> {
+  if (username === undefined || password === undefined) {
+    throw new Error('set RELAY_USERNAME and RELAY_PASSWORD: an app of the relay with the scope admin')
+  }
+  const login = await request(`${url}/auth/token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password }),
+  })
+  const token = textOf(login.body, 'token')
+  if (login.status !== 200 || token === null) throw new Error(`the relay refuses the login: ${tellProblem(login)}`)
+  return async (method, path, body) => {
+    const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': body.type }) }
+    return await request(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }) })
+  }
+}
+
+async function request(url: string, init: RequestInit): Promise<RelayAnswer> {
+  try {
+    const response = await fetch(url, { ...init, redirect: 'error' })
+    const text = await response.text()
+    return { status: response.status, body: isJson(response) ? JSON.parse(text) : text }
+  } catch (cause) {
+    throw new Error(`no relay answers at ${new URL(url).origin}: is it running, and is this its internal listener?`, { cause })
+  }
+}
+
+function isJson(response: Response): boolean {
+  return response.headers.get('content-type')?.includes('json') === true
+}
+
+/** What went wrong, as the relay says it. */
+export function tellProblem({ status, body }: RelayAnswer): string {
+  return textOf(body, 'detail') ?? `status ${status}`
+}
+
+export function textOf(body: unknown, name: string): string | null {
+  const value = memberOf(body, name)
+  return typeof value === 'string' ? value : null
+}
+
+export function memberOf(body: unknown, name: string): unknown {
+  return typeof body === 'object' && body !== null ? new Map<string, unknown>(Object.entries(body)).get(name) : undefined
+}
+
+export function listOf(body: unknown, name: string): readonly unknown[] {
+  const value = memberOf(body, name)
+  return Array.isArray(value) ? value : []
+}

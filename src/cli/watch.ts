@@ -1,0 +1,80 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { Command } from 'commander'
+import { EXIT, fail } from './exit-codes.ts'
+import { type AskRelay, addRelayOptions, listOf, memberOf, openRelay, type RelayOptions, tellProblem, textOf } from './running-relay.ts'
+
+interface WatchOptions extends RelayOptions {
+  readonly file?: string
+}
+
+/** Lines sent at a time, so that there is progress to show. */
+const LINES_AT_ONCE = 5000
+
+/** `watch`: makes a running relay poll for parcels. */
+export function watchCommand(): Command {
+  const command = new Command('watch')
+    .description('watch parcels: those named, or those of a file')
+    .argument('[identifiers...]')
+    .option('--file <file>', 'NDJSON, or CSV when its name ends in .csv; bad lines are told by number')
+    .action(async (identifiers: readonly string[], options: WatchOptions) => {
+      if ((identifiers.length === 0) === (options.file === undefined)) {
+        process.stderr.write('watch: name parcels, or a file with --file\n')
+        process.exitCode = EXIT.usage
+        return
+      }
+      const ask = await openRelay(options)
+      if (options.file === undefined) await watchNamed(ask, identifiers, options)
+      else await watchFile(ask, options.file, options)
+    })
+  return addRelayOptions(command)
+}
+
+async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json }: WatchOptions): Promise<void> {
+  for (const identifier of identifiers) {
+    const answer = await ask('PUT', `/relay/parcels/${encodeURIComponent(identifier)}/watch`)
+    if (answer.status >= 300) fail(`${identifier}: ${tellProblem(answer)}`)
+    else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+    else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched\n`)
+  }
+}
+
+async function watchFile(ask: AskRelay, file: string, { json }: WatchOptions): Promise<void> {
+  const type = file.toLowerCase().endsWith('.csv') ? 'text/csv' : 'application/x-ndjson'
+  const total = { lines: 0, watched: 0, created: 0, failed: 0 }
+  const errors: { readonly line: number; readonly reason: string }[] = []
+  let header = ''
+  const send = async (lines: readonly string[]) => {
+    // Each part begins with the first line, which may name the columns.
+    const repeated = type === 'text/csv' && total.lines > 0
+    const answer = await ask('POST', '/relay/parcels/watch', { type, text: (repeated ? [header, ...lines] : lines).join('\n') })
+    if (answer.status !== 200) throw new Error(`after ${total.lines} lines: ${tellProblem(answer)}`)
+    const firstLine = total.lines - (repeated ? 1 : 0)
+    for (const name of ['watched', 'created', 'failed'] as const) total[name] += Number(memberOf(answer.body, name))
+    for (const error of listOf(answer.body, 'errors')) {
+      errors.push({ line: firstLine + Number(memberOf(error, 'line')), reason: textOf(error, 'reason') ?? '' })
+    }
+    total.lines += lines.length
+    tellProgress(total)
+  }
+  let part: string[] = []
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
+    if (header === '') header = line
+    part.push(line)
+    if (part.length === LINES_AT_ONCE) {
+      await send(part)
+      part = []
+    }
+  }
+  if (part.length > 0) await send(part)
+  if (process.stderr.isTTY) process.stderr.write('\n')
+  if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
+  else process.stdout.write(`${total.watched} watched, ${total.created} of them new, ${total.failed} bad lines of ${total.lines}\n`)
+  if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
+}
+
+/** One line that is written over on a terminal, one line a step otherwise. */
+function tellProgress({ lines, watched, failed }: { readonly lines: number; readonly watched: number; readonly failed: number }): void {
+  const text = `${lines} lines: ${watched} watched, ${failed} bad`
+  process.stderr.write(process.stderr.isTTY ? `\r${text}` : `${text}\n`)
+}

@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startWorld, type World } from '../faults/world.ts'
+import { answerBody } from '../support/builders.ts'
+import { ADMIN } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.stop())
+
+async function run(args: readonly string[], env: NodeJS.ProcessEnv = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }) {
+  const child = spawn(process.execPath, ['src/main.ts', ...args, '--url', world.internalUrl], { env: { PATH: process.env.PATH, ...env } })
+  const code = new Promise<number | null>((resolve) => child.on('close', resolve))
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
+  return { code: await code, out, err }
+}
+
+test('parcels are watched, refreshed and shown by command', async () => {
+  world.carrier.says.set('CLI00001', () => answerBody({ trackingIds: ['95000001'] }))
+  expect(await run(['watch', 'cli00001'])).toEqual({ code: 0, out: 'CLI00001: watched\n', err: '' })
+  expect(await run(['refresh', 'CLI00001'])).toMatchObject({ code: 0, out: 'CLI00001: recorded (1 of 1)\n' })
+  const shown = await run(['history', '95000001'])
+  expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('CLI00001 (tracking number), 95000001 (tracking id)\nnext check 2')])
+  expect(shown.out).toContain('TerminalArrived  ArrivedT2  Stockholm  [poll]')
+  const json = await run(['history', 'CLI00001', '--json'])
+  expect(JSON.parse(json.out)).toMatchObject({ entries: 1 })
+  expect(await run(['refresh', '--all', '--json'])).toMatchObject({ code: 0, out: '{"identifier":"CLI00001","outcome":"recorded"}\n' })
+}, 30_000)
+
+test('a file is watched in parts, with a line a step, and its bad lines are told by their number in the file', async () => {
+  const file = join(temporaryFolder(), 'many.csv')
+  const lines = Array.from({ length: 6000 }, (_, at) => `x,CLF${String(at).padStart(6, '0')}`)
+  lines[5500] = 'x,!'
+  writeFileSync(file, `order,identifier\n${lines.join('\n')}\n`)
+  const { code, out, err } = await run(['watch', '--file', file, '--json'])
+  expect(code).toBe(1)
+  expect(JSON.parse(out)).toEqual({
+    lines: 6001,
+    watched: 5999,
+    created: 5999,
+    failed: 1,
+    errors: [{ line: 5502, reason: expect.any(String) }],
+  })
+  expect(err.split('\n').slice(0, 2)).toEqual(['5000 lines: 4999 watched, 0 bad', '6001 lines: 5999 watched, 1 bad'])
+}, 30_000)
+
+test('commands called wrongly exit with 2, and those that cannot do it with 1', async () => {
+  expect((await run(['watch'])).code).toBe(2)
+  expect((await run(['refresh', '--all', 'X'])).code).toBe(2)
+  const told = await run(['history', 'CLI00001', '--password', 'guess'])
+  expect([told.code, told.err]).toEqual([2, expect.not.stringContaining('guess')])
+  const nobody = await run(['history', 'CLI00001'], {})
+  expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining('RELAY_PASSWORD')])
+  const wrong = await run(['history', 'CLI00001'], { RELAY_USERNAME: 'admin', RELAY_PASSWORD: 'guess' })
+  expect([wrong.code, wrong.err]).toEqual([1, expect.not.stringContaining('guess')])
+  expect((await run(['history', 'NOBODY01'])).code).toBe(1)
+}, 30_000)
