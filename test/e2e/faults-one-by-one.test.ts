@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'vitest'
+import type { Faults } from '../../src/sandbox/faults.ts'
+import { noFaults } from '../../src/sandbox/faults.ts'
+import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import type { SandboxStats } from '../../src/sandbox/stats.ts'
+import { knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
+import { ADMIN, CARRIER_LOGIN, logIn, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { inSeconds } from '../support/relay-process.ts'
+
+/** Each fault, and what shows that it was met. */
+const CASES: readonly (readonly [name: string, faults: Partial<Faults>, met: 'pushes' | 'calls' | 'nothing to count'])[] = [
+  ['a third of the pushes lost', { loss: 0.33 }, 'pushes'],
+  ['half of the pushes sent twice', { duplicates: 0.5 }, 'pushes'],
+  ['pushes out of order', { reorder: 20 }, 'pushes'],
+  ['pushes late', { delayMs: 300 }, 'nothing to count'],
+  ['a third of the calls refused as unauthorized', { unauthorized: 0.33, loss: 0.3 }, 'calls'],
+  ['a third of the calls refused as too many', { rateLimited: 0.33, loss: 0.3 }, 'calls'],
+  ['a third of the calls failing', { serverErrors: 0.33, loss: 0.3 }, 'calls'],
+  ['tokens that live for a fifth of a second', { tokenLifetimeMs: 200, loss: 0.3 }, 'calls'],
+  ['half of the texts in one language only', { languageGaps: 0.5, loss: 0.3 }, 'nothing to count'],
+  ['no pushes at all', { silence: true }, 'pushes'],
+]
+
+function refusedCalls(calls: SandboxStats['calls']): number {
+  const refused = Object.entries(calls['/v1/status/{number}/all'] ?? {}).filter(([status]) => !['200', '404'].includes(status))
+  return refused.reduce((sum, [, count]) => sum + count, 0)
+}
+
+// Each has a carrier and a relay of its own and mostly waits: some at a time are soon done.
+describe.concurrent('one fault at a time', () => {
+  test.for(CASES)(
+    'with %s, every history is the carrier’s own in the end, byte for byte',
+    async ([_name, faults, met], { expect, onTestFinished }) => {
+      const sandbox = await startSandbox({ ...CARRIER_LOGIN, sharedKey: SHARED_KEY, parcels: 12, seed: 5, speed: 0 })
+      onTestFinished(() => sandbox.stop())
+      const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      const relay = await startTestRelay(folder, sandbox.url, inSeconds)
+      onTestFinished(() => relay.stop())
+      const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+      sandbox.setWebhookUrls([`${relay.publicUrl}/webhooks/status`])
+      // Something is known of every parcel before the trouble begins.
+      await sandbox.advance(20 * 3_600_000)
+      await Promise.all(
+        sandbox.world
+          .parcels()
+          .filter(({ entries }) => entries > 0)
+          .map(({ trackingNumber }) => textOf(asker, trackingNumber, 'all', 'en')),
+      )
+      sandbox.setFaults(faults)
+      for (let leap = 0; leap < 3; leap++) {
+        await sandbox.advance(10 * 3_600_000)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+      await sandbox.finish()
+      await sandbox.settle()
+      const { pushes } = sandbox.stats()
+      if (met === 'pushes') expect(pushes.lost + pushes.duplicated + pushes.reordered + pushes.silenced).toBeGreaterThan(3)
+      // The trouble lasts until polls have met it.
+      if (met === 'calls') await expect.poll(() => refusedCalls(sandbox.stats().calls), { timeout: 10_000 }).toBeGreaterThan(0)
+      // Texts that the carrier lacks it goes on lacking; every other trouble passes.
+      sandbox.setFaults({ ...noFaults, languageGaps: faults.languageGaps ?? 0 })
+      const parcels = sandbox.world.parcels()
+      await untilCaughtUp(asker, parcels, 'en', (parcel) => knownByPush(parcel) ?? parcel.trackingNumber)
+    },
+  )
+})
