@@ -13,7 +13,7 @@ async function start() {
   })
   onTestFinished(() => relay.stop())
   const operate = await operatorOf(relay)
-  const add = async (name: string, url = receiver.url) => String((await operate('POST', '/relay/endpoints', { name, url })).body['id'])
+  const add = async (name: string, url = receiver.url) => String((await operate('POST', '/relay/endpoints', { name, url })).body.id)
   return { receiver, operate, add, push: (body: Uint8Array) => push(relay.publicUrl, body) }
 }
 
@@ -39,7 +39,7 @@ async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string
   await vi.waitFor(() => expect(world.receiver.pushes.length).toBeGreaterThan(0))
   for (const parcel of ['7001', '7002']) await world.push(at(1, { trackingIds: [parcel] }))
   await vi.waitFor(async () => expect(await listed(world.operate, '?state=dead')).toHaveLength(1), { timeout: 5000 })
-  return String((await listed(world.operate, '?state=dead'))[0]?.['id'])
+  return String((await listed(world.operate, '?state=dead'))[0]?.id)
 }
 
 test('a dead delivery tells that the receiver refused it, with every attempt and what was answered', async () => {
@@ -48,7 +48,7 @@ test('a dead delivery tells that the receiver refused it, with every attempt and
   const id = await killOne(world)
   const { body } = await world.operate('GET', `/relay/deliveries/${id}`)
   expect(body).toMatchObject({ id, state: 'dead', reason: 'receiver_refused', endpoint: { id: endpoint, name: 'shop' }, attemptCount: 3 })
-  expect(body['attempts']).toEqual(
+  expect(body.attempts).toEqual(
     Array.from({ length: 3 }, () => ({
       at: expect.any(String),
       durationMs: expect.any(Number),
@@ -68,8 +68,8 @@ test('an attempt that got no answer tells why', async () => {
   await world.push(at(1))
   await vi.waitFor(async () => expect(await listed(world.operate, '?state=retrying')).toHaveLength(1))
   const [waiting] = await listed(world.operate)
-  const { body } = await world.operate('GET', `/relay/deliveries/${String(waiting?.['id'])}`)
-  expect(body['attempts']).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'refused' })]))
+  const { body } = await world.operate('GET', `/relay/deliveries/${String(waiting?.id)}`)
+  expect(body.attempts).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'refused' })]))
 })
 
 test('a replayed delivery arrives under the id it had', async () => {
@@ -116,7 +116,7 @@ test('O16: what waited for a removed endpoint is listed as cancelled; what waits
   )
   expect(held).toHaveLength(2)
   expect(world.receiver.pushes).toHaveLength(0)
-  const refused = await world.operate('POST', `/relay/deliveries/${String(cancelled[0]?.['id'])}/replay`)
+  const refused = await world.operate('POST', `/relay/deliveries/${String(cancelled[0]?.id)}/replay`)
   expect(refused).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:not_replayable' } })
 })
 
@@ -128,8 +128,8 @@ test('pages of deliveries hold each once', async () => {
   const seen: unknown[] = []
   for (let cursor = ''; cursor !== 'null'; ) {
     const { body } = await world.operate('GET', `/relay/deliveries${cursor === '' ? '' : `?cursor=${cursor}`}`)
-    if (Array.isArray(body['deliveries'])) seen.push(...body['deliveries'].map((delivery) => delivery.id))
-    cursor = String(body['next'])
+    if (Array.isArray(body.deliveries)) seen.push(...body.deliveries.map((delivery) => delivery.id))
+    cursor = String(body.next)
   }
   expect(seen).toHaveLength(250)
   expect(new Set(seen).size).toBe(250)

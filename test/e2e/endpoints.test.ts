@@ -40,7 +40,7 @@ test('W4: an endpoint’s key is generated with 32 bytes, shown once, and signs 
   const { operate, publicUrl } = await start()
   const added = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
   expect(added.status).toBe(201)
-  const key = String(added.body['sharedKey'])
+  const key = String(added.body.sharedKey)
   expect(Buffer.from(key, 'base64')).toHaveLength(32)
   await push(publicUrl, at(1))
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
@@ -56,9 +56,9 @@ test('W4: no key is in a later answer, a log line, or a file of the store, wheth
   const { operate, publicUrl, lines, stop, folder, internalUrl } = await start(temporaryFolder(), { log: { level: 'debug' } })
   const given = await operate('POST', '/relay/endpoints', { name: 'given', url: receiver.url, sharedKey: GIVEN })
   const made = await operate('POST', '/relay/endpoints', { name: 'made', url: receiver.url })
-  const id = String(given.body['id'])
+  const id = String(given.body.id)
   const rotated = await operate('PATCH', `/relay/endpoints/${id}`, { sharedKey: null })
-  const keys = [GIVEN, String(made.body['sharedKey']), String(rotated.body['sharedKey'])]
+  const keys = [GIVEN, String(made.body.sharedKey), String(rotated.body.sharedKey)]
   expect(new Set(keys).size).toBe(3)
   await push(publicUrl, at(1))
   await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(1))
@@ -109,8 +109,8 @@ test('O9: while a key is being replaced, both sign', async () => {
     sharedKey: before,
     signature: 'standard-webhooks',
   })
-  const changed = await operate('PATCH', `/relay/endpoints/${String(body['id'])}`, { sharedKey: after })
-  expect(Date.parse(String(changed.body['previousKeyUntil'])) - Date.now()).toBeGreaterThan(23 * 3_600_000)
+  const changed = await operate('PATCH', `/relay/endpoints/${String(body.id)}`, { sharedKey: after })
+  expect(Date.parse(String(changed.body.previousKeyUntil)) - Date.now()).toBeGreaterThan(23 * 3_600_000)
   await push(publicUrl, at(1))
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
   const [pushed] = receiver.pushes
@@ -127,7 +127,7 @@ test('O3: a 410 disables; enabled again, all that waited is sent, in order', asy
   receiver.answer(() => 410)
   const { operate, publicUrl } = await start()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
-  const path = `/relay/endpoints/${String(body['id'])}`
+  const path = `/relay/endpoints/${String(body.id)}`
   await push(publicUrl, at(1))
   await vi.waitFor(async () => expect((await operate('GET', path)).body).toMatchObject({ enabled: false, disabledBecause: 'gone' }))
   for (const minute of [2, 3]) await push(publicUrl, at(minute))
@@ -144,9 +144,9 @@ test('O16: what comes for a disabled endpoint waits until it is enabled; a remov
   const keep = await operate('POST', '/relay/endpoints', { name: 'kept', url: kept.url, enabled: false })
   const remove = await operate('POST', '/relay/endpoints', { name: 'removed', url: removed.url, enabled: false })
   for (const minute of [1, 2]) await push(publicUrl, at(minute))
-  expect((await operate('DELETE', `/relay/endpoints/${String(remove.body['id'])}`)).status).toBe(204)
+  expect((await operate('DELETE', `/relay/endpoints/${String(remove.body.id)}`)).status).toBe(204)
   expect(kept.pushes).toHaveLength(0)
-  await operate('PATCH', `/relay/endpoints/${String(keep.body['id'])}`, { enabled: true })
+  await operate('PATCH', `/relay/endpoints/${String(keep.body.id)}`, { enabled: true })
   await vi.waitFor(() => expect(kept.pushes).toHaveLength(2))
   await operate('POST', '/relay/endpoints', { name: 'removed', url: removed.url })
   await push(publicUrl, at(3))
@@ -158,7 +158,7 @@ test('a test push is signed, marked, names no parcel and is no event', async () 
   receiver.answer(() => 418)
   const { operate } = await start()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url, sharedKey: GIVEN, enabled: false })
-  const path = `/relay/endpoints/${String(body['id'])}`
+  const path = `/relay/endpoints/${String(body.id)}`
   expect((await operate('POST', `${path}/test`)).body).toMatchObject({ result: 'rejected', status: 418, reason: null })
   const [pushed] = receiver.pushes
   expect(pushed?.headers).toMatchObject({

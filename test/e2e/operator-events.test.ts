@@ -35,7 +35,7 @@ test('O3: that an endpoint was disabled is told to the operator once, signed, an
   const [told] = operator.pushes
   expect(JSON.parse(String(told?.body))).toEqual({
     event: 'endpoint_disabled',
-    endpoint: { id: body['id'], name: 'shop' },
+    endpoint: { id: body.id, name: 'shop' },
     because: 'gone',
     at: expect.stringMatching(/Z$/),
   })
@@ -43,7 +43,7 @@ test('O3: that an endpoint was disabled is told to the operator once, signed, an
   const { endpoints } = (await operate('GET', '/relay/endpoints')).body
   expect(endpoints).toMatchObject([{ name: 'shop', disabledBecause: 'gone' }])
   // A second time it is a second event, and nothing came between.
-  await operate('PATCH', `/relay/endpoints/${String(body['id'])}`, { enabled: true })
+  await operate('PATCH', `/relay/endpoints/${String(body.id)}`, { enabled: true })
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(2))
 })
 
