@@ -36,7 +36,7 @@ export function createVault(keys: AtRestKeys): Vault {
           keyManagementAlgorithms: [ALGORITHM.alg],
           contentEncryptionAlgorithms: [ALGORITHM.enc],
         })
-        return protectedHeader['endpoint'] === endpointId ? Buffer.from(plaintext).toString('utf8') : null
+        return protectedHeader.endpoint === endpointId ? Buffer.from(plaintext).toString('utf8') : null
       } catch {
         return null
       }
