@@ -11,6 +11,7 @@ import type { Suite, SuiteReport } from './suite.ts'
 /** Every suite by its name: a new one is a file and a line here. */
 const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   ingest: async () => (await import('./suites/ingest.ts')).ingest,
+  polling: async () => (await import('./suites/polling.ts')).polling,
   reads: async () => (await import('./suites/reads.ts')).reads,
   stored: async () => (await import('./suites/stored.ts')).stored,
 }

@@ -37,7 +37,7 @@ export async function openWriteSide(
 ): Promise<WriteSide> {
   const engine = await openSqliteWriter(options.sqlitePath)
   const store = createWriteStore(engine)
-  const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn }
+  const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
   const record = createRecord(ports, options.record)
   const watch = createWatch(ports, options.record)
   return {
@@ -53,6 +53,7 @@ export async function openWriteSide(
     async settleMissedPushes(nowMs) {
       const missed = await watch.settleMissedPushes(nowMs)
       for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
+      outlook.review(options.record.missedPushGraceMs)
       return missed
     },
     async pushChannel() {

@@ -1,6 +1,6 @@
-import { hoursUnknown, nextLookMs } from './next-look.ts'
+import { nextLookMs, unknownAt } from './next-look.ts'
 import type { PushHealth } from './push-health.ts'
-import { missingBefore, outlookOf, type Rhythm, statusShares } from './rhythm.ts'
+import { missingBefore, outlookAt, outlookOf, type Rhythm, statusShares } from './rhythm.ts'
 
 /** How often to ask (CONTRACT `poll`); every duration in milliseconds. */
 export interface CadencePolicy {
@@ -55,6 +55,9 @@ const STAGGER = 0.1
 
 /** Scans an hour of a parcel of which nothing is learnt: about two a day. */
 const UNSEEN_RATE = 0.1
+/** When calls are scarce a parcel's turn comes about twice a day. */
+const TURN_MS = 12 * 3_600_000
+const LONG_WAIT_WEIGHT = 0.15
 const FIRST_CHECK_MS = 60_000
 /** A check is never made sooner than this part of its interval after the last one, however likely a scan is. */
 const SOONEST = 0.25
@@ -160,22 +163,31 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceOutlook, { whenPushIsHealth
 }
 
 /**
- * What a check is worth: for how many hours, over all its entries, something of the parcel is likely to have been unknown by now. Decides who
- * is asked about first when not all can be. Not how much is unknown: then a parcel with one entry to go would wait for ever behind others.
+ * What a check is worth at a time; decides who is asked about first when not all can be. What is likely to be unknown is worth the hours until
+ * the parcel's turn would come again; what is likely to happen by then would be found at that turn and not now, and is taken off: it is better
+ * to ask after a parcel's busy hours than before. Who has waited long goes before others all the same.
  */
 export function worthOf(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy, nowMs: number): number {
-  const { latest, checkedAtMs, revivedAtMs, entryCount } = facts
-  if (latest === null) {
-    const hours = hoursBetween(checkedAtMs ?? revivedAtMs, nowMs)
-    return (checkedAtMs === null ? hours : 0) + (UNSEEN_RATE * hours ** 2) / 2
-  }
-  const fromMs = Math.max(latest.atMs, checkedAtMs ?? latest.atMs)
-  const hours = hoursBetween(fromMs, nowMs)
-  const doubted = doubtOf(facts, outlook, policy) * hours
-  // After a delivery nothing is expected: such a check can wait until there is nothing else to ask.
-  if (latest.status === FINISHED) return doubted
-  const learnt = outlookOf(outlook.rhythm, latest.status, entryCount)
-  return doubted + hiddenPart(outlook, policy) * (learnt === null ? (UNSEEN_RATE * hours ** 2) / 2 : hoursUnknown(learnt, fromMs, nowMs))
+  const { latest, checkedAtMs, watchedAtMs, revivedAtMs } = facts
+  // After a delivery nothing is expected: what is not in doubt can wait until there is nothing else to ask.
+  if (latest?.status === FINISHED && doubtOf(facts, outlook, policy) === 0) return Number.NEGATIVE_INFINITY
+  const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? revivedAtMs)
+  const nowUnknown = unknownBy(facts, outlook, policy, fromMs, nowMs)
+  const later = unknownBy(facts, outlook, policy, fromMs, nowMs + TURN_MS)
+  const turnHours = TURN_MS / HOUR_MS
+  return turnHours * (nowUnknown - (later - nowUnknown)) + LONG_WAIT_WEIGHT * nowUnknown * hoursBetween(fromMs, nowMs)
+}
+
+function unknownBy(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy, fromMs: number, atMs: number): number {
+  const { latest, checkedAtMs, entryCount } = facts
+  // A parcel that was put under watch and never asked about has an entry to be found; how it goes on from there is as with others.
+  const unseen = latest === null && checkedAtMs === null ? 1 : 0
+  const doubt = unseen + doubtOf(facts, outlook, policy)
+  if (latest?.status === FINISHED) return doubt
+  const hidden = hiddenPart(outlook, policy)
+  const learnt = latest === null ? outlookAt(outlook.rhythm, 1) : outlookOf(outlook.rhythm, latest.status, entryCount)
+  if (learnt === null) return doubt + hidden * UNSEEN_RATE * hoursBetween(fromMs, atMs)
+  return unknownAt({ fromMs, outlook: learnt, hidden, doubt }, atMs)
 }
 
 function hoursBetween(fromMs: number, toMs: number): number {

@@ -61,20 +61,28 @@ export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizon
 /** After so long a wait there is nothing finer to tell. */
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
-/** For how many hours, over all entries, something is likely to have been unknown by `toMs`: the next scan, and what follows it. */
-export function hoursUnknown(outlook: WaitOutlook, fromMs: number, toMs: number): number {
+/**
+ * How many entries are likely to be there and not known at a time, when nothing was heard since the last certainty: the next scan, if it came
+ * and its push was lost, and what followed it.
+ */
+export function unknownAt(
+  { fromMs, outlook, hidden, doubt }: Pick<LookQuestion, 'fromMs' | 'outlook' | 'hidden' | 'doubt'>,
+  toMs: number,
+): number {
   const endMs = Math.min(toMs, fromMs + EXPECTED_OVER_MS)
   let unscanned = 1
+  let lost = 0
   let followed = 0
-  let unknown = 0
   for (let atMs = fromMs; atMs < endMs; ) {
     const hour = hourOfWeek(atMs)
     const nextMs = Math.min(endMs, (Math.floor(atMs / HOUR_MS) + 1) * HOUR_MS)
     const hours = (nextMs - atMs) / HOUR_MS
+    const following = (outlook.followingRates[hour] ?? 0) * hours
+    const before = unscanned
     unscanned *= Math.exp(-(outlook.rates[hour] ?? outlook.meanRate) * hours)
-    followed += (1 - unscanned) * (outlook.followingRates[hour] ?? 0) * hours
-    unknown += (1 - unscanned + followed) * hours
+    lost = lost * Math.exp(-(1 - hidden) * following) + hidden * (before - unscanned)
+    followed += hidden * lost * following
     atMs = nextMs
   }
-  return unknown
+  return doubt + (lost + followed) / Math.max(unscanned + lost, 1e-9)
 }

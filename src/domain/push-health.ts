@@ -98,6 +98,15 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
   return assess(weighed, nowMs)
 }
 
+/**
+ * So many entries that happened after the last push are known from polls, and older than the grace. Whether they count as missed pushes is
+ * decided later, when a push that is on its way has had the grace from the finding on; that none comes at all can be seen now.
+ */
+export function afterUnpushed(channel: PushChannel, unpushed: number, nowMs: number): PushChannel {
+  if (channel.health === 'silent' || channel.lastPushAtMs === null || unpushed < missesForSilence(channel, nowMs)) return channel
+  return { ...channel, health: 'silent', missed: Math.max(0, channel.missed - channel.missedSincePush), pushedSinceSilence: 0 }
+}
+
 /** How many misses since the last push it takes to call it silence. */
 function missesForSilence(channel: PushChannel, nowMs: number): number {
   if (expectedSinceLastPush(channel, nowMs) >= OVERDUE_PUSHES) return SILENT_MISSES_MIN_OVERDUE
@@ -106,7 +115,7 @@ function missesForSilence(channel: PushChannel, nowMs: number): number {
 }
 
 /** How many pushes would have come since the last one, by the habit of these hours on the days before. */
-export function expectedSinceLastPush(channel: PushChannel, nowMs: number): number {
+function expectedSinceLastPush(channel: PushChannel, nowMs: number): number {
   const { lastPushAtMs, byHour, days } = channel
   if (lastPushAtMs === null || days === 0) return 0
   let expected = 0

@@ -171,15 +171,30 @@ const outlooks = new WeakMap<Rhythm, Map<string, WaitOutlook | null>>()
  * estimate leaning on the one before while its own scans are few: the status, its hours of the day, its place's hours of the day, of the week.
  */
 export function outlookOf(rhythm: Rhythm, status: string, entryCount: number): WaitOutlook | null {
+  const kind = kindOf(status, entryCount)
+  return remembered(rhythm, kind, () => {
+    const rates = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind))
+    return rates === null ? null : { ...rates, followingRates: followingRates(rhythm, entryCount + 1) }
+  })
+}
+
+function remembered(rhythm: Rhythm, kind: string, make: () => WaitOutlook | null): WaitOutlook | null {
   const known = outlooks.get(rhythm) ?? new Map<string, WaitOutlook | null>()
   outlooks.set(rhythm, known)
-  const kind = kindOf(status, entryCount)
   const before = known.get(kind)
   if (before !== undefined) return before
-  const rates = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind))
-  const made = rates === null ? null : { ...rates, followingRates: followingRates(rhythm, entryCount + 1) }
+  const made = make()
   known.set(kind, made)
   return made
+}
+
+/** What is to be expected of a parcel of which only the place is known; null: too little was seen to say. */
+export function outlookAt(rhythm: Rhythm, place: number): WaitOutlook | null {
+  return remembered(rhythm, kindOf('', place), () => {
+    const rates = followingRates(rhythm, place)
+    const meanRate = sum([...rates]) / WEEK_HOURS
+    return meanRate === 0 ? null : { meanRate, rates, followingRates: followingRates(rhythm, place + 1) }
+  })
 }
 
 /** What parcels wait like at a place, whatever their status there: by how many whole histories had which. */

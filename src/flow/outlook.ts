@@ -1,5 +1,5 @@
 import type { CadenceOutlook } from '../domain/cadence.ts'
-import { afterMiss, afterPush, lossOf, newPushChannel, type PushChannel } from '../domain/push-health.ts'
+import { afterMiss, afterPush, afterUnpushed, lossOf, newPushChannel, type PushChannel } from '../domain/push-health.ts'
 import { emptyRhythm, type Lesson, learnRhythm, type Rhythm } from '../domain/rhythm.ts'
 
 /** What is learnt of the carrier as a whole: how it works through the week, and whether its pushes come. */
@@ -13,12 +13,18 @@ export interface OutlookKeeper {
   learn(lesson: Lesson): void
   pushed(atMs: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
+  /** A poll brought an entry that nobody knew. */
+  found(eventAtMs: number): void
+  /** Looks whether what polls found has been waiting for its push for longer than the grace. */
+  review(graceMs: number): void
   learnt(): Learnt
 }
 
 /** Lessons are learnt many at a time: learning makes all estimates anew. */
 const LEARN_EVERY_MS = 15 * 60_000
 const WAITING_MAX = 5000
+/** More say nothing more. */
+const UNPUSHED_MAX = 1000
 
 /** Keeps what the cadence looks at, told of everything that bears on it. */
 export function createOutlookKeeper(
@@ -27,6 +33,8 @@ export function createOutlookKeeper(
 ): OutlookKeeper {
   let { rhythm, channel } = from
   let lessons: Lesson[] = []
+  /** When what polls found and no push has brought yet happened, as far as it was after the last push. */
+  let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 
   function settle(): void {
@@ -52,6 +60,14 @@ export function createOutlookKeeper(
     },
     missed(miss) {
       channel = afterMiss(channel, miss)
+    },
+    found(eventAtMs) {
+      if (unpushed.length < UNPUSHED_MAX && eventAtMs > (channel.lastPushAtMs ?? Number.POSITIVE_INFINITY)) unpushed.push(eventAtMs)
+    },
+    review(graceMs) {
+      const nowMs = clock.now()
+      unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
+      channel = afterUnpushed(channel, unpushed.filter((eventAtMs) => eventAtMs + graceMs <= nowMs).length, nowMs)
     },
     learnt: () => ({ rhythm, channel }),
   }

@@ -67,8 +67,6 @@ export interface DuePoll {
   readonly parcelId: number
   /** In the order to try them: tracking numbers first, those the carrier does not know left out (DOMAIN 6.3). */
   readonly identifiers: readonly string[]
-  /** When it fell due; absent for one that was not claimed because it was. */
-  readonly dueAtMs?: number
 }
 
 /** How a poll of a parcel ended without an answer to record. */
@@ -292,6 +290,8 @@ export interface WriteTx {
   }): Promise<void>
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   settlePush(entry: number): Promise<void>
+  /** The most overdue watched parcels, as they are. */
+  findDuePolls(request: { readonly nowMs: number; readonly limit: number }): Promise<readonly ParcelState[]>
   /** The most overdue watched parcels, their next poll pushed forward to `leaseUntilMs`. */
   claimDuePolls(request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number }): Promise<readonly DuePoll[]>
   /** The same for one parcel, due or not. */

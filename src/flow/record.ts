@@ -31,6 +31,8 @@ export interface RecordPorts {
   readonly outlook: () => CadenceOutlook
   /** Told what an observation teaches of the carrier's rhythm. */
   readonly learn: (lesson: Lesson) => void
+  /** Told when an entry happened that a poll was the first to bring. */
+  readonly found: (eventAtMs: number) => void
 }
 
 /** Told apart from bugs: the observation is understood and cannot be kept. */
@@ -221,6 +223,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   if (untold && (subject.renamed || reframed)) await tellParcel(tx, parcel.parcelId)
 
   for (const lesson of lessonsOf(parcel, observation, entries)) ports.learn(lesson)
+  if (observation.kind === 'poll') for (const { kind, entry } of changes) if (kind === 'entry') ports.found(entry.atMs)
   const counted = { ...parcel, entryCount }
   const checked = observation.kind === 'poll' ? afterPoll(counted, observation.askedAtMs) : counted
   const latest = await findLatest(tx, checked, entries, second)

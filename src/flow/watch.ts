@@ -11,11 +11,10 @@ type WatchVerbs = Pick<
 
 /** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
 const SCARCE_AFTER_MS = 10 * 60_000
-/** So many due checks are weighed against one another at least, and so many times what a pass takes. */
-const WEIGHED_MIN = 256
-const WEIGHED_TIMES = 8
-/** When even more is due than is weighed, the least worth part of it goes to the end of the queue, so that all of it comes to be weighed. */
-const PUT_BACK_PART = 0.25
+/** So many due checks are weighed against one another: all of them, but for the worst of backlogs. */
+const WEIGHED_MAX = 2048
+/** When even more is due, the least worth part of what was weighed goes to the end of the queue, so that all of it comes to be weighed. */
+const PUT_BACK_PART = 1 / 16
 /** How many overdue verdicts are reached in one transaction. */
 const SETTLED_AT_ONCE = 256
 
@@ -74,34 +73,22 @@ async function claimWorthiest(
   ports: RecordPorts,
   options: RecordOptions,
 ): Promise<readonly DuePoll[]> {
-  const { nowMs, limit } = request
-  const claimed = await tx.claimDuePolls(request)
-  const overdueMs = nowMs - (claimed[0]?.dueAtMs ?? nowMs)
-  const isScarce = claimed.length === limit && overdueMs > SCARCE_AFTER_MS
-  if (!isScarce || options.firstCome === true) return claimed.map(({ parcelId, identifiers }) => ({ parcelId, identifiers }))
+  const { nowMs, limit, leaseUntilMs } = request
+  const [longest] = await tx.findDuePolls({ nowMs, limit: 1 })
+  const isScarce = longest !== undefined && nowMs - (longest.nextPollAtMs ?? nowMs) > SCARCE_AFTER_MS
+  if (!isScarce || options.firstCome === true) return await tx.claimDuePolls(request)
 
-  const weighedMax = Math.max(WEIGHED_MIN, limit * WEIGHED_TIMES)
-  const others = await tx.claimDuePolls({ ...request, limit: weighedMax - limit })
-  const weighed: Weighed[] = []
-  for (const { dueAtMs = nowMs, ...due } of [...claimed, ...others]) {
-    const parcel = await tx.loadParcel(due.parcelId)
-    const worth = worthOf({ ...parcel, unpollable: false }, ports.outlook(), options.cadence, nowMs)
-    weighed.push({ due, parcel, worth, dueAtMs })
-  }
+  const due = await tx.findDuePolls({ nowMs, limit: WEIGHED_MAX })
+  const outlook = ports.outlook()
+  const weighed = due.map((parcel) => ({ parcel, worth: worthOf({ ...parcel, unpollable: false }, outlook, options.cadence, nowMs) }))
   // Equal worth: in the order of falling due, which the sort keeps.
-  weighed.sort((a, b) => b.worth - a.worth)
-  const putBackFrom = weighed.length < weighedMax ? weighedMax : weighedMax * (1 - PUT_BACK_PART)
-  for (const [at, { parcel, dueAtMs }] of weighed.entries()) {
-    if (at >= limit) await tx.saveParcel({ ...parcel, nextPollAtMs: at >= putBackFrom ? nowMs : dueAtMs })
+  const byWorth = weighed.sort((a, b) => b.worth - a.worth).map(({ parcel }) => parcel)
+  if (due.length === WEIGHED_MAX) {
+    for (const parcel of byWorth.slice(-WEIGHED_MAX * PUT_BACK_PART)) await tx.saveParcel({ ...parcel, nextPollAtMs: nowMs })
   }
-  return weighed.slice(0, limit).map(({ due }) => due)
-}
-
-interface Weighed {
-  readonly due: DuePoll
-  readonly parcel: ParcelState
-  readonly worth: number
-  readonly dueAtMs: number
+  const claimed: DuePoll[] = []
+  for (const { parcelId } of byWorth.slice(0, limit)) claimed.push(await tx.claimPoll({ parcelId, nowMs, leaseUntilMs }))
+  return claimed
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {

@@ -104,7 +104,10 @@ export async function loadIdentifiers(session: Session, parcelId: number): Promi
 
 /** Those that may be asked for now: what a person would type first, then the tracking ids, each kind in its own order (DOMAIN 6.3). */
 export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
-  const rows = await loadIdentifiers(session, parcelId)
+  return pollable(await loadIdentifiers(session, parcelId), nowMs)
+}
+
+function pollable(rows: readonly Tables['identifier'][], nowMs: number): readonly string[] {
   return rows
     .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)
     .sort((a, b) => a.is_tracking_id - b.is_tracking_id)
@@ -112,27 +115,49 @@ export async function pollableIdentifiers(session: Session, parcelId: number, no
 }
 
 const due = statement<{ nowMs: number; limit: number }>()((db, p) =>
+  db.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
+)
+const dueWhole = statement<{ nowMs: number; limit: number }>()((db, p) =>
+  db.selectFrom('parcel').selectAll().where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
+)
+const dueIdentifiers = statement<{ nowMs: number; limit: number }>()((db, p) =>
   db
-    .selectFrom('parcel')
-    .select(['id', 'next_poll_at_ms'])
-    .where('next_poll_at_ms', '<=', p.nowMs)
-    .orderBy('next_poll_at_ms')
-    .limit(p.limit),
+    .selectFrom('identifier')
+    .selectAll()
+    .where('parcel_id', 'in', (of) =>
+      of.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
+    ),
+)
+const leaseDue = statement<{ nowMs: number; limit: number; leaseUntilMs: number }>()((db, p) =>
+  db
+    .updateTable('parcel')
+    .set({ next_poll_at_ms: p.leaseUntilMs })
+    .where('id', 'in', (of) =>
+      of.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
+    ),
 )
 const lease = statement<{ id: number; leaseUntilMs: number }>()((db, p) =>
   db.updateTable('parcel').set({ next_poll_at_ms: p.leaseUntilMs }).where('id', '=', p.id),
 )
 
-/** The lease is the next poll time pushed forward: a poller that dies simply lets it lapse. */
+export async function findDuePolls(
+  session: Session,
+  request: { readonly nowMs: number; readonly limit: number },
+): Promise<readonly ParcelState[]> {
+  return (await session.all(dueWhole, request)).map(decodeParcel)
+}
+
+/** The lease is the next poll time pushed forward: a poller that dies simply lets it lapse. Three statements, however many are due. */
 export async function claimDuePolls(
   session: Session,
   request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
 ): Promise<readonly DuePoll[]> {
-  const claimed: DuePoll[] = []
-  for (const { id, next_poll_at_ms } of await session.all(due, { nowMs: request.nowMs, limit: request.limit })) {
-    claimed.push({ ...(await claimPoll(session, { ...request, parcelId: id })), dueAtMs: next_poll_at_ms ?? request.nowMs })
-  }
-  return claimed
+  const { nowMs, limit, leaseUntilMs } = request
+  const ids = (await session.all(due, { nowMs, limit })).map(({ id }) => id)
+  if (ids.length === 0) return []
+  const identifiers = Map.groupBy(await session.all(dueIdentifiers, { nowMs, limit }), (row) => row.parcel_id)
+  await session.run(leaseDue, { nowMs, limit, leaseUntilMs })
+  return ids.map((parcelId) => ({ parcelId, identifiers: pollable(identifiers.get(parcelId) ?? [], nowMs) }))
 }
 
 export async function claimPoll(

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CadenceFacts, type CadenceOutlook, nextCheck } from '../../src/domain/cadence.ts'
+import { type CadenceFacts, type CadenceOutlook, nextCheck, worthOf } from '../../src/domain/cadence.ts'
 import { emptyRhythm } from '../../src/domain/rhythm.ts'
 import { cadence, DAY_MS } from '../support/policy.ts'
 
@@ -126,4 +126,11 @@ test('no check is ever due before the last one', () => {
       if (next.kind === 'at') expect(next.atMs).toBeGreaterThan(checkedAtMs)
     }),
   )
+})
+
+test('6.4: what has been unknown for longer is worth more, a delivered parcel least', () => {
+  const worth = (change: Partial<CadenceFacts>) => worthOf(facts(change), nothingLearnt(), cadence, NOW + 6 * HOUR_MS)
+  expect(worth({ checkedAtMs: NOW - DAY_MS, latest: { status: 'Created', atMs: NOW - DAY_MS } })).toBeGreaterThan(worth({}))
+  expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
+  expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOW - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
 })

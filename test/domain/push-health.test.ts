@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { afterMiss, afterPush, lossOf, newPushChannel, type PushChannel } from '../../src/domain/push-health.ts'
+import { afterMiss, afterPush, afterUnpushed, lossOf, newPushChannel, type PushChannel } from '../../src/domain/push-health.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -80,4 +80,11 @@ test('what was lost in a silence does not count against the pushes after it', ()
   )
   expect(found.health).toBe('healthy')
   expect(lossOf(found)).toBeLessThan(0.02)
+})
+
+test('entries that wait for their push longer than the grace are silence before they count as missed', () => {
+  const later = START + 2 * HOUR_MS
+  expect(afterUnpushed(healthy, 1, later).health).toBe('healthy')
+  expect(afterUnpushed(healthy, 5, later).health).toBe('silent')
+  expect(afterUnpushed(newPushChannel, 100, later).health).toBe('unknown')
 })
