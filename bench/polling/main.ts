@@ -152,7 +152,7 @@ async function runApart(scenario: Scenario, parcels: number): Promise<ScenarioRu
 }
 
 /** `--quick`: a twentieth of the parcels, to see that it works. */
-export async function run(args: readonly string[]): Promise<void> {
+async function run(args: readonly string[]): Promise<void> {
   const quick = args.includes('--quick')
   const settings = quick ? { parcels: 500, watched: 50_000 } : { parcels: 10_000, watched: 1_000_000 }
   const { figures, observations } = await measurePolling(settings, (text) => void process.stderr.write(`${text}\n`))
