@@ -13,7 +13,7 @@ import { createFollowFeed } from './flow/follow-feed.ts'
 import { createLookAtParcels } from './flow/look-at-parcels.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
-import type { BatchReport, CarrierMemory, Log, WriteSide } from './flow/ports.ts'
+import type { BatchReport, CarrierMemory, Log } from './flow/ports.ts'
 import { createReadiness } from './flow/readiness.ts'
 import { createReceive } from './flow/receive.ts'
 import { createRefresh } from './flow/refresh.ts'
@@ -21,14 +21,15 @@ import { createServe } from './flow/serve.ts'
 import { createCredentialsTeller } from './flow/tell-operator.ts'
 import { createUpstream } from './flow/upstream.ts'
 import { createWatchList } from './flow/watch-list.ts'
+import { hostWriter } from './hosted-writer.ts'
 import { createAddressOf } from './http/client-address.ts'
 import { createCountFailure } from './http/failures.ts'
 import { createInternalListener } from './http/internal.ts'
 import { createPerMinute } from './http/per-minute.ts'
 import { createPublicListener } from './http/public.ts'
 import { createRawBodies } from './http/raw-body.ts'
-import { startServer } from './http/server.ts'
 import { createTokens } from './http/tokens.ts'
+import { listen } from './listen.ts'
 import { createMetrics } from './metrics.ts'
 import { openRelaying } from './relaying.ts'
 import { createCarrier } from './remote/carrier-client.ts'
@@ -37,9 +38,8 @@ import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch
 import { createFeedSignal } from './run/feed-signal.ts'
 import { createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
-import { type PackedBatch, packBatch } from './run/packed-batch.ts'
+import { packBatch } from './run/packed-batch.ts'
 import { startSchedule } from './run/schedule.ts'
-import { hostOnThread } from './run/thread.ts'
 import { startWorker } from './run/worker.ts'
 import { openSqliteReader } from './store/engines/sqlite.ts'
 import { measureDisk } from './store/engines/sqlite-disk.ts'
@@ -47,7 +47,6 @@ import { keyFileBeside } from './store/engines/sqlite-key-file.ts'
 import { createReadStore } from './store/read-store.ts'
 import { systemClock } from './system-clock.ts'
 import { type AtRestKeys, createVault } from './vault.ts'
-import type { WriterData } from './write-side.ts'
 
 export interface RunningRelay {
   /** Addresses as bound, for example `http://127.0.0.1:8080`. */
@@ -64,34 +63,6 @@ export interface RunningRelay {
   stop(): Promise<void>
 }
 
-const WRITE_VERBS = [
-  'record',
-  'claimDuePolls',
-  'claimPoll',
-  'notePollFailure',
-  'noteNotPollable',
-  'noteLanguageAsked',
-  'watch',
-  'watchMany',
-  'unwatch',
-  'shiftSchedule',
-  'carrierMemory',
-  'rememberCarrier',
-  'pushChannel',
-  'settleMissedPushes',
-  'deliveryTurn',
-  'syncEndpoints',
-  'tellOperator',
-  'reserveEndpoint',
-  'addEndpoint',
-  'changeEndpoint',
-  'removeEndpoint',
-  'replayDeliveries',
-  'relayId',
-  'tokenKey',
-  'probe',
-  'close',
-] as const
 /** How many observations may wait for their commit, as a multiple of a batch. */
 const WAITING_BATCHES = 64
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
@@ -99,8 +70,6 @@ const DISK_LOOK_MS = 500
 /** How often the day's calls are written down, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
-/** A claimed delivery is nobody else's for its timeout and this. */
-const LEASE_MARGIN_MS = 5000
 const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 
 /** The composition root: the one place that knows every room. Resolves when both addresses answer. */
@@ -302,28 +271,6 @@ function appsOf(config: Config) {
   return config.apps.map((app) => ({ ...app, passwordHash: app.passwordHash.reveal() }))
 }
 
-type HostedWriteSide = Omit<WriteSide, 'record'> & { record(batch: PackedBatch): Promise<BatchReport> }
-
-/** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on the event loop that answers. */
-async function hostWriter(config: Config, sqlitePath: string) {
-  const { cadence, finished, missedPushGraceMs } = config.poll
-  const workerData: WriterData = {
-    logLevel: config.log.level,
-    options: {
-      sqlitePath,
-      record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
-      deliver: {
-        policy: { scheduleMs: config.delivery.scheduleMs, jitter: config.delivery.jitter },
-        perEndpoint: config.delivery.perEndpoint,
-        leaseMs: config.delivery.timeoutMs + LEASE_MARGIN_MS,
-      },
-    },
-  }
-  // The file's own ending: sources run as they are in development and compiled from `dist`.
-  const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  return await hostOnThread<HostedWriteSide>(file, workerData, WRITE_VERBS)
-}
-
 /** What is written at the start: a store that opens may still take no writes. */
 async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
   return await written.catch((cause: unknown) => {
@@ -362,21 +309,6 @@ function someLanguages(config: Config): readonly [string, ...string[]] {
   return [first, ...others]
 }
 
-async function listen(config: Config, name: 'public' | 'internal', listener: ReturnType<typeof createPublicListener>) {
-  const { host, port, tls } = config.listen[name]
-  const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)
-  const server = await startServer(listener, {
-    host,
-    port,
-    connectionsMax: config.limits.connections,
-    ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
-  }).catch((cause: unknown) => {
-    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${codeOf(cause)})`, { cause })
-  })
-  const shown = server.host.includes(':') ? `[${server.host}]` : server.host
-  return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }
-}
-
 function countMerged(report: BatchReport, count: (result: string, by: number) => void): void {
   for (const outcome of report.outcomes) {
     if (outcome.kind === 'recorded' && outcome.remark !== undefined) count(outcome.remark, 1)
@@ -385,8 +317,4 @@ function countMerged(report: BatchReport, count: (result: string, by: number) =>
     else if (outcome.newEntries === 0) count('updated', 1)
     else count('new_entry', outcome.newEntries)
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown cause'
 }

@@ -1,0 +1,59 @@
+import type { Config } from './config.ts'
+import type { BatchReport, WriteSide } from './flow/ports.ts'
+import type { PackedBatch } from './run/packed-batch.ts'
+import { type Hosted, hostOnThread } from './run/thread.ts'
+import type { WriterData } from './write-side.ts'
+
+/** The write side as its thread offers it: a batch travels packed. */
+export type HostedWriteSide = Omit<WriteSide, 'record'> & { record(batch: PackedBatch): Promise<BatchReport> }
+
+const VERBS = [
+  'record',
+  'claimDuePolls',
+  'claimPoll',
+  'notePollFailure',
+  'noteNotPollable',
+  'noteLanguageAsked',
+  'watch',
+  'watchMany',
+  'unwatch',
+  'shiftSchedule',
+  'carrierMemory',
+  'rememberCarrier',
+  'pushChannel',
+  'settleMissedPushes',
+  'deliveryTurn',
+  'syncEndpoints',
+  'tellOperator',
+  'reserveEndpoint',
+  'addEndpoint',
+  'changeEndpoint',
+  'removeEndpoint',
+  'replayDeliveries',
+  'relayId',
+  'tokenKey',
+  'probe',
+  'close',
+] as const
+/** A claimed delivery is nobody else's for its timeout and this. */
+const LEASE_MARGIN_MS = 5000
+
+/** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on the event loop that answers. */
+export async function hostWriter(config: Config, sqlitePath: string): Promise<Hosted<HostedWriteSide>> {
+  const { cadence, finished, missedPushGraceMs } = config.poll
+  const workerData: WriterData = {
+    logLevel: config.log.level,
+    options: {
+      sqlitePath,
+      record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
+      deliver: {
+        policy: { scheduleMs: config.delivery.scheduleMs, jitter: config.delivery.jitter },
+        perEndpoint: config.delivery.perEndpoint,
+        leaseMs: config.delivery.timeoutMs + LEASE_MARGIN_MS,
+      },
+    },
+  }
+  // The file's own ending: sources run as they are in development and compiled from `dist`.
+  const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  return await hostOnThread<HostedWriteSide>(file, workerData, VERBS)
+}

@@ -1,0 +1,31 @@
+import type { RequestListener } from 'node:http'
+import { readNamedFile } from './config/named-file.ts'
+import type { Config } from './config.ts'
+import { startServer } from './http/server.ts'
+
+export interface Listening {
+  /** As bound, for example `http://127.0.0.1:8080`. */
+  readonly url: string
+  readonly port: number
+  stop(timeoutMs: number): Promise<void>
+}
+
+/** Binds one of the two listeners as the config says, TLS included. An address that cannot be had is an error that names its setting. */
+export async function listen(config: Config, name: 'public' | 'internal', listener: RequestListener): Promise<Listening> {
+  const { host, port, tls } = config.listen[name]
+  const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)
+  const server = await startServer(listener, {
+    host,
+    port,
+    connectionsMax: config.limits.connections,
+    ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
+  }).catch((cause: unknown) => {
+    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${codeOf(cause)})`, { cause })
+  })
+  const shown = server.host.includes(':') ? `[${server.host}]` : server.host
+  return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown cause'
+}
