@@ -18,6 +18,9 @@ export interface LookQuestion {
   readonly stepMs: number
 }
 
+/** Two weeks hold all of a weekly rhythm twice; a sum over a longer wait tells nothing new, and this one is made for every push. */
+const SUMMED_MS = 14 * 24 * HOUR_MS
+
 /**
  * When to look next so that waiting longer would cost more than it saves. The inspection problem: a look costs `price`, an entry that is
  * there and not known costs its hours. Let a parcel be unscanned with chance S(t) at time t after the last certainty, h(t) the rate of scans,
@@ -32,7 +35,7 @@ export interface LookQuestion {
  * has not, it is then, because with S small the silence itself says that a push was lost.
  */
 export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizonMs, stepMs }: LookQuestion): number {
-  const endMs = fromMs + horizonMs
+  const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
   let unscanned = 1
   let lost = 0
   let balance = 0
@@ -55,7 +58,8 @@ export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizon
     atMs = nextMs
     if (unscanned + lost < 1e-4) break
   }
-  return best.atMs
+  // Still better to wait at the end of the sum: then for as long as may be.
+  return best.atMs === endMs ? fromMs + horizonMs : best.atMs
 }
 
 /** After so long a wait there is nothing finer to tell. */

@@ -134,3 +134,10 @@ test('6.4: what has been unknown for longer is worth more, a delivered parcel le
   expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
   expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOW - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
 })
+
+test('an interval of years is waited for, and is no more to work out than one of weeks', () => {
+  const never = 365 * DAY_MS
+  const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
+  const next = nextCheck(facts(), nothingLearnt(), rare)
+  expect(next.kind === 'at' && next.atMs - NOW).toBeGreaterThanOrEqual(never)
+})
