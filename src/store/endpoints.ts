@@ -17,34 +17,22 @@ interface Columns {
 }
 type EndpointColumns = { [Name in keyof Columns]: Columns[Name] }
 
-const insertEndpoint = statement<EndpointColumns>()((db, p) =>
-  db
-    .insertInto('endpoint')
-    .values({
-      name: p.name,
-      origin: p.origin,
-      settings: p.settings,
-      disabled: p.disabled,
-      succeeded_at_ms: p.succeededAtMs,
-      failing_since_ms: p.failingSinceMs,
-      sealed_keys: p.sealedKeys,
-    })
-    .returning('id'),
-)
+const columnsOf = (p: EndpointColumns) => ({
+  name: p.name,
+  origin: p.origin,
+  settings: p.settings,
+  disabled: p.disabled,
+  succeeded_at_ms: p.succeededAtMs,
+  failing_since_ms: p.failingSinceMs,
+  sealed_keys: p.sealedKeys,
+})
+
+const insertEndpoint = statement<EndpointColumns>()((db, p) => db.insertInto('endpoint').values(columnsOf(p)).returning('id'))
 
 const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
   db
     .updateTable('endpoint')
-    .set({
-      name: p.name,
-      origin: p.origin,
-      settings: p.settings,
-      disabled: p.disabled,
-      succeeded_at_ms: p.succeededAtMs,
-      failing_since_ms: p.failingSinceMs,
-      sealed_keys: p.sealedKeys,
-      removed_at_ms: null,
-    })
+    .set({ ...columnsOf(p), removed_at_ms: null })
     .where('id', '=', p.id),
 )
 
