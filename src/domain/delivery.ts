@@ -29,8 +29,8 @@ export const ANSWER_KEPT_BYTES = 1024
 export interface Delivery {
   /** Attempts made, the one being settled included: at least 1. A replay starts again at 0. */
   readonly attempts: number
-  /** When it was queued, or last replayed; epoch milliseconds. */
-  readonly queuedAtMs: number
+  /** When its first attempt failed since it was queued or last replayed, epoch milliseconds; `null`: none has. */
+  readonly firstFailedAtMs: number | null
 }
 
 /** How its endpoint fared up to the attempt; epoch milliseconds. */
@@ -70,16 +70,24 @@ export type Settlement =
  *                       ├─ 410, or failing for 120 h: the endpoint is disabled ──► held ── enabled again ──► queued
  *                       ├─ interrupted by ourselves ─────────────────────────────► retrying, due at once
  *                       ├─ the schedule has a wait left ─────────────────────────► retrying ── wait over ──► attempt
- *                       ├─ used up, no success of the endpoint since it was queued ► retrying, at the last wait
+ *                       ├─ used up, no success of the endpoint since its first failure ► retrying, at the last wait
  *                       └─ used up ──────────────────────────────────────────────► dead
  *
  * Removing the endpoint cancels whatever is queued, retrying or held. Dead and cancelled deliveries can be replayed: queued again, with the
  * same `webhook-id`. Delivered, dead and cancelled are ends; of the others, none can stay with its next attempt in the past while workers run.
  */
 
+/** A delivery after an attempt, with that attempt counted; one that we interrupted ourselves is none. */
+export function countAttempt({ attempts, firstFailedAtMs }: Delivery, outcome: AttemptOutcome, nowMs: number): Delivery {
+  if (outcome.kind === 'failed' && outcome.reason === 'interrupted') return { attempts, firstFailedAtMs }
+  return { attempts: attempts + 1, firstFailedAtMs: outcome.kind === 'accepted' ? firstFailedAtMs : (firstFailedAtMs ?? nowMs) }
+}
+
 /**
  * Decides the fate of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, time and chance included; the return type lists
- * every outcome. `held` asks for two things: the endpoint is disabled, and the delivery waits for it.
+ * every outcome. `held` asks for two things: the endpoint is disabled, and the delivery waits for it. A success of the endpoint before the
+ * delivery's own first failure does not let it die: an outage may have begun between the two, and who is down for days must lose nothing.
+ * @param delivery with this attempt counted, see `countAttempt`.
  * @param health of the endpoint before this attempt.
  * @param random from 0 (inclusive) to 1 (exclusive).
  */
@@ -97,7 +105,8 @@ export function settle(
   if (health.failingSinceMs !== null && nowMs - health.failingSinceMs >= FAILING_MAX_MS) return { state: 'held', reason: 'failing' }
 
   const scheduledMs = nextDelayMs(delivery.attempts, policy, random)
-  const succeededSince = health.lastSuccessAtMs !== null && health.lastSuccessAtMs > delivery.queuedAtMs
+  const { firstFailedAtMs } = delivery
+  const succeededSince = firstFailedAtMs !== null && health.lastSuccessAtMs !== null && health.lastSuccessAtMs > firstFailedAtMs
   if (scheduledMs === null && succeededSince) return { state: 'dead', reason: deadReason(outcome) }
   const delayMs = scheduledMs ?? lastDelayMs(policy, random)
   return {

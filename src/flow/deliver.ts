@@ -1,5 +1,5 @@
 import type { BackoffPolicy } from '../domain/backoff.ts'
-import { freshHealth, healthAfter, settle } from '../domain/delivery.ts'
+import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delivery.ts'
 import type { Endpoint, EndpointSettings } from '../domain/endpoint.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
@@ -82,8 +82,7 @@ async function settleOne(
   options: DeliverOptions,
 ): Promise<EndpointState> {
   const { result, random } = attempt
-  const interrupted = result.kind === 'failed' && result.reason === 'interrupted'
-  const delivery = { ...attempt, attempts: attempt.attempts + (interrupted ? 0 : 1) }
+  const delivery = { ...attempt, ...countAttempt(attempt, result, nowMs) }
   const policy = { ...options.policy, scheduleMs: state.endpoint.scheduleMs ?? options.policy.scheduleMs }
   const settlement = settle(delivery, result, nowMs, policy, state.health, random)
   await tx.saveAttempt({ deliveryId: attempt.deliveryId, atMs: attempt.atMs, result })

@@ -96,7 +96,7 @@ export async function claimDeliveries(
       sequence: row.sequence,
       previousSequence: row.previous_sequence,
       attempts: row.attempts,
-      queuedAtMs: row.queued_at_ms,
+      firstFailedAtMs: row.first_failed_at_ms,
       body: row.pushed ?? row.composed ?? new Uint8Array(),
     })
   }
@@ -147,8 +147,11 @@ export async function saveAttempt(session: Session, { deliveryId, atMs, result }
   })
 }
 
-const retry = statement<{ id: number; attempts: number; nextAttemptAtMs: number }>()((db, p) =>
-  db.updateTable('delivery').set({ attempts: p.attempts, next_attempt_at_ms: p.nextAttemptAtMs }).where('id', '=', p.id),
+const retry = statement<{ id: number; attempts: number; firstFailedAtMs: number | null; nextAttemptAtMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ attempts: p.attempts, first_failed_at_ms: p.firstFailedAtMs, next_attempt_at_ms: p.nextAttemptAtMs })
+    .where('id', '=', p.id),
 )
 const end = statement<{ id: number; attempts: number; state: number; reason: string | null; nowMs: number }>()((db, p) =>
   db
@@ -179,10 +182,10 @@ export interface Settled {
 
 /** Held deliveries stay due: what holds them is that their endpoint is disabled. */
 export async function saveSettlement(session: Session, { delivery, settlement, nowMs }: Settled): Promise<void> {
-  const { deliveryId: id, attempts } = delivery
+  const { deliveryId: id, attempts, firstFailedAtMs } = delivery
   if (settlement.state === 'retrying' || settlement.state === 'held') {
     const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
-    await session.run(retry, { id, attempts, nextAttemptAtMs })
+    await session.run(retry, { id, attempts, firstFailedAtMs, nextAttemptAtMs })
     return
   }
   const reason = settlement.state === 'dead' ? settlement.reason : null

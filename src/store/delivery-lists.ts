@@ -128,7 +128,15 @@ const someSelected = statement<Selected & { after: number; limit: number }>()((d
 const requeue = statement<{ id: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
-    .set({ state: behind, attempts: 0, queued_at_ms: p.nowMs, next_attempt_at_ms: p.nowMs, reason: null, settled_at_ms: null })
+    .set({
+      state: behind,
+      attempts: 0,
+      queued_at_ms: p.nowMs,
+      first_failed_at_ms: null,
+      next_attempt_at_ms: p.nowMs,
+      reason: null,
+      settled_at_ms: null,
+    })
     .where('id', '=', p.id),
 )
 

@@ -131,6 +131,7 @@ interface DeliveryTable {
   readonly reason: string | null
   readonly attempts: number
   readonly queued_at_ms: number
+  readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number
   readonly settled_at_ms: number | null
 }

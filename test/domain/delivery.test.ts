@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { BackoffPolicy } from '../../src/domain/backoff.ts'
 import {
   type AttemptOutcome,
+  countAttempt,
+  type Delivery,
   type EndpointHealth,
   FAILING_MAX_MS,
   type FailureReason,
@@ -28,13 +30,14 @@ const failed = (reason: FailureReason): AttemptOutcome => ({ kind: 'failed', rea
 
 interface Given {
   readonly attempts?: number
+  readonly firstFailedAtMs?: number
   readonly health?: EndpointHealth
   readonly nowMs?: number
 }
 
 function settled(outcome: AttemptOutcome, given: Given = {}): Settlement {
-  const { attempts = 1, health = freshHealth } = given
-  return settle({ attempts, queuedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
+  const { attempts = 1, firstFailedAtMs = queuedAtMs, health = freshHealth } = given
+  return settle({ attempts, firstFailedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
 }
 
 const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
@@ -89,26 +92,46 @@ describe('settling a delivery', () => {
     expect(dead(failed('forbidden'))).toEqual({ state: 'dead', reason: 'forbidden' })
   })
 
-  test('O6: no delivery dies of the schedule while its endpoint has had no success since it was queued', () => {
-    const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs), fc.integer({ min: 0, max: queuedAtMs }))
+  test('O6: no delivery dies of the schedule while its endpoint has had no success since it first failed', () => {
+    const firstFailedAtMs = queuedAtMs + 30_000
+    const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs, queuedAtMs + 1, firstFailedAtMs), fc.nat({ max: firstFailedAtMs }))
     fc.assert(
       fc.property(anyFailure, fc.integer({ min: usedUp, max: 10_000 }), lastSuccesses, (outcome, attempts, lastSuccessAtMs) => {
-        const health = { lastSuccessAtMs, failingSinceMs: queuedAtMs }
-        expect(settled(outcome, { attempts, health })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 10 * HOUR_MS })
+        const health = { lastSuccessAtMs, failingSinceMs: firstFailedAtMs }
+        expect(settled(outcome, { attempts, firstFailedAtMs, health })).toEqual({
+          state: 'retrying',
+          nextAttemptAtMs: nowMs + 10 * HOUR_MS,
+        })
       }),
     )
   })
 
-  test('O6: an endpoint that is down for three days loses nothing', () => {
-    let health = freshHealth
-    let atMs = queuedAtMs
-    for (let attempts = 1; atMs < queuedAtMs + 72 * HOUR_MS; attempts += 1) {
-      const settlement = settled(failed('refused'), { attempts, health, nowMs: atMs })
+  test.each([
+    ['', freshHealth],
+    [', though it accepted something else just after this was queued', { lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: null }],
+  ])('O6: an endpoint that is down for three days loses nothing%s', (_when, healthAtQueuing) => {
+    let health: EndpointHealth = healthAtQueuing
+    let delivery: Delivery = { attempts: 0, firstFailedAtMs: null }
+    let atMs = queuedAtMs + 2
+    while (atMs < queuedAtMs + 72 * HOUR_MS) {
+      delivery = countAttempt(delivery, failed('refused'), atMs)
+      const settlement = settle(delivery, failed('refused'), atMs, policy, health, 0.5)
       health = healthAfter(health, failed('refused'), atMs)
       if (settlement.state !== 'retrying') throw new Error(`ended as ${settlement.state}`)
       atMs = settlement.nextAttemptAtMs
     }
-    expect(settled(accepted, { attempts: 99, health, nowMs: atMs })).toEqual({ state: 'delivered' })
+    expect(delivery.attempts).toBeGreaterThan(usedUp)
+    expect(settle(delivery, accepted, atMs, policy, health, 0.5)).toEqual({ state: 'delivered' })
+  })
+
+  test('an attempt is counted with the time of the first that failed; one that we interrupted is not', () => {
+    const fresh: Delivery = { attempts: 0, firstFailedAtMs: null }
+    const once = countAttempt(fresh, rejected(500), 1_000)
+    expect(once).toEqual({ attempts: 1, firstFailedAtMs: 1_000 })
+    expect(countAttempt(once, failed('dns'), 2_000)).toEqual({ attempts: 2, firstFailedAtMs: 1_000 })
+    expect(countAttempt(once, failed('interrupted'), 2_000)).toEqual(once)
+    expect(countAttempt(fresh, failed('interrupted'), 2_000)).toEqual(fresh)
+    expect(countAttempt(fresh, accepted, 2_000)).toEqual({ attempts: 1, firstFailedAtMs: null })
   })
 
   test('O3: 410 disables the endpoint and the delivery waits, at the first attempt and at the last', () => {

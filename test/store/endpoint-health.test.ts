@@ -26,15 +26,18 @@ async function startEndpoint() {
   let claimed: readonly ClaimedDelivery[] = []
   const accepted: ClaimedDelivery[] = []
 
-  async function turn(answer: 200 | 503 = 200): Promise<DeliveryTurnReport> {
-    if (answer === 200) accepted.push(...claimed)
-    const settled = claimed.map(({ body: _body, previousSequence: _previous, ...delivery }): SettledAttempt => {
+  type Answer = 200 | 503
+  async function turn(answer: Answer | ((delivery: ClaimedDelivery) => Answer) = 200): Promise<DeliveryTurnReport> {
+    const answerTo = typeof answer === 'number' ? () => answer : answer
+    accepted.push(...claimed.filter((delivery) => answerTo(delivery) === 200))
+    const settled = claimed.map((delivery): SettledAttempt => {
+      const { body: _body, previousSequence: _previous, ...rest } = delivery
       const kept = { durationMs: 1, answerStart: new Uint8Array() }
       const result =
-        answer === 200
+        answerTo(delivery) === 200
           ? ({ kind: 'accepted', status: 200, ...kept } as const)
           : ({ kind: 'rejected', status: 503, retryAfterMs: null, ...kept } as const)
-      return { ...delivery, result, atMs: store.now(), random: 0.5 }
+      return { ...rest, result, atMs: store.now(), random: 0.5 }
     })
     const report = await store.writes.deliveryTurn({ settled, inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now() })
     claimed = report.claimed
@@ -59,6 +62,46 @@ test('O6: nothing dies while an endpoint is down for three days, and then each p
   const ofFirst = accepted.filter(({ parcelId }) => parcelId === accepted[0]?.parcelId).map(({ sequence }) => sequence)
   expect(ofFirst).toHaveLength(3)
   expect(ofFirst).toEqual(ofFirst.toSorted((a, b) => a - b))
+})
+
+test('O6: what was queued just before an endpoint went down for three days is not dead, though another got through meanwhile', async () => {
+  const { push, pass, turn, accepted } = await startEndpoint()
+  await push(at(1, ['2002']))
+  await turn()
+  await push(at(1))
+  pass(1)
+  await turn()
+  expect(accepted).toHaveLength(1)
+  for (let hour = 0; hour < 72; hour++) {
+    pass(HOUR_MS)
+    await turn(503)
+  }
+  await turn()
+  expect(accepted).toHaveLength(2)
+})
+
+test('O6: one that is refused while its endpoint accepts others dies at the end of its schedule; replayed, it begins anew', async () => {
+  const { push, pass, turn, writes, reads, id } = await startEndpoint()
+  await push(at(1))
+  const [refused] = (await turn()).claimed
+  const deliveryId = refused?.deliveryId ?? 0
+  let others = 0
+  /** How many attempts it had when it was dead. */
+  const attemptsUntilDead = async (answerToOthers: 200 | 503): Promise<number | undefined> => {
+    for (let hour = 1; hour <= 24; hour++) {
+      await push(at(1, [String(9000 + others++)]))
+      pass(HOUR_MS)
+      await turn((delivery) => (delivery.deliveryId === deliveryId ? 503 : answerToOthers))
+      const found = await reads.findDelivery(deliveryId)
+      if (found?.delivery.state === 'dead') return found.delivery.attempts
+    }
+    return undefined
+  }
+  expect(await attemptsUntilDead(200)).toBe(3)
+  const any = { endpointId: id, fromSequence: 0, fromMs: 0, sequence: null, parcelId: null }
+  await writes.replayDeliveries({ selection: { ...any, deliveryId, states: ['dead'] }, after: 0, limit: 10, nowMs: pass(1) })
+  expect(await attemptsUntilDead(503)).toBeUndefined()
+  expect(await attemptsUntilDead(200)).toBeGreaterThan(3)
 })
 
 test('O7: 120 h of nothing but failures disable an endpoint, which is told once; everything is kept, and enabled again it goes on', async () => {

@@ -41,6 +41,7 @@ export const relaying: Migration = {
       .addColumn('reason', 'text')
       .addColumn('attempts', 'integer', (column) => column.notNull())
       .addColumn('queued_at_ms', 'integer', (column) => column.notNull())
+      .addColumn('first_failed_at_ms', 'integer')
       .addColumn('next_attempt_at_ms', 'integer', (column) => column.notNull())
       .addColumn('settled_at_ms', 'integer')
       .execute()
