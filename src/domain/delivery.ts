@@ -11,9 +11,20 @@ export type AttemptOutcome =
 
 /**
  * Why there was no answer. `forbidden`: we may not send there. `interrupted`: we ourselves stopped, which says nothing of the endpoint.
- * `bad_response`: what answered speaks no HTTP, or too much of it.
+ * `bad_response`: what answered speaks no HTTP, or too much of it. `body_gone`: the bytes it carries are no longer kept (`retention.raw`), and
+ * nothing else may be sent in their stead.
  */
-export type FailureReason = 'timeout' | 'dns' | 'refused' | 'reset' | 'tls' | 'bad_response' | 'forbidden' | 'interrupted' | 'network'
+export type FailureReason =
+  | 'timeout'
+  | 'dns'
+  | 'refused'
+  | 'reset'
+  | 'tls'
+  | 'bad_response'
+  | 'forbidden'
+  | 'interrupted'
+  | 'network'
+  | 'body_gone'
 
 /** An attempt as it is kept for operators. */
 export type AttemptResult = AttemptOutcome & {
@@ -49,9 +60,9 @@ export const FAILING_MAX_MS = 120 * 60 * 60 * 1000
 
 /**
  * Dead letters tell who would not: `receiver_refused`: it answered, and not with a 2xx. `unreachable`: no answer was to be had.
- * `forbidden`: the address is none we may send to.
+ * `forbidden`: the address is none we may send to. `body_gone`: there is nothing left to send.
  */
-export type DeadReason = 'receiver_refused' | 'unreachable' | 'forbidden'
+export type DeadReason = 'receiver_refused' | 'unreachable' | 'forbidden' | 'body_gone'
 
 /** Why an endpoint is disabled: it answered 410, or gave nothing but failures for 120 h. */
 export type HeldReason = 'gone' | 'failing'
@@ -69,6 +80,7 @@ export type Settlement =
  *   queued ── attempt ──┬─ accepted ─────────────────────────────────────────────► delivered
  *                       ├─ 410, or failing for 120 h: the endpoint is disabled ──► held ── enabled again ──► queued
  *                       ├─ interrupted by ourselves ─────────────────────────────► retrying, due at once
+ *                       ├─ its bytes are no longer kept ─────────────────────────► dead
  *                       ├─ the schedule has a wait left ─────────────────────────► retrying ── wait over ──► attempt
  *                       ├─ used up, no success of the endpoint since its first failure ► retrying, at the last wait
  *                       └─ used up ──────────────────────────────────────────────► dead
@@ -77,9 +89,14 @@ export type Settlement =
  * same `webhook-id`. Delivered, dead and cancelled are ends; of the others, none can stay with its next attempt in the past while workers run.
  */
 
-/** A delivery after an attempt, with that attempt counted; one that we interrupted ourselves is none. */
+/** Whether the endpoint had no part in it. */
+function isOurs(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'body_gone')
+}
+
+/** A delivery after an attempt, with that attempt counted; one in which its endpoint had no part is none. */
 export function countAttempt({ attempts, firstFailedAtMs }: Delivery, outcome: AttemptOutcome, nowMs: number): Delivery {
-  if (outcome.kind === 'failed' && outcome.reason === 'interrupted') return { attempts, firstFailedAtMs }
+  if (isOurs(outcome)) return { attempts, firstFailedAtMs }
   return { attempts: attempts + 1, firstFailedAtMs: outcome.kind === 'accepted' ? firstFailedAtMs : (firstFailedAtMs ?? nowMs) }
 }
 
@@ -101,6 +118,7 @@ export function settle(
 ): Settlement {
   if (outcome.kind === 'accepted') return { state: 'delivered' }
   if (outcome.kind === 'failed' && outcome.reason === 'interrupted') return { state: 'retrying', nextAttemptAtMs: nowMs }
+  if (outcome.kind === 'failed' && outcome.reason === 'body_gone') return { state: 'dead', reason: 'body_gone' }
   if (outcome.kind === 'rejected' && outcome.status === 410) return { state: 'held', reason: 'gone' }
   if (health.failingSinceMs !== null && nowMs - health.failingSinceMs >= FAILING_MAX_MS) return { state: 'held', reason: 'failing' }
 
@@ -120,9 +138,9 @@ function deadReason(outcome: Exclude<AttemptOutcome, { kind: 'accepted' }>): Dea
   return outcome.reason === 'forbidden' ? 'forbidden' : 'unreachable'
 }
 
-/** The health of an endpoint after an attempt: one success ends the failing, however sporadic it is; an interruption says nothing. */
+/** The health of an endpoint after an attempt: one success ends the failing, however sporadic it is; what it had no part in says nothing. */
 export function healthAfter(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
   if (outcome.kind === 'accepted') return { lastSuccessAtMs: nowMs, failingSinceMs: null }
-  if (outcome.kind === 'failed' && outcome.reason === 'interrupted') return health
+  if (isOurs(outcome)) return health
   return { ...health, failingSinceMs: health.failingSinceMs ?? nowMs }
 }

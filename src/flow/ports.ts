@@ -449,7 +449,8 @@ export interface DeliveryRef extends Delivery {
 export interface ClaimedDelivery extends DeliveryRef {
   /** 0: there was none. */
   readonly previousSequence: number
-  readonly body: Uint8Array
+  /** Null: it is no longer kept. */
+  readonly body: Uint8Array | null
 }
 
 /** What became of a claimed delivery; `attempts` as it was claimed. */

@@ -1,4 +1,4 @@
-import type { AttemptResult } from '../domain/delivery.ts'
+import type { AttemptResult, FailureReason } from '../domain/delivery.ts'
 import type { DeliverySigner } from '../domain/delivery-request.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
 import type {
@@ -107,9 +107,10 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
   }
 
   async function send(delivery: ClaimedDelivery, nowMs: number): Promise<AttemptResult> {
+    if (delivery.body === null) return unsent('body_gone', 'the bytes of the push are no longer kept')
     const state = endpoints.get(delivery.endpointId)
     const signer = state === undefined ? null : await ports.signerOf(state, nowMs)
-    if (state === undefined || signer === null) return unsent('the key of the endpoint is not to be had')
+    if (state === undefined || signer === null) return unsent('forbidden', 'the key of the endpoint is not to be had')
     const { sequence, previousSequence, body } = delivery
     const headers = signer.headers({ webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }, nowMs)
     return await ports.sender.send({ url: state.endpoint.url, headers, body })
@@ -132,6 +133,6 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
   }
 }
 
-function unsent(detail: string): AttemptResult {
-  return { kind: 'failed', reason: 'forbidden', detail, durationMs: 0, answerStart: new Uint8Array() }
+function unsent(reason: FailureReason, detail: string): AttemptResult {
+  return { kind: 'failed', reason, detail, durationMs: 0, answerStart: new Uint8Array() }
 }

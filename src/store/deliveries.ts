@@ -97,7 +97,7 @@ export async function claimDeliveries(
       previousSequence: row.previous_sequence,
       attempts: row.attempts,
       firstFailedAtMs: row.first_failed_at_ms,
-      body: row.pushed ?? row.composed ?? new Uint8Array(),
+      body: row.pushed ?? row.composed,
     })
   }
   return claimed

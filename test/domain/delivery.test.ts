@@ -173,6 +173,12 @@ describe('settling a delivery', () => {
     expect(healthAfter(health, failed('interrupted'), nowMs)).toBe(health)
   })
 
+  test('what is no longer kept cannot be sent: the delivery is dead at once, says so, and nobody is blamed', () => {
+    const health = { lastSuccessAtMs: null, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }
+    expect(settled(failed('body_gone'), { health })).toEqual({ state: 'dead', reason: 'body_gone' })
+    expect(healthAfter(health, failed('body_gone'), nowMs)).toBe(health)
+  })
+
   test('O15: a clock that jumps back kills nothing, and what is retried is never due in the past of that clock', () => {
     const jumps = fc.integer({ min: 0, max: 10 * 365 * 24 }).map((hours) => nowMs - hours * HOUR_MS)
     fc.assert(

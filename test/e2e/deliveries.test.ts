@@ -1,3 +1,4 @@
+import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
@@ -14,7 +15,7 @@ async function start() {
   onTestFinished(() => relay.stop())
   const operate = await operatorOf(relay)
   const add = async (name: string, url = receiver.url) => String((await operate('POST', '/relay/endpoints', { name, url })).body.id)
-  return { receiver, operate, add, push: (body: Uint8Array) => push(relay.publicUrl, body) }
+  return { receiver, operate, add, databasePath: relay.databasePath, push: (body: Uint8Array) => push(relay.publicUrl, body) }
 }
 
 const at = (minute: number, change: PushFields = {}) =>
@@ -84,6 +85,25 @@ test('a replayed delivery arrives under the id it had', async () => {
   expect(idsOf6666).toHaveLength(4)
   expect(new Set(idsOf6666).size).toBe(1)
   await vi.waitFor(async () => expect((await world.operate('GET', `/relay/deliveries/${id}`)).body).toMatchObject({ state: 'delivered' }))
+})
+
+test('a replay of what is no longer kept ends as dead and says so; nothing is sent, and its parcel goes on', async () => {
+  const world = await start()
+  await world.add('shop')
+  await world.push(at(1))
+  await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(1))
+  const id = String((await listed(world.operate))[0]?.id)
+  const db = new Database(world.databasePath)
+  db.exec('UPDATE inbox SET body = NULL')
+  db.close()
+  expect((await world.operate('POST', `/relay/deliveries/${id}/replay`)).status).toBe(202)
+  await vi.waitFor(async () => {
+    const { body } = await world.operate('GET', `/relay/deliveries/${id}`)
+    expect(body).toMatchObject({ state: 'dead', reason: 'body_gone' })
+    expect(body.attempts).toMatchObject([{ status: null, reason: 'body_gone' }, { status: 200 }])
+  })
+  await world.push(at(2))
+  await vi.waitFor(() => expect(world.receiver.pushes.map(({ body }) => body)).toEqual([at(1), at(2)]))
 })
 
 test('a replay of an endpoint says beforehand how many it would be, takes what is asked for, and keeps each parcel’s order', async () => {
