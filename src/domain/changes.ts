@@ -3,7 +3,10 @@ import { sightingId } from './sightings.ts'
 
 /** What an observation changed about one entry; `entry` is how it stands now (CONTRACT, the feed). */
 export interface EntryChange {
-  /** `entry`: new. `update`: served otherwise than before, or known by another sequence. `united`: was two or more. `split`: was part of another. */
+  /**
+   * `entry`: new. `update`: served otherwise than before. `united`: was two or more, or parts of them. `split`: was part of another, and what
+   * that other was known by is not in it.
+   */
   readonly kind: 'entry' | 'update' | 'united' | 'split'
   readonly entry: Entry
 }
@@ -11,15 +14,14 @@ export interface EntryChange {
 /** What changed between two derivations of the same groups, the later one holding every sighting of the earlier. */
 export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
   const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))
-  const heirs = new Set<Entry>()
   return after.flatMap((entry): EntryChange[] => {
     const formers = new Set(entry.members.flatMap((kept) => formerOf.get(sightingId(kept)) ?? []))
     const [former] = formers
     if (former === undefined) return [{ kind: 'entry', entry }]
     if (formers.size > 1) return [{ kind: 'united', entry }]
-    if (heirs.has(former)) return [{ kind: 'split', entry }]
-    heirs.add(former)
-    return sameValue(former, entry) && former.sequence === entry.sequence ? [] : [{ kind: 'update', entry }]
+    // Whoever was told of the former knows it by its first sighting: what holds that one goes on, anything else is new to them.
+    if (!entry.members.some((kept) => kept.sequence === former.sequence)) return [{ kind: 'split', entry }]
+    return sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
   })
 }
 

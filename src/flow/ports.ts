@@ -239,12 +239,20 @@ export interface InboxEntry {
   readonly parcelId: number | null
 }
 
+export interface KeptPush {
+  readonly inboxId: number
+  readonly digest: Uint8Array
+  readonly body: Uint8Array
+}
+
 export interface FeedEvent {
   readonly sequence: number
   readonly kind: 'entry' | 'update' | 'united' | 'split' | 'join'
   readonly parcelId: number
   /** The sequence of the entry it is about; that of the event itself when it is about the parcel; for `join` the parcel that is no more. */
   readonly entry: number
+  /** What endpoints are sent for it: a push as it was received, or an event composed of an entry; null: nothing. */
+  readonly carries: { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean } | null
 }
 
 /** The store inside one transaction. Every verb sees what the ones before it did. */
@@ -281,6 +289,10 @@ export interface WriteTx {
     readonly decidesOrder: boolean
   }): Promise<void>
   appendFeed(event: FeedEvent): Promise<void>
+  /** Whether something was made of a sighting, by its sequence, for endpoints to be sent; also true when it is too long ago to tell. */
+  isRelayed(sequence: number): Promise<boolean>
+  /** Recorded pushes of a parcel whose bytes are kept, in the order of their digests, after one of them. */
+  listPushes(request: { readonly parcelId: number; readonly after: Uint8Array; readonly limit: number }): Promise<readonly KeptPush[]>
   expectPush(request: {
     readonly parcelId: number
     readonly entry: number

@@ -1,20 +1,17 @@
 import { encodeEvent } from '../domain/delivery-request.ts'
 import { endpointWants } from '../domain/endpoint.ts'
 import type { Entry } from '../domain/history.ts'
-import type { PollObservation, PushObservation } from '../domain/observation.ts'
+import type { Carried } from './carried-event.ts'
 import type { ParcelState, WriteTx } from './ports.ts'
-
-/** What brought an entry, and where the bytes of a push are kept. */
-export type Source =
-  | { readonly kind: 'push'; readonly observation: PushObservation; readonly inboxId: number }
-  | { readonly kind: 'poll'; readonly observation: PollObservation }
 
 export interface NewEvent {
   /** Its place in the feed, and so in the order of its parcel's deliveries. */
   readonly sequence: number
   readonly entry: Entry
-  readonly parcel: ParcelState
-  readonly source: Source
+  readonly parcelId: number
+  readonly carried: Carried
+  /** Whether it is backfill (DOMAIN 6.6). */
+  readonly backfill: boolean
   /** `revealed`: it was backfill until this push, so only endpoints that want no backfill have not had it (DOMAIN 6.6). */
   readonly kind: 'new' | 'revealed'
   readonly nowMs: number
@@ -25,25 +22,17 @@ export interface NewEvent {
  * is owed for it, or not at all (DOMAIN 7.2).
  */
 export async function queueDeliveries(tx: WriteTx, event: NewEvent): Promise<number> {
-  const { entry, parcel, source, sequence, nowMs } = event
-  const { observation } = source
-  const distributionType = observation.kind === 'push' ? observation.sighting.distributionType : observation.distributionType
-  const offered = {
-    status: entry.status,
-    detailedStatus: entry.detailedStatus,
-    distributionType: distributionType ?? '',
-    displayToConsumer: entry.displayToConsumer,
-    backfill: source.kind === 'poll' && isBackfill(entry, parcel),
-  }
+  const { entry, parcelId, carried, sequence, nowMs, backfill } = event
+  const { status, detailedStatus, displayToConsumer } = entry
+  const offered = { status, detailedStatus, distributionType: carried.distributionType, displayToConsumer, backfill }
   const endpoints = (await tx.listEndpoints()).map(({ endpoint }) => endpoint)
   const takers = endpoints.filter((endpoint) => endpointWants(endpoint, offered) && (event.kind === 'new' || !endpoint.backfill))
-  if (takers.length > 0 && source.kind === 'poll') {
-    const { trackingIds, asked } = source.observation
-    const named = trackingIds.length === 0 ? [asked] : trackingIds
-    await tx.saveComposedEvent(sequence, encodeEvent({ entry, trackingIds: named, distributionType: offered.distributionType }))
+  if (takers.length > 0 && carried.kind === 'composed') {
+    const { trackingIds, distributionType } = carried
+    await tx.saveComposedEvent(sequence, encodeEvent({ entry, trackingIds, distributionType }))
   }
-  const inboxId = source.kind === 'push' ? source.inboxId : null
-  for (const { id } of takers) await tx.queueDelivery({ endpointId: id, parcelId: parcel.parcelId, sequence, inboxId, nowMs })
+  const inboxId = carried.kind === 'push' ? carried.inboxId : null
+  for (const { id } of takers) await tx.queueDelivery({ endpointId: id, parcelId, sequence, inboxId, nowMs })
   return takers.length
 }
 

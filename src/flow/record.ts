@@ -10,8 +10,8 @@ import { remarkOn } from '../domain/remark.ts'
 import type { Lesson } from '../domain/rhythm.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import { parseWebhookEvent } from '../domain/webhook-event.ts'
+import type { Source } from './carried-event.ts'
 import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
-import type { Source } from './queue-deliveries.ts'
 import { findRevealed, tellChanges } from './tell-changes.ts'
 import { frameOf, tellParcel } from './tell-parcel.ts'
 
@@ -165,7 +165,7 @@ async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Fou
   for (const from of others) {
     const sequence = tx.nextSequence()
     await tx.joinParcels({ into: parcelId, from, nowMs, sequence })
-    await tx.appendFeed({ sequence, kind: 'join', parcelId, entry: from })
+    await tx.appendFeed({ sequence, kind: 'join', parcelId, entry: from, carries: null })
   }
   let renamed = false
   for (const value of values) {
@@ -218,7 +218,16 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   if (observation.kind === 'poll') await saveAnswer(tx, parcel.parcelId, observation)
 
   const revealed = observation.kind === 'push' ? findRevealed(entriesBefore, entries, subject.before) : null
-  const queued = await tellChanges(tx, { changes, revealed, parcel, source, nowMs, missedPushGraceMs: options.missedPushGraceMs })
+  const rearranged = touched.length === 1 ? [] : entries
+  const queued = await tellChanges(tx, {
+    changes,
+    revealed,
+    rearranged,
+    parcel,
+    source,
+    nowMs,
+    missedPushGraceMs: options.missedPushGraceMs,
+  })
   const reframed = frame !== null && frame !== (await frameOf(tx, parcel.parcelId, entries))
   if (untold && (subject.renamed || reframed)) await tellParcel(tx, parcel.parcelId)
 

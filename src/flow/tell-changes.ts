@@ -1,12 +1,15 @@
 import type { EntryChange } from '../domain/changes.ts'
 import type { Entry } from '../domain/history.ts'
-import type { ParcelState, WriteTx } from './ports.ts'
-import { isBackfill, queueDeliveries, type Source } from './queue-deliveries.ts'
+import { type Carried, carriedBy, carriedFor, type Source } from './carried-event.ts'
+import type { FeedEvent, ParcelState, WriteTx } from './ports.ts'
+import { isBackfill, queueDeliveries } from './queue-deliveries.ts'
 
 export interface Told {
   readonly changes: readonly EntryChange[]
   /** An entry that was backfill until this push; null: there is none. */
   readonly revealed: Entry | null
+  /** The entries of a parcel that was just made of several: sightings may be of other entries now than when they were told. */
+  readonly rearranged: readonly Entry[]
   readonly parcel: ParcelState
   readonly source: Source
   readonly nowMs: number
@@ -15,23 +18,55 @@ export interface Told {
 
 /** Puts changes in the feed, oldest entry first, and queues what endpoints are owed for them; says how many deliveries that made. */
 export async function tellChanges(tx: WriteTx, told: Told): Promise<number> {
-  const { parcel, source, nowMs, revealed } = told
+  const { source, revealed } = told
   let queued = 0
-  for (const change of told.changes.toSorted((a, b) => a.entry.sequence - b.entry.sequence)) {
-    const { kind, entry } = change
-    const sequence = kind === 'entry' ? entry.sequence : tx.nextSequence()
-    await tx.appendFeed({ sequence, kind, parcelId: parcel.parcelId, entry: entry.sequence })
-    if (kind === 'entry') {
-      queued += await queueDeliveries(tx, { sequence, entry, parcel, source, kind: 'new', nowMs })
-      if (source.kind === 'poll') await expectPush(tx, told, entry)
-    }
+  for (const change of told.changes.toSorted((a, b) => a.entry.sequence - b.entry.sequence)) queued += await tellChange(tx, told, change)
+  const changed = new Set(told.changes.map(({ entry }) => entry))
+  for (const entry of told.rearranged) {
+    if (!changed.has(entry) && !(await isTold(tx, entry))) queued += await tellChange(tx, told, { kind: 'split', entry })
   }
-  if (revealed !== null) {
-    const sequence = tx.nextSequence()
-    await tx.appendFeed({ sequence, kind: 'update', parcelId: parcel.parcelId, entry: revealed.sequence })
-    queued += await queueDeliveries(tx, { sequence, entry: revealed, parcel, source, kind: 'revealed', nowMs })
-  }
+  if (revealed !== null) queued += await tellAs(tx, told, { feed: 'update', entry: revealed, carried: carriedBy(source), as: 'revealed' })
   return queued
+}
+
+async function tellChange(tx: WriteTx, told: Told, { kind, entry }: EntryChange): Promise<number> {
+  const { source, parcel } = told
+  if (kind === 'entry') {
+    const queued = await tellAs(tx, told, { feed: kind, entry, carried: carriedBy(source), as: 'new' })
+    if (source.kind === 'poll') await expectPush(tx, told, entry)
+    return queued
+  }
+  if (kind !== 'update' && !(await isTold(tx, entry))) {
+    const carried = await carriedFor(tx, { entry, parcelId: parcel.parcelId, source })
+    return await tellAs(tx, told, { feed: kind, entry, carried, as: 'new' })
+  }
+  await tx.appendFeed({ sequence: tx.nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, carries: null })
+  return 0
+}
+
+interface Telling {
+  readonly feed: FeedEvent['kind']
+  readonly entry: Entry
+  readonly carried: Carried
+  readonly as: 'new' | 'revealed'
+}
+
+/** Puts an entry in the feed with what endpoints are sent for it. */
+async function tellAs(tx: WriteTx, { parcel, nowMs }: Told, { feed, entry, carried, as }: Telling): Promise<number> {
+  const sequence = feed === 'entry' ? entry.sequence : tx.nextSequence()
+  const backfill = carried.kind === 'composed' && isBackfill(entry, parcel)
+  const carries = carried.kind === 'push' ? { kind: carried.kind, inboxId: carried.inboxId } : { kind: carried.kind, backfill }
+  await tx.appendFeed({ sequence, kind: feed, parcelId: parcel.parcelId, entry: entry.sequence, carries })
+  return await queueDeliveries(tx, { sequence, entry, parcelId: parcel.parcelId, carried, backfill, kind: as, nowMs })
+}
+
+/**
+ * Whether endpoints were told of an entry: of one of its parts as an event of its own. What was part of another entry was not (DOMAIN 7.1);
+ * and what was told of before it became part of another is not told of again.
+ */
+async function isTold(tx: WriteTx, { members }: Entry): Promise<boolean> {
+  for (const { sequence } of members) if (await tx.isRelayed(sequence)) return true
+  return false
 }
 
 /** Until its grace is over nobody can say that its push was missed (DOMAIN 6.6). */

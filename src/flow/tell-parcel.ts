@@ -15,5 +15,5 @@ export async function frameOf(tx: WriteTx, parcelId: number, entries: readonly E
 /** Puts in the feed that a parcel as a whole is answered otherwise, though no entry of it changed. */
 export async function tellParcel(tx: WriteTx, parcelId: number): Promise<void> {
   const sequence = tx.nextSequence()
-  await tx.appendFeed({ sequence, kind: 'update', parcelId, entry: sequence })
+  await tx.appendFeed({ sequence, kind: 'update', parcelId, entry: sequence, carries: null })
 }

@@ -4,7 +4,7 @@ import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import type { Sighting } from '../domain/status-entry.ts'
-import type { EndpointState, ListedDelivery, ParcelState } from '../flow/ports.ts'
+import type { EndpointState, FeedEvent, ListedDelivery, ParcelState } from '../flow/ports.ts'
 import type { Tables } from './schema.ts'
 
 /** A sighting apart from its instant, as `encodeContent` wrote it. */
@@ -87,6 +87,16 @@ const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', '
 
 export function encodeFeedKind(kind: FeedKind): number {
   return FEED_KINDS.indexOf(kind)
+}
+
+const COMPOSED = 0
+const COMPOSED_BACKFILL = -1
+
+/** A push by its number in the inbox, which is above 0. */
+export function encodeCarried(carries: FeedEvent['carries']): number | null {
+  if (carries === null) return null
+  if (carries.kind === 'push') return carries.inboxId
+  return carries.backfill ? COMPOSED_BACKFILL : COMPOSED
 }
 
 /** The identifiers of a parcel that was joined to another, as the audit trail has them. */

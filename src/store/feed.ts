@@ -1,14 +1,49 @@
+import { sql } from 'kysely'
 import type { ExpectedPush, FeedEvent } from '../flow/ports.ts'
-import { encodeFeedKind } from './codec.ts'
+import { encodeCarried, encodeFeedKind } from './codec.ts'
 import type { Session } from './engine.ts'
+import { loadSetting } from './settings.ts'
 import { statement } from './statement.ts'
 
-const insertEvent = statement<{ sequence: number; kind: number; parcelId: number; entry: number }>()((db, p) =>
-  db.insertInto('feed').values({ sequence: p.sequence, kind: p.kind, parcel_id: p.parcelId, entry: p.entry }),
+const PRUNED_TO = 'feed-pruned-to'
+
+const insertEvent = statement<{ sequence: number; kind: number; parcelId: number; entry: number; carries: number | null }>()((db, p) =>
+  db.insertInto('feed').values({ sequence: p.sequence, kind: p.kind, parcel_id: p.parcelId, entry: p.entry, carries: p.carries }),
 )
 
 export async function appendFeed(session: Session, event: FeedEvent): Promise<void> {
-  await session.run(insertEvent, { ...event, kind: encodeFeedKind(event.kind) })
+  await session.run(insertEvent, { ...event, kind: encodeFeedKind(event.kind), carries: encodeCarried(event.carries) })
+}
+
+// The first by its key; for others the values are written out, or their index could not serve.
+const toldFirst = statement<{ sequence: number }>()((db, p) =>
+  db
+    .selectFrom('feed')
+    .select('sequence')
+    .where('sequence', '=', p.sequence)
+    .where('entry', '=', p.sequence)
+    .where('carries', 'is not', null),
+)
+const toldLater = statement<{ sequence: number }>()((db, p) =>
+  db
+    .selectFrom('feed')
+    .select('sequence')
+    .where('entry', '=', p.sequence)
+    .where('carries', 'is not', null)
+    .where('kind', '!=', sql.lit(0))
+    .limit(1),
+)
+
+/** See the verb of the same name. What is pruned was told of. */
+export async function isRelayed(session: Session, sequence: number): Promise<boolean> {
+  if (sequence <= (await prunedTo(session))) return true
+  if ((await session.all(toldFirst, { sequence })).length > 0) return true
+  return (await session.all(toldLater, { sequence })).length > 0
+}
+
+/** Up to which sequence events are gone. */
+export async function prunedTo(session: Session): Promise<number> {
+  return Number(Buffer.from((await loadSetting(session, PRUNED_TO)) ?? '0').toString())
 }
 
 const insertAudit = statement<{ sequence: number; atMs: number; kind: string; parcelId: number; detail: string }>()((db, p) =>

@@ -1,4 +1,4 @@
-import type { InboxEntry } from '../flow/ports.ts'
+import type { InboxEntry, KeptPush } from '../flow/ports.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 
@@ -83,6 +83,27 @@ export async function saveInbox(session: Session, { push, digest, state, reason,
   })
   if (row === undefined) throw new Error('a push was kept and got no number')
   return row.id
+}
+
+const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: number }>()((db, p) =>
+  db
+    .selectFrom('inbox')
+    .select(['id', 'digest', 'body'])
+    .where('parcel_id', '=', p.parcelId)
+    .where('digest', '>', p.after)
+    .where('state', '=', RECORDED)
+    .where('body', 'is not', null)
+    .orderBy('digest')
+    .limit(p.limit),
+)
+
+/** See the verb of the same name. */
+export async function listPushes(
+  session: Session,
+  request: { readonly parcelId: number; readonly after: Uint8Array; readonly limit: number },
+): Promise<readonly KeptPush[]> {
+  const rows = await session.all(recordedOf, request)
+  return rows.flatMap(({ id, digest, body }) => (body === null ? [] : [{ inboxId: id, digest, body }]))
 }
 
 export async function countQuarantined(session: Session): Promise<number> {

@@ -4,13 +4,10 @@ import type { FeedReading } from '../flow/ports.ts'
 import { decodeFeedKind, decodeJoined } from './codec.ts'
 import type { Contents } from './contents.ts'
 import type { Session } from './engine.ts'
+import { prunedTo } from './feed.ts'
 import { viewParcel } from './parcel-view.ts'
 import { findParcel } from './parcels.ts'
-import { loadSetting } from './settings.ts'
 import { statement } from './statement.ts'
-
-/** Up to which sequence events are gone. */
-const PRUNED_TO = 'feed-pruned-to'
 
 const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db.selectFrom('feed').selectAll().where('sequence', '>', p.after).orderBy('sequence').limit(p.limit),
@@ -44,8 +41,7 @@ export async function readFeed(session: Session, contents: Contents, request: { 
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: await joinedIdentifiers(session, row.sequence) } : null
     items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })
   }
-  const prunedTo = Number(Buffer.from((await loadSetting(session, PRUNED_TO)) ?? '0').toString())
-  return { items, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit, prunedTo }
+  return { items, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit, prunedTo: await prunedTo(session) }
 }
 
 /** The parcel that holds today what was told of another at a sequence. The number of one that is no more may be given again, hence the time. */

@@ -13,7 +13,7 @@ export interface Tables {
   readonly sighting: SightingTable
   readonly answer: AnswerTable
   readonly inbox: InboxTable
-  readonly feed: { readonly sequence: number; readonly kind: number; readonly parcel_id: number; readonly entry: number }
+  readonly feed: FeedTable
   readonly expected_push: ExpectedPushTable
   readonly endpoint: EndpointTable
   /** Events that no push brought, in the bytes they were first queued with. */
@@ -94,6 +94,15 @@ interface InboxTable {
   readonly parcel_id: number
   readonly duplicates: Generated<number>
   readonly body: Uint8Array | null
+}
+
+interface FeedTable {
+  readonly sequence: number
+  readonly kind: number
+  readonly parcel_id: number
+  readonly entry: number
+  /** What endpoints are sent for it: the number of a push, or one of the codec's for a composed event; null: nothing. */
+  readonly carries: number | null
 }
 
 interface ExpectedPushTable {

@@ -13,8 +13,8 @@ import {
 import { replayDeliveries } from './delivery-lists.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
-import { appendFeed, duePushes, expectPush, settlePush } from './feed.ts'
-import { countDuplicate, saveInbox } from './inbox.ts'
+import { appendFeed, duePushes, expectPush, isRelayed, settlePush } from './feed.ts'
+import { countDuplicate, listPushes, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
 import {
   claimDuePolls,
@@ -66,6 +66,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     loadOrder: (parcelId) => loadOrder(session, parcelId),
     saveAnswer: (request) => saveAnswer(session, request),
     appendFeed: (event) => appendFeed(session, event),
+    isRelayed: (told) => isRelayed(session, told),
+    listPushes: (request) => listPushes(session, request),
     expectPush: (expected) => expectPush(session, expected),
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
     settlePush: (entry) => settlePush(session, entry),

@@ -33,7 +33,7 @@ test('2.8: entries whose parts prove to be one are told as united', () => {
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 
-test('an entry whose first sighting turns out to be another’s is told of under its new sequence, though it reads as before', () => {
+test('an entry whose first sighting turns out to be another’s is told of as set apart, though it reads as before', () => {
   const seen = [
     aPush({ eventTime: '2026-03-01T10:00:00Z', location: null }),
     aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }),
@@ -46,6 +46,6 @@ test('an entry whose first sighting turns out to be another’s is told of under
   const told = diffEntries(before, after).map(({ kind, entry }) => [kind, entry.sequence])
   expect(told).toEqual([
     ['united', 0],
-    ['update', 1],
+    ['split', 1],
   ])
 })

@@ -99,6 +99,13 @@ export const initial: Migration = {
       .addColumn('kind', 'integer', (column) => column.notNull())
       .addColumn('parcel_id', 'integer', (column) => column.notNull())
       .addColumn('entry', 'integer', (column) => column.notNull())
+      .addColumn('carries', 'integer')
+      .execute()
+    await db.schema
+      .createIndex('feed_carried_later')
+      .on('feed')
+      .column('entry')
+      .where(sql<boolean>`carries is not null and kind != 0`)
       .execute()
 
     await db.schema

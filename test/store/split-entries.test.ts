@@ -1,0 +1,104 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Incoming } from '../../src/flow/ports.ts'
+import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
+import { createReadStore } from '../../src/store/read-store.ts'
+import { openWriteSide } from '../../src/write-side.ts'
+import { pushBody } from '../support/builders.ts'
+import { observations, type Seen } from '../support/observations.ts'
+import { deliverOptions, recordOptions } from '../support/policy.ts'
+import { addEndpoint } from '../support/stored-endpoint.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { openStore } from '../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+
+/** Said without a place, it is taken for what happened at the first place named: until a second at that very time shows otherwise. */
+const vague = { eventTime: '2026-03-01T10:00:00Z', location: null }
+const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
+const earlier = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
+
+async function start() {
+  const store = await openStore(NOON)
+  return { ...store, ...(await addEndpoint(store.writes, NOON, { backfill: true })) }
+}
+
+test('7.1: a push that was taken for part of another entry is relayed in its own bytes once it proves to be an entry of its own', async () => {
+  const { push, take, reads } = await start()
+  await push(vague)
+  await push(inLund)
+  expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(vague))])
+  // Comes before Lund in the order of founding, so what was vague is of this one now, and Lund is on its own.
+  await push(earlier)
+  expect((await reads.findParcel('1001'))?.entries).toHaveLength(2)
+  expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(inLund))])
+  await push(earlier)
+  expect(await take()).toEqual([])
+})
+
+test('7.1: of polled entries that prove to be two, the one that was told of is not told of again', async () => {
+  const { poll, take } = await start()
+  await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z', location: '' }] })
+  await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00.100Z', location: 'Lund' }], language: 'sv' })
+  expect(await take()).toHaveLength(1)
+  await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00.050Z', location: 'Umeå' }], askedAtMs: NOON + 1 })
+  const [told, ...more] = await take()
+  expect(more).toEqual([])
+  expect(JSON.parse(String(told?.body))).toMatchObject({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' })
+})
+
+test('7.1: entries that a join of parcels sets apart are relayed', async () => {
+  const { push, take } = await start()
+  await push({ ...vague, trackingIds: ['1001'] })
+  await push({ ...inLund, trackingIds: ['1001'] })
+  await push({ ...earlier, trackingIds: ['2002'] })
+  expect(await take()).toHaveLength(2)
+  await push({ eventTime: '2026-03-01T11:00:00Z', trackingIds: ['1001', '2002'] })
+  expect((await take()).map(({ body }) => String(body)).sort()).toEqual(
+    [pushBody({ ...inLund, trackingIds: ['1001'] }), pushBody({ eventTime: '2026-03-01T11:00:00Z', trackingIds: ['1001', '2002'] })]
+      .map(String)
+      .sort(),
+  )
+})
+
+const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
+const log = {
+  error: (fields: object) => {
+    throw new Error(`unexpected: ${JSON.stringify(fields, Object.getOwnPropertyNames(new Error()))}`)
+  },
+}
+
+function incoming({ observation, body }: Seen): Incoming {
+  if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
+  return { kind: 'push', body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 }
+}
+
+test('7.1: whatever is observed in whatever order, every entry has been relayed, and no sighting twice', async () => {
+  const folder = temporaryFolder()
+  let file = 0
+  await fc.assert(
+    fc.asyncProperty(observations, async (all) => {
+      const path = join(folder, `${file++}.db`)
+      const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, log)
+      const { take } = await addEndpoint(writes, clock.now(), { backfill: true })
+      for (const one of all) await writes.record([incoming(one)])
+      const taken = new Set((await take()).map(({ sequence }) => sequence))
+      await writes.close()
+      const db = new Database(path, { readonly: true })
+      const told = db.prepare<[], { sequence: number; entry: number }>('select sequence, entry from feed where carries is not null').all()
+      db.close()
+      const sightings = told.filter(({ sequence }) => taken.has(sequence)).map(({ entry }) => entry)
+      expect(new Set(sightings).size).toBe(sightings.length)
+      const reads = createReadStore(openSqliteReader(path))
+      for (const identifier of ['1001', '1002', '2001', '2002']) {
+        for (const { members } of (await reads.findParcel(identifier))?.entries ?? []) {
+          expect(members.some(({ sequence }) => sightings.includes(sequence))).toBe(true)
+        }
+      }
+      await reads.close()
+    }),
+    { numRuns: 150, seed: 20261122 },
+  )
+}, 120_000)
