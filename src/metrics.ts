@@ -71,6 +71,13 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
     labelNames: ['result'],
     registers,
   })
+  // Looking up a label costs as much as answering from the cache does: once a result is enough.
+  const servedAs = new Map<string, { inc(): void }>()
+  const servedBy = (result: string) => {
+    const known = servedAs.get(result) ?? served.labels(result)
+    servedAs.set(result, known)
+    return known
+  }
   const readGauges = createGauges(registry, gauges)
   return {
     async render() {
@@ -93,7 +100,7 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
         attemptTime.observe(durationMs / 1000)
       },
       merged: (result, count) => merged.inc({ result }, count),
-      served: (result) => served.inc({ result }),
+      served: (result) => servedBy(result).inc(),
     },
   }
 }

@@ -29,6 +29,8 @@ export interface Serve {
    * and the carrier cannot be asked) and `storage_unavailable`; never `not_found` for a trouble (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
+  /** The same answer at once, when it is kept; null: `ask` has to say. Throws nothing but the first two. */
+  atHand(question: Question): Served | null
   /** To be called after each commit and before what it recorded is acknowledged. */
   invalidate(parcelIds: readonly number[]): void
 }
@@ -57,20 +59,30 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     }
   }
 
+  const findKept = (key: string): Served | null => {
+    const nowMs = clock.now()
+    const kept = cache.get(key)
+    if (kept === undefined || isOlder(kept.heardAtMs, nowMs, options)) return null
+    meter.served('hit')
+    return presentServed(kept, 'hit', nowMs)
+  }
+
   return {
     async ask(asked) {
       const question = readQuestion(asked)
-      const key = `${question.kind} ${question.identifier} ${question.language ?? ''}`
-      const cached = cache.get(key)
-      if (cached === undefined || isOlder(cached.heardAtMs, clock.now(), options)) return answerAnew(question, key)
-      meter.served('hit')
-      return presentServed(cached, 'hit', clock.now())
+      const key = keyOf(question)
+      return findKept(key) ?? (await answerAnew(question, key))
     },
+    atHand: (asked) => findKept(keyOf(readQuestion(asked))),
     invalidate(parcelIds) {
       cache.invalidate(parcelIds)
       for (const changed of answering) for (const parcelId of parcelIds) changed.add(parcelId)
     },
   }
+}
+
+function keyOf({ kind, identifier, language }: ReadQuestion): string {
+  return `${kind} ${identifier} ${language ?? ''}`
 }
 
 interface Answer {

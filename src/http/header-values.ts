@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http'
 export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): readonly string[] {
   const values: string[] = []
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    const [key = '', value = ''] = [rawHeaders[index], rawHeaders[index + 1]]
-    if (key.length === name.length && key.toLowerCase() === name) values.push(value)
+    const key = rawHeaders[index] ?? ''
+    if (key.length === name.length && key.toLowerCase() === name) values.push(rawHeaders[index + 1] ?? '')
   }
   return values
 }

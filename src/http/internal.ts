@@ -7,6 +7,7 @@ import type { ManageDeliveries } from '../flow/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
+import { answersAtHand } from './at-hand.ts'
 import { createAuthorize } from './authorize.ts'
 import { deliveriesRoutes } from './deliveries.routes.ts'
 import { endpointsRoutes } from './endpoints.routes.ts'
@@ -23,7 +24,7 @@ import { type UpstreamRouteOptions, upstreamRoutes } from './upstream.routes.ts'
 
 export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly authenticate: Authenticate
-  readonly serve: Pick<Serve, 'ask'>
+  readonly serve: Pick<Serve, 'ask' | 'atHand'>
   readonly countFailure: CountFailure
   readonly manageParcels: ManageParcels
   readonly lookAtParcels: LookAtParcels
@@ -50,7 +51,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]
   return createListener(options, (app) => {
-    app.use(healthRoute()).use(continueAlways)
+    app.use(answersAtHand({ serve, authenticate })).use(healthRoute()).use(continueAlways)
     for (const router of routers) app.use(router.routes())
     app.use(methodNotAllowed())
   })

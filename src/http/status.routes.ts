@@ -38,18 +38,25 @@ function languageOf(query: string): unknown {
   return values.length > 1 ? values : values[0]
 }
 
-function presentAnswer(ctx: Context, { body, etag, ageSeconds, contentLanguage, cacheStatus }: Served): void {
+function presentAnswer(ctx: Context, served: Served): void {
   ctx.status = 200
-  ctx.set('ETag', etag)
-  // To be kept only by the app itself, and checked with the relay each time: the tag makes that cheap.
-  ctx.set('Cache-Control', 'private, no-cache')
-  ctx.set('Cache-Status', cacheStatus)
-  ctx.set('Content-Language', contentLanguage)
-  if (ageSeconds !== null) ctx.set('Age', String(ageSeconds))
+  for (const [name, value] of headersOf(served)) ctx.set(name, value)
   if (ctx.fresh) {
     ctx.status = 304
     return
   }
-  ctx.body = body
+  ctx.body = served.body
   ctx.set('Content-Type', 'application/json')
+}
+
+/** What an answer says besides its body and that body's type. */
+export function headersOf({ etag, ageSeconds, contentLanguage, cacheStatus }: Served): readonly (readonly [name: string, value: string])[] {
+  return [
+    ['ETag', etag],
+    // To be kept only by the app itself, and checked with the relay each time: the tag makes that cheap.
+    ['Cache-Control', 'private, no-cache'],
+    ['Cache-Status', cacheStatus],
+    ['Content-Language', contentLanguage],
+    ...(ageSeconds === null ? [] : [['Age', String(ageSeconds)] as const]),
+  ]
 }

@@ -77,6 +77,20 @@ test('R3: removing an app, or giving it another password, revokes its tokens at 
   await expect(authenticate.authorize(root, 'admin')).rejects.toMatchObject({ code: 'forbidden' })
 })
 
+test('R3: a token is recognized only after its signature was checked, and no longer than it is good', async () => {
+  const world = createWorld()
+  const { authenticate } = world
+  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' })
+  expect(authenticate.recognize(token, 'status')).toBeNull()
+  await authenticate.authorize(token, 'status')
+  expect([authenticate.recognize(token, 'status'), authenticate.recognize(token, 'admin')]).toEqual([shop, null])
+  authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
+  expect(authenticate.recognize(token, 'status')).toBeNull()
+  authenticate.replaceApps([shop])
+  world.nowMs += 3_600_001
+  expect(authenticate.recognize(token, 'status')).toBeNull()
+})
+
 test('nothing but a token of ours is one', async () => {
   const { authenticate } = createWorld()
   for (const token of ['', 'x', 'a.b.c', 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJzaG9wIn0.']) {

@@ -286,6 +286,24 @@ test('a commit makes the cache forget what it touched and keep the rest', async 
   expect(world.reads).toBe(3)
 })
 
+test('an answer is at hand once it was given, until a commit touches it or it is too old', async () => {
+  const world = createWorld({ refreshOlderThanMs: 60_000 })
+  const asked = { app: 'shop', identifier: NUMBER, language: 'en', kind: 'all' } as const
+  const atHand = () => world.serve.atHand(asked)
+  world.parcels.set(NUMBER, aView({ heardAtMs: world.nowMs }))
+  expect(atHand()).toBeNull()
+  const given = await world.ask({ language: 'en' })
+  world.nowMs += 60_000
+  expect(atHand()).toEqual({ ...given, ageSeconds: 60 })
+  world.nowMs += 1
+  expect(atHand()).toBeNull()
+  world.nowMs -= 1
+  world.serve.invalidate([7])
+  expect(atHand()).toBeNull()
+  expect(world.served).toEqual(['hit', 'hit'])
+  expect(() => world.serve.atHand({ ...asked, identifier: 'x' })).toThrow(code('bad_tracking_number'))
+})
+
 test('an answer read before a commit is not kept after it', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView())

@@ -28,6 +28,8 @@ const noEndpoints = { list: notAsked, find: notAsked, add: notAsked, change: not
 
 interface World {
   readonly serve?: (question: Question) => Promise<Served>
+  /** What is answered without waiting; by default nothing. */
+  readonly kept?: (question: Question) => Served | null
   readonly failuresPerMinute?: number
   readonly readiness?: () => Promise<{ ready: boolean; reasons: readonly string[]; notes?: Readonly<Record<string, unknown>> }>
 }
@@ -54,7 +56,7 @@ async function startInternal(world: World = {}) {
     createInternalListener({
       log: book.log,
       authenticate,
-      serve: { ask },
+      serve: { ask, atHand: world.kept ?? (() => null) },
       followFeed: { follow: () => Promise.reject(new Error('not asked')), isOver: () => false },
       manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
       lookAtParcels: { list: notAsked, inspect: notAsked },
@@ -154,6 +156,54 @@ test('a client that has the answer gets a 304 without a body', async () => {
     ])
   }
   expect((await get('/v1/status/AB123456789SE/all', { 'if-none-match': '"other"', 'cache-control': 'max-age=0' })).status).toBe(200)
+})
+
+test('an answer at hand is sent as one that had to be looked for', async () => {
+  const questions: Question[] = []
+  const kept = (question: Question) => {
+    questions.push(question)
+    return answer
+  }
+  const [slow, fast] = [await startInternal(), await startInternal({ kept })]
+  const wordOf = async (world: typeof slow, query: string) => {
+    // A token is remembered once it was checked.
+    await world.get('/v1/status/AB123456789SE/latest?not=plain')
+    const head = `GET /v1/status/ab123456789se/all${query} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n`
+    const { text } = await raw(world.port, `${head}Authorization: Bearer ${world.token}\r\n\r\n`)
+    const [lines = '', body] = text.split('\r\n\r\n')
+    return [
+      lines
+        .replace(/Date: .*/, 'Date')
+        .split('\r\n')
+        .toSorted(),
+      body,
+    ]
+  }
+  for (const query of ['', '?language=en']) expect(await wordOf(fast, query)).toEqual(await wordOf(slow, query))
+  expect(questions).toEqual([
+    { app: 'shop', identifier: 'ab123456789se', language: undefined, kind: 'all' },
+    { app: 'shop', identifier: 'ab123456789se', language: 'en', kind: 'all' },
+  ])
+  expect(fast.questions.filter(({ kind }) => kind === 'all')).toEqual([])
+})
+
+test('only who may ask, by one good token, is answered from what is at hand', async () => {
+  const { port, tokenOf, token, get } = await startInternal({ kept: () => answer })
+  const guest = await tokenOf('guest', 'guest')
+  await get('/v1/status/AB123456789SE/all')
+  const ask = async (...headers: readonly string[]) => {
+    const lines = ['GET /v1/status/AB123456789SE/all HTTP/1.1', 'Host: relay', 'Connection: close', ...headers]
+    return (await raw(port, `${lines.join('\r\n')}\r\n\r\n`)).status
+  }
+  const good = `Authorization: Bearer ${token}`
+  expect(await ask(good)).toBe(200)
+  expect(await ask()).toBe(401)
+  expect(await ask(good, good)).toBe(401)
+  expect(await ask(`Authorization: Basic ${token}`)).toBe(401)
+  expect(await ask(`Authorization: Bearer ${token}x`)).toBe(401)
+  expect(await ask(`Authorization: Bearer ${guest}`)).toBe(403)
+  expect(await ask(good, 'If-None-Match: "a-tag"')).toBe(304)
+  expect(await ask(good, 'Host: another')).toBe(400)
 })
 
 test('HEAD answers as GET does, without the body', async () => {
