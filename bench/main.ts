@@ -13,6 +13,7 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   ingest: async () => (await import('./suites/ingest.ts')).ingest,
   polling: async () => (await import('./suites/polling.ts')).polling,
   reads: async () => (await import('./suites/reads.ts')).reads,
+  relay: async () => (await import('./suites/relay.ts')).relay,
   stored: async () => (await import('./suites/stored.ts')).stored,
 }
 

@@ -15,6 +15,8 @@ export interface PushLoad {
   readonly firstParcel: number
   /** Whether the same events may come again: only for a server that does not look at them. */
   readonly repeat: boolean
+  /** Called when the warm-up is over. */
+  readonly onWarm?: () => Promise<void>
 }
 
 export interface PushMeasurement extends Measurement {
@@ -35,6 +37,7 @@ export async function measurePushes(load: Generator, server: Server, settings: S
   const most = Math.ceil((RATE_MAX * warmUpMs + (ratePerSecond ?? RATE_MAX) * durationMs) / 1000)
   await load.prepare({ kind: 'pushes', firstParcel, events: repeat ? REPEATED_EVENTS : most, sharedKey: SHARED_KEY, repeat })
   const warmUp = warmUpMs === 0 ? null : await load.run({ port, ...warmUpLoad(warmUpMs) })
+  await options.onWarm?.()
   const measured = await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, durationMs) })
   return { ...measured, acknowledged: measured.answered + (warmUp?.outcomes['200'] ?? 0) }
 }

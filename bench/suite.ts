@@ -6,7 +6,7 @@ export interface Figure {
   /** The median over the rounds. */
   readonly value: number
   readonly rounds: readonly number[]
-  readonly unit: 'x' | 's' | 'MB' | 'ms'
+  readonly unit: 'x' | 's' | 'MB' | 'ms' | '/s'
   readonly better: 'higher' | 'lower'
   /** Absent: reported, not gated. */
   readonly must?: number

@@ -43,7 +43,7 @@ export function trackingId(parcel: number): string {
 }
 
 /** An event as the carrier would push it, about 450 bytes, unlike any other. Its life is all in the past of `nowMs`. */
-export function eventBody(parcel: number, nth: number, nowMs: number): Buffer {
+export function eventBody(parcel: number, nth: number, nowMs: number, location?: string): Buffer {
   const { status, detailedStatus, shown, en, sv } = STAGES[nth % STAGES.length] ?? fail()
   const spread = scattered(parcel)
   const atMs = nowMs - LIFE_MS + (spread % DAY_MS) + nth * STAGE_MS
@@ -52,7 +52,7 @@ export function eventBody(parcel: number, nth: number, nowMs: number): Buffer {
       status,
       detailedStatus,
       eventTime: new Date(atMs).toISOString(),
-      location: PLACES[(spread + nth) % PLACES.length],
+      location: location ?? PLACES[(spread + nth) % PLACES.length],
       trackingIds: [trackingId(parcel)],
       distributionType: 'Mailbox',
       displayToConsumer: shown,

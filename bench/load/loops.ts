@@ -14,7 +14,7 @@ export async function closedLoop(pool: Pool, requests: Requests, durationMs: num
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
   pool.start(tally, (on) => {
     const nowMs = performance.now()
-    const request = nowMs < endMs ? requests.next() : null
+    const request = nowMs < endMs ? requests.next(nowMs) : null
     if (request !== null) pool.send(on, request, nowMs)
     else if (pool.inFlight() === 0) finish()
   })
@@ -34,7 +34,7 @@ export async function openLoop(pool: Pool, requests: Requests, pacer: Pacer): Pr
   const overdue: number[] = []
   let over = false
   const send = (on: number, dueMs: number) => {
-    const request = requests.next()
+    const request = requests.next(dueMs)
     if (request === null) throw new RangeError('more requests are due than were prepared')
     pool.send(on, request, dueMs)
   }

@@ -1,17 +1,20 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import { eventAt, eventBody, trackingId } from './event.ts'
+import { locationOf } from './stamps.ts'
 
 /** What to prepare before the clock runs. */
 export type RequestPlan =
   /** Signed events of parcels from `firstParcel` on, each sent once. */
   | { readonly kind: 'pushes'; readonly firstParcel: number; readonly events: number; readonly sharedKey: string; readonly repeat: boolean }
+  /** Signed events without end, one a parcel, that say when they were due: made and signed as they are sent. */
+  | { readonly kind: 'stamped'; readonly firstParcel: number; readonly sharedKey: string }
   /** `all` of the parcels 0 to `parcels`, with a bearer token: each once in order, or any, again and again. */
   | { readonly kind: 'asks'; readonly parcels: number; readonly token: string; readonly order: 'once' | 'random' }
 
 /** Requests as they go over the wire. */
 export interface Requests {
-  /** Null: all were sent. */
-  next(): Buffer | null
+  /** Null: all were sent. `dueMs`: when it was to leave, as `performance.now()` has it. */
+  next(dueMs: number): Buffer | null
 }
 
 export const WEBHOOK_PATH = '/webhooks/status'
@@ -23,10 +26,14 @@ export function prepareRequests(plan: RequestPlan): Requests {
   }
   const key = createSecretKey(Buffer.from(plan.sharedKey))
   const nowMs = Date.now()
+  const sign = (body: Buffer) => pushRequest(body, createHmac('sha256', key).update(body).digest('base64'))
+  if (plan.kind === 'stamped') {
+    let parcel = plan.firstParcel
+    return { next: (dueMs) => sign(eventBody(parcel++, 0, nowMs, locationOf(dueMs))) }
+  }
   const pushes = joined(plan.events, (at) => {
     const { parcel, nth } = eventAt(at, plan.firstParcel)
-    const body = eventBody(parcel, nth, nowMs)
-    return pushRequest(body, createHmac('sha256', key).update(body).digest('base64'))
+    return sign(eventBody(parcel, nth, nowMs))
   })
   return inTurn(pushes, plan.repeat)
 }

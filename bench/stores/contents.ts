@@ -7,6 +7,8 @@ export interface StoreContents {
   readonly quarantined: number
   readonly entries: number
   readonly parcels: number
+  readonly deliveries: number
+  readonly delivered: number
   /** Of the bodies of all pushes. */
   readonly bodyBytes: number
   /** Of the file, after all was checkpointed into it. */
@@ -23,6 +25,8 @@ export function contentsOf(storePath: string): StoreContents {
     quarantined: number('SELECT count(*) FROM inbox WHERE state <> 0'),
     entries: number('SELECT count(*) FROM feed WHERE kind = 0'),
     parcels: number('SELECT count(*) FROM parcel'),
+    deliveries: number('SELECT count(*) FROM delivery'),
+    delivered: number('SELECT count(*) FROM delivery WHERE state = 2'),
     bodyBytes: number('SELECT sum(length(body)) FROM inbox'),
   }
   db.close()

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type EndpointSettings, noFilters } from '../../src/domain/endpoint.ts'
 import { systemClock } from '../../src/system-clock.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
@@ -9,7 +10,7 @@ import { contentsOf } from './contents.ts'
 
 const BATCH = 2000
 const DAY_MS = 86_400_000
-/** As in the relay's config: nobody is ever due, and no endpoint is owed anything. */
+/** As in the relay's config: nobody is ever due. */
 const POLICY = {
   record: {
     cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
@@ -21,33 +22,42 @@ const POLICY = {
 /** What decides what a store looks like. */
 const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
 
-/** Copies to `path` a store that holds the events of this many parcels, made through the relay's own write side. Made once a version. */
-export async function copyPrefilledStore(parcels: number, path: string, say: (text: string) => void): Promise<void> {
-  copyFileSync(await prefilledStore(parcels, say), path)
+/**
+ * Copies to `path` a store that holds the events of this many parcels, made through the relay's own write side. Made once a version. Of
+ * `endpoints` (by name) each is owed all of them.
+ */
+export async function copyPrefilledStore(
+  parcels: number,
+  path: string,
+  say: (text: string) => void,
+  endpoints: readonly string[] = [],
+): Promise<void> {
+  copyFileSync(await prefilledStore(parcels, endpoints, say), path)
 }
 
-async function prefilledStore(parcels: number, say: (text: string) => void): Promise<string> {
+async function prefilledStore(parcels: number, endpoints: readonly string[], say: (text: string) => void): Promise<string> {
   const folder = join(tmpdir(), 'parcel-relay-bench-stores')
   mkdirSync(folder, { recursive: true })
   const version = versionOfCode()
   // What an older version made is of no use any more, and large.
   for (const name of readdirSync(folder)) if (!name.startsWith(version)) rmSync(join(folder, name), { recursive: true, force: true })
-  const path = join(folder, `${version}-${parcels}.db`)
+  const path = join(folder, `${version}-${parcels}-${endpoints.length}.db`)
   if (existsSync(path)) return path
   // Under its name only once it is whole, and without the files that the relay keeps beside a store.
   const making = mkdtempSync(join(folder, `${version}-making-`))
-  await fill(join(making, 'relay.db'), parcels, say)
+  await fill(join(making, 'relay.db'), parcels, endpoints, say)
   renameSync(join(making, 'relay.db'), path)
   rmSync(making, { recursive: true })
   return path
 }
 
-async function fill(path: string, parcels: number, say: (text: string) => void): Promise<void> {
+async function fill(path: string, parcels: number, endpoints: readonly string[], say: (text: string) => void): Promise<void> {
   const events = parcels * EVENTS_PER_PARCEL
   say(`filling a store with ${events} events ...`)
   const startMs = performance.now()
   const nowMs = Date.now()
   const write = await openWriteSide({ sqlitePath: path, ...POLICY }, systemClock, { error: (fields) => console.error(fields) })
+  if (endpoints.length > 0) await write.syncEndpoints(endpoints.map(endpointNamed), nowMs, null)
   for (let from = 0; from < events; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, events - from) }, (_, at) => {
       const { parcel, nth } = eventAt(from + at, 0)
@@ -59,6 +69,12 @@ async function fill(path: string, parcels: number, say: (text: string) => void):
   const { pushes, entries } = contentsOf(path)
   if (pushes !== events || entries !== events) throw new Error(`the filled store holds ${pushes} pushes and ${entries} entries`)
   say(`filled in ${((performance.now() - startMs) / 1000).toFixed(1)} s`)
+}
+
+/** Where it is says the config of the relay that is started on the store. */
+function endpointNamed(name: string): EndpointSettings {
+  const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null }
+  return { name, url: 'http://127.0.0.1:9/', enabled: true, signature: 'carrier', filters: noFilters, ...nothing }
 }
 
 function versionOfCode(): string {
