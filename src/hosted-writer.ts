@@ -25,6 +25,7 @@ const VERBS = [
   'deliveryTurn',
   'syncEndpoints',
   'tellOperator',
+  'catchUp',
   'reserveEndpoint',
   'addEndpoint',
   'changeEndpoint',

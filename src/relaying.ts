@@ -1,10 +1,9 @@
 import type { Config } from './config.ts'
 import type { DeliverySigner } from './domain/delivery-request.ts'
-import type { EndpointSettings } from './domain/endpoint.ts'
 import { createEndpointSigners } from './flow/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries } from './flow/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from './flow/manage-endpoints.ts'
-import type { Clock, Log, Meter, ReadSide, Vault, WriteSide } from './flow/ports.ts'
+import type { Clock, ConfiguredEndpoint, Log, Meter, ReadSide, Vault, WriteSide } from './flow/ports.ts'
 import { createRelay } from './flow/relay.ts'
 import { createEgressGuard } from './remote/egress-guard.ts'
 import { createSender } from './remote/sender.ts'
@@ -27,6 +26,7 @@ export interface RelayingPorts {
 type WriteSideOfRelaying = Pick<
   WriteSide,
   | 'deliveryTurn'
+  | 'catchUp'
   | 'syncEndpoints'
   | 'relayId'
   | 'reserveEndpoint'
@@ -49,6 +49,10 @@ export interface Relaying {
 }
 
 const SIGNERS_MAX = 1000
+/** How many events of the feed are looked at in one transaction: whoever pushes meanwhile waits no longer than for a batch. */
+const CATCH_UP_EVENTS = 100
+/** How long after the store failed the feed is looked at again. */
+const REST_MS = 1000
 
 /** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
 export async function openRelaying(config: Config, ports: RelayingPorts): Promise<Relaying> {
@@ -84,6 +88,22 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     if (isStarted) worker.wake()
   }
   const alarm = createAlarm(wake, clock.now)
+  const behind = startWorker(
+    async () => {
+      const { queued, isDone } = await write.catchUp({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
+      if (queued > 0) wake()
+      return isDone ? 'idle' : 'busy'
+    },
+    (error) => {
+      log.error({ err: error }, 'what is in the feed could not be queued for an endpoint; it is tried again')
+      behindAlarm.set(clock.now() + REST_MS)
+    },
+  )
+  const behindAlarm = createAlarm(behind.wake, clock.now)
+  const wakeAll = () => {
+    wake()
+    behind.wake()
+  }
   return {
     manageDeliveries: createManageDeliveries({ ...ports, wake }, { relayId }),
     manageEndpoints: createManageEndpoints({
@@ -94,11 +114,11 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
         const verdict = guard.checkUrl(url)
         return verdict.ok ? null : verdict.reason
       },
-      wake,
+      wake: wakeAll,
     }),
     start() {
       isStarted = true
-      wake()
+      wakeAll()
     },
     wake,
     async reload(next) {
@@ -111,10 +131,12 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
         current = before
         throw error
       }
-      wake()
+      wakeAll()
     },
     async stop() {
       alarm.cancel()
+      behindAlarm.cancel()
+      await behind.stop()
       await worker.stop()
       await sender.close()
       await relay.stop()
@@ -122,7 +144,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
   }
 }
 
-function settingsOf(endpoint: Config['endpoints'][number]): EndpointSettings {
-  const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs } = endpoint
-  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs }
+function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
+  const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from } = endpoint
+  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from }
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { lossOf } from './domain/push-health.ts'
 import { createCarrierMemory } from './flow/carrier-memory.ts'
+import { createCatchUp } from './flow/catch-up.ts'
 import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
 import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
@@ -44,6 +45,7 @@ export async function openWriteSide(
     ...watch,
     ...createWatchOrders(ports, options.record),
     ...createCarrierMemory(store),
+    ...createCatchUp(store),
     ...createDeliver(store, options.deliver),
     async record(batch) {
       const report = await record(batch)

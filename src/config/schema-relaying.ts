@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { caFile, proxy } from './schema-carrier.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
 import { cidr, duration, flag, fraction, list, oneOf, section, text, webUrl, whole } from './values.ts'
@@ -29,16 +30,23 @@ export function endpoint(context: SchemaContext) {
       .prefault({})
       .describe('Send only what passes all of them.'),
     backfill: flag.default(false).describe('Send entries from before the relay knew the parcel too.'),
+    from: z
+      .union([z.literal('now'), whole(0, Number.MAX_SAFE_INTEGER)], { error: 'must be now, or a sequence of the feed such as 0' })
+      .default('now')
+      .describe(
+        'Where a new one starts: now, or a sequence of the feed; 0: everything that is kept. Of one that is there already it says nothing.',
+      ),
     rate: fraction(0.01, 10_000).optional().describe('Attempts per second at most. Default: no bound.'),
     concurrency: whole(1, 1000).optional().describe('Attempts at the same time. Default: delivery.perEndpoint.'),
     schedule: steps().optional().describe('Waits between attempts. Default: delivery.schedule.'),
     proxy: proxy(context),
     caFile,
-  }).transform(({ rate, concurrency, schedule, proxy: via, caFile: ca, ...rest }) => ({
+  }).transform(({ rate, concurrency, schedule, from, proxy: via, caFile: ca, ...rest }) => ({
     ...rest,
     ratePerSecond: rate ?? null,
     concurrency: concurrency ?? null,
     scheduleMs: schedule ?? null,
+    from: from === 'now' ? null : from,
     proxy: via ?? null,
     caFile: ca ?? null,
   }))

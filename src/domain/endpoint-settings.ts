@@ -52,17 +52,23 @@ const newEndpoint = z.strictObject({
   concurrency: members.concurrency.default(null),
   schedule: members.schedule.default(null),
   sharedKey: key.nullable().default(null),
-  from: z
-    .literal('now', { error: 'must be "now": what was recorded before is not queued again; it can be read from the feed' })
-    .default('now'),
+  from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })
 
 const changedEndpoint = z.strictObject(members).partial().extend({ sharedKey: key.nullable().optional() })
 
-/** What an operator asks a new endpoint to be. `sharedKey` null: one is to be made. Throws `bad_request`, which repeats no value. */
-export function parseNewEndpoint(body: unknown): { readonly settings: EndpointSettings; readonly sharedKey: string | null } {
-  const { sharedKey, from: _, rate, schedule, ...rest } = readAs(newEndpoint, body)
-  return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
+export interface NewEndpoint {
+  readonly settings: EndpointSettings
+  /** Null: one is to be made. */
+  readonly sharedKey: string | null
+  /** The sequence of the feed it starts with; null: what is recorded from now on. */
+  readonly from: number | null
+}
+
+/** What an operator asks a new endpoint to be. Throws `bad_request`, which repeats no value. */
+export function parseNewEndpoint(body: unknown): NewEndpoint {
+  const { sharedKey, from, rate, schedule, ...rest } = readAs(newEndpoint, body)
+  return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey, from: from === 'now' ? null : from }
 }
 
 /** What is to be different. `sharedKey` null: another is to be made; undefined: it stays. Throws `bad_request`, which repeats no value. */

@@ -2,17 +2,12 @@ import type { Entry } from '../domain/history.ts'
 import type { PollObservation, PushObservation } from '../domain/observation.ts'
 import { sightingId, sightingsOf } from '../domain/sightings.ts'
 import { parseWebhookEvent } from '../domain/webhook-event.ts'
-import type { WriteTx } from './ports.ts'
+import type { Carried, WriteTx } from './ports.ts'
 
 /** What brought an entry, and where the bytes of a push are kept. */
 export type Source =
   | { readonly kind: 'push'; readonly observation: PushObservation; readonly inboxId: number }
   | { readonly kind: 'poll'; readonly observation: PollObservation }
-
-/** What endpoints are sent for an entry: the bytes of a push, or an event that is composed (DOMAIN 7.1). */
-export type Carried =
-  | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
-  | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
 
 /** What an observation makes of an entry that it is the first to tell of. */
 export function carriedBy(source: Source): Carried {

@@ -1,9 +1,10 @@
 import type { BackoffPolicy } from '../domain/backoff.ts'
 import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delivery.ts'
-import type { Endpoint, EndpointSettings } from '../domain/endpoint.ts'
+import type { Endpoint } from '../domain/endpoint.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
 import type {
+  ConfiguredEndpoint,
   DeliveryTurn,
   DeliveryTurnReport,
   EndpointNotice,
@@ -13,6 +14,7 @@ import type {
   WriteStore,
   WriteTx,
 } from './ports.ts'
+import { startAt, whyNot } from './start-of-endpoint.ts'
 import { syncOperator, tellOperator } from './tell-operator.ts'
 
 export interface DeliverOptions {
@@ -136,7 +138,8 @@ function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DeliveryTurn)
   return Math.min(allowed, claimsMax)
 }
 
-async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], endpoint: EndpointSettings): Promise<void> {
+async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], configured: ConfiguredEndpoint): Promise<void> {
+  const { from = null, ...endpoint } = configured
   const known = standing.find((state) => state.endpoint.name === endpoint.name)
   if (known !== undefined && known.origin !== 'config') {
     throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
@@ -144,5 +147,9 @@ async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], e
   const id = known?.endpoint.id ?? ''
   const byOrder = known?.disabled === 'operator' ? null : (known?.disabled ?? null)
   const disabled = endpoint.enabled ? byOrder : 'operator'
-  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health: known?.health ?? freshHealth, keys: null })
+  const start = known === undefined ? await startAt(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
+  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${whyNot(start)}`)
+  const { queuedTo } = start
+  const health = known?.health ?? freshHealth
+  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo })
 }

@@ -1,6 +1,7 @@
 import { freshHealth } from '../domain/delivery.ts'
 import { changeEndpoint } from '../domain/endpoint.ts'
 import type { EndpointChangeRequest, EndpointEdit, EndpointState, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import { startAt } from './start-of-endpoint.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'replayDeliveries'>
 
@@ -13,15 +14,18 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
     replayDeliveries: (request) => store.transaction((tx) => tx.replayDeliveries(request)),
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
-    addEndpoint: ({ id, settings, key }) =>
+    addEndpoint: ({ id, settings, key, from }) =>
       store.transaction(async (tx) => {
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
+        const start = await startAt(tx, from)
+        if (start.kind !== 'ok') return start
         const state: EndpointState = {
           endpoint: { ...settings, id },
           origin: 'managed',
           disabled: settings.enabled ? null : 'operator',
           health: freshHealth,
           keys: { current: key, previous: null },
+          queuedTo: start.queuedTo,
         }
         await tx.saveEndpoint(state)
         return { kind: 'done', state }

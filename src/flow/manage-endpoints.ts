@@ -5,6 +5,7 @@ import { AppError } from '../domain/errors.ts'
 import { encodeTestEvent } from '../domain/test-event.ts'
 import type { Clock, DeliverySender, EndpointEdit, EndpointState, ReadSide, Vault, WriteSide } from './ports.ts'
 import type { SignerOf } from './relay.ts'
+import { whyNot } from './start-of-endpoint.ts'
 
 export interface ManageEndpointsPorts {
   readonly write: Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
@@ -31,7 +32,7 @@ export interface KeyedEndpoint {
 export interface ManageEndpoints {
   list(): Promise<readonly EndpointState[]>
   find(id: string): Promise<EndpointState>
-  /** Throws `bad_request` and `endpoint_exists`. */
+  /** Throws `bad_request`, `endpoint_exists` and, when it is to start with what is no longer kept, `feed_gone`. */
   add(body: unknown): Promise<KeyedEndpoint>
   /** With a new key the one before signs too for 24 h. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
   change(id: string, body: unknown): Promise<KeyedEndpoint>
@@ -63,11 +64,12 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     list,
     find,
     async add(body) {
-      const { settings, sharedKey } = parseNewEndpoint(body)
+      const { settings, sharedKey, from } = parseNewEndpoint(body)
       checkUrl(settings)
       const key = sharedKey ?? ports.makeKey()
       const id = await write.reserveEndpoint(clock.now())
-      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id) }))
+      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from }))
+      ports.wake()
       return { state, sharedKey: key }
     },
     async change(id, body) {
@@ -104,5 +106,7 @@ function done(edit: EndpointEdit): EndpointState {
   if (edit.kind === 'done') return edit.state
   if (edit.kind === 'unknown') return unknown()
   if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: each must be another.')
+  if (edit.kind === 'from_gone') throw new AppError('feed_gone', `from: ${whyNot(edit)}`, { facts: { oldestSequence: edit.oldest } })
+  if (edit.kind === 'from_ahead') throw new AppError('bad_request', `from: ${whyNot(edit)}`)
   throw new AppError('endpoint_read_only', 'The config file says what this endpoint is: change it there, and reload.')
 }

@@ -179,13 +179,20 @@ export interface WriteSide {
   /** Settles attempts and claims the next ones, in one transaction. */
   deliveryTurn(turn: DeliveryTurn): Promise<DeliveryTurnReport>
   /** Makes the endpoints of origin `config`, and the operator's, what the config file says; those it no longer names are removed. */
-  syncEndpoints(configured: readonly EndpointSettings[], nowMs: number, operatorUrl: string | null): Promise<void>
+  syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null): Promise<void>
   /** Queues an operator event, if the config says where they go. */
   tellOperator(event: OperatorEvent, nowMs: number): Promise<void>
   /** An id for an endpoint that is yet to be added: its key is sealed for it alone. */
   reserveEndpoint(nowMs: number): Promise<string>
-  /** Adds a managed endpoint under an id that was reserved: it is owed what is recorded from now on. */
-  addEndpoint(added: { readonly id: string; readonly settings: EndpointSettings; readonly key: string }): Promise<EndpointEdit>
+  /** Adds a managed endpoint under an id that was reserved: it is owed what is in the feed from a sequence on; null: from now on. */
+  addEndpoint(added: {
+    readonly id: string
+    readonly settings: EndpointSettings
+    readonly key: string
+    readonly from: number | null
+  }): Promise<EndpointEdit>
+  /** Queues a stretch of the feed for an endpoint that starts further back; `isDone`: no endpoint has more to be queued. */
+  catchUp(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint; one of the config can only be enabled again after it was disabled by what it answered. */
   changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
   /** Removes a managed endpoint and cancels what waits for it. */
@@ -239,6 +246,30 @@ export interface InboxEntry {
   readonly parcelId: number | null
 }
 
+/** What endpoints are sent for an entry: the bytes of a push, or an event that is composed (DOMAIN 7.1). */
+export type Carried =
+  | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
+  | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
+
+export interface FeedEntries {
+  readonly entries: readonly FeedEntry[]
+  /** The last sequence that was looked at. */
+  readonly next: number
+  /** Whether there is no more. */
+  readonly ended: boolean
+}
+
+/** An event of the feed that endpoints are sent, told from what is known now. */
+export interface FeedEntry {
+  readonly sequence: number
+  readonly parcelId: number
+  readonly entry: Entry
+  readonly carried: Carried
+  /** `revealed`: endpoints that want backfill were sent it before (DOMAIN 6.6). */
+  readonly kind: 'new' | 'revealed'
+  readonly backfill: boolean
+}
+
 export interface KeptPush {
   readonly inboxId: number
   readonly digest: Uint8Array
@@ -289,6 +320,10 @@ export interface WriteTx {
     readonly decidesOrder: boolean
   }): Promise<void>
   appendFeed(event: FeedEvent): Promise<void>
+  /** The last sequence given, and up to which events of the feed are gone (0: none are). */
+  feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
+  /** What endpoints are sent for the events of the feed after a sequence, of which `limit` are looked at. */
+  readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
   /** Whether something was made of a sighting, by its sequence, for endpoints to be sent; also true when it is too long ago to tell. */
   isRelayed(sequence: number): Promise<boolean>
   /** Recorded pushes of a parcel whose bytes are kept, in the order of their digests, after one of them. */
@@ -340,6 +375,9 @@ export interface WriteTx {
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
+/** `from`: the sequence it starts at when it is new; null or absent: what is recorded from then on. */
+export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | null }
+
 /** An endpoint and how it fares. */
 export interface EndpointState {
   readonly endpoint: Endpoint
@@ -350,6 +388,8 @@ export interface EndpointState {
   readonly health: EndpointHealth
   /** Null: the config file names its key. */
   readonly keys: SealedKeys | null
+  /** Up to which sequence the feed has been queued for it; null: all of it, or all it is owed. */
+  readonly queuedTo: number | null
 }
 
 /** The keys of an endpoint as they are kept: encrypted, for this endpoint only. */
@@ -370,6 +410,9 @@ export interface EndpointChangeRequest {
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
   | { readonly kind: 'unknown' | 'name_taken' | 'read_only' }
+  /** It cannot start there: events before `oldest` are no longer kept, or none has a sequence above `last`. */
+  | { readonly kind: 'from_gone'; readonly oldest: number }
+  | { readonly kind: 'from_ahead'; readonly last: number }
 
 /** Keeps the keys of endpoints from whoever reads the store. */
 export interface Vault {

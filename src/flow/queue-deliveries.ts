@@ -1,8 +1,7 @@
 import { encodeEvent } from '../domain/delivery-request.ts'
-import { endpointWants } from '../domain/endpoint.ts'
+import { type Endpoint, endpointWants } from '../domain/endpoint.ts'
 import type { Entry } from '../domain/history.ts'
-import type { Carried } from './carried-event.ts'
-import type { ParcelState, WriteTx } from './ports.ts'
+import type { Carried, ParcelState, WriteTx } from './ports.ts'
 
 export interface NewEvent {
   /** Its place in the feed, and so in the order of its parcel's deliveries. */
@@ -19,13 +18,22 @@ export interface NewEvent {
 
 /**
  * Queues an event for every endpoint that wants it, enabled or not, in the transaction that records it: an event is recorded with all that
- * is owed for it, or not at all (DOMAIN 7.2).
+ * is owed for it, or not at all (DOMAIN 7.2). An endpoint that is still being queued what is older gets it after that (`catch-up`).
  */
 export async function queueDeliveries(tx: WriteTx, event: NewEvent): Promise<number> {
+  const states = (await tx.listEndpoints()).filter(({ queuedTo }) => queuedTo === null)
+  return await queueFor(
+    tx,
+    states.map(({ endpoint }) => endpoint),
+    event,
+  )
+}
+
+/** Queues an event for those of some endpoints that want it. */
+export async function queueFor(tx: WriteTx, endpoints: readonly Endpoint[], event: NewEvent): Promise<number> {
   const { entry, parcelId, carried, sequence, nowMs, backfill } = event
   const { status, detailedStatus, displayToConsumer } = entry
   const offered = { status, detailedStatus, distributionType: carried.distributionType, displayToConsumer, backfill }
-  const endpoints = (await tx.listEndpoints()).map(({ endpoint }) => endpoint)
   const takers = endpoints.filter((endpoint) => endpointWants(endpoint, offered) && (event.kind === 'new' || !endpoint.backfill))
   if (takers.length > 0 && carried.kind === 'composed') {
     const { trackingIds, distributionType } = carried

@@ -1,7 +1,7 @@
 import type { EntryChange } from '../domain/changes.ts'
 import type { Entry } from '../domain/history.ts'
-import { type Carried, carriedBy, carriedFor, type Source } from './carried-event.ts'
-import type { FeedEvent, ParcelState, WriteTx } from './ports.ts'
+import { carriedBy, carriedFor, type Source } from './carried-event.ts'
+import type { Carried, FeedEvent, ParcelState, WriteTx } from './ports.ts'
 import { isBackfill, queueDeliveries } from './queue-deliveries.ts'
 
 export interface Told {

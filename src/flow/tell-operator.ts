@@ -42,6 +42,7 @@ export async function syncOperator(tx: WriteTx, url: string | null, nowMs: numbe
     disabled: null,
     health: known?.disabled === null ? known.health : freshHealth,
     keys: null,
+    queuedTo: null,
   }
   await tx.saveEndpoint(state)
 }

@@ -53,7 +53,7 @@ function presentKeyed({ state, sharedKey }: KeyedEndpoint): object {
   return sharedKey === null ? presentEndpoint(state) : { ...presentEndpoint(state), sharedKey }
 }
 
-function presentEndpoint({ endpoint, origin, disabled, health, keys }: EndpointState): object {
+function presentEndpoint({ endpoint, origin, disabled, health, keys, queuedTo }: EndpointState): object {
   return {
     ...presentSettings(endpoint),
     origin,
@@ -61,6 +61,7 @@ function presentEndpoint({ endpoint, origin, disabled, health, keys }: EndpointS
     lastSuccessAt: presentInstant(health.lastSuccessAtMs),
     failingSince: presentInstant(health.failingSinceMs),
     previousKeyUntil: presentInstant(keys?.previous?.untilMs ?? null),
+    queuedTo,
   }
 }
 

@@ -99,6 +99,11 @@ export function encodeCarried(carries: FeedEvent['carries']): number | null {
   return carries.backfill ? COMPOSED_BACKFILL : COMPOSED
 }
 
+export function decodeCarried(carries: number): NonNullable<FeedEvent['carries']> {
+  if (carries > 0) return { kind: 'push', inboxId: carries }
+  return { kind: 'composed', backfill: carries === COMPOSED_BACKFILL }
+}
+
 /** The identifiers of a parcel that was joined to another, as the audit trail has them. */
 export function decodeJoined(detail: string): readonly string[] {
   // Trusted: only `joinParcels` writes it.
@@ -127,6 +132,7 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     disabled,
     health: { lastSuccessAtMs: row.succeeded_at_ms, failingSinceMs: row.failing_since_ms },
     keys: row.sealed_keys === null ? null : (JSON.parse(row.sealed_keys) as EndpointState['keys']),
+    queuedTo: row.queued_to,
   }
 }
 

@@ -14,6 +14,7 @@ interface Columns {
   readonly succeededAtMs: number | null
   readonly failingSinceMs: number | null
   readonly sealedKeys: string | null
+  readonly queuedTo: number | null
 }
 type EndpointColumns = { [Name in keyof Columns]: Columns[Name] }
 
@@ -25,6 +26,7 @@ const columnsOf = (p: EndpointColumns) => ({
   succeeded_at_ms: p.succeededAtMs,
   failing_since_ms: p.failingSinceMs,
   sealed_keys: p.sealedKeys,
+  queued_to: p.queuedTo,
 })
 
 const insertEndpoint = statement<EndpointColumns>()((db, p) => db.insertInto('endpoint').values(columnsOf(p)).returning('id'))
@@ -54,7 +56,10 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
 }
 
 /** Returns its id: a new one when it had none. */
-export async function saveEndpoint(session: Session, { endpoint, origin, disabled, health, keys }: EndpointState): Promise<Endpoint['id']> {
+export async function saveEndpoint(
+  session: Session,
+  { endpoint, origin, disabled, health, keys, queuedTo }: EndpointState,
+): Promise<Endpoint['id']> {
   const columns = {
     name: endpoint.name,
     origin,
@@ -63,6 +68,7 @@ export async function saveEndpoint(session: Session, { endpoint, origin, disable
     succeededAtMs: health.lastSuccessAtMs,
     failingSinceMs: health.failingSinceMs,
     sealedKeys: encodeSealedKeys(keys),
+    queuedTo,
   }
   if (endpoint.id === '') return idOf(await session.all(insertEndpoint, columns))
   await session.run(updateEndpoint, { ...columns, id: Number(endpoint.id) })

@@ -45,7 +45,7 @@ export async function readFeed(session: Session, contents: Contents, request: { 
 }
 
 /** The parcel that holds today what was told of another at a sequence. The number of one that is no more may be given again, hence the time. */
-async function survivorOf(session: Session, parcelId: number, sequence: number): Promise<number> {
+export async function survivorOf(session: Session, parcelId: number, sequence: number): Promise<number> {
   let [id, after] = [parcelId, sequence]
   for (;;) {
     const [join] = await session.all(nextJoin, { parcelId: id, after })
@@ -55,7 +55,7 @@ async function survivorOf(session: Session, parcelId: number, sequence: number):
   }
 }
 
-async function feedParcel(session: Session, contents: Contents, parcelId: number): Promise<FeedParcel | null> {
+export async function feedParcel(session: Session, contents: Contents, parcelId: number): Promise<FeedParcel | null> {
   if ((await findParcel(session, parcelId)) === null) return null
   return { parcelId, ...(await viewParcel(session, contents, parcelId)) }
 }

@@ -125,6 +125,8 @@ interface EndpointTable {
   readonly failing_since_ms: number | null
   /** JSON: its keys, encrypted; null: the config file names its key. */
   readonly sealed_keys: string | null
+  /** Up to which sequence the feed has been queued for it; null: all of it. */
+  readonly queued_to: number | null
   readonly removed_at_ms: number | null
 }
 

@@ -13,7 +13,8 @@ import {
 import { replayDeliveries } from './delivery-lists.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
-import { appendFeed, duePushes, expectPush, isRelayed, settlePush } from './feed.ts'
+import { appendFeed, duePushes, expectPush, isRelayed, prunedTo, settlePush } from './feed.ts'
+import { readFeedEntries } from './feed-entries.ts'
 import { countDuplicate, listPushes, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
 import {
@@ -66,6 +67,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     loadOrder: (parcelId) => loadOrder(session, parcelId),
     saveAnswer: (request) => saveAnswer(session, request),
     appendFeed: (event) => appendFeed(session, event),
+    feedSpan: async () => ({ last: sequence ?? 0, prunedTo: await prunedTo(session) }),
+    readFeedEntries: (request) => readFeedEntries(session, contents, request),
     isRelayed: (told) => isRelayed(session, told),
     listPushes: (request) => listPushes(session, request),
     expectPush: (expected) => expectPush(session, expected),

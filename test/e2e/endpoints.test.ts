@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
@@ -153,6 +154,40 @@ test('O16: what comes for a disabled endpoint waits until it is enabled; a remov
   await vi.waitFor(() => expect(bodiesOf(removed)).toEqual([at(3).toString()]))
 })
 
+test('7.4: an endpoint that is given a sequence gets the exact bytes of what was pushed before, and what comes after that', async () => {
+  const [first, second] = [await startReceiver(), await startReceiver()]
+  const folder = temporaryFolder()
+  const relay = await start(folder)
+  const odd = Buffer.from(`${at(2).toString().slice(0, -1)} ,\r\n "big": 12345678901234567890 }`)
+  for (const body of [at(1), odd, at(3)]) await push(relay.publicUrl, body)
+  const added = await relay.operate('POST', '/relay/endpoints', { name: 'managed', url: first.url, from: 2 })
+  await push(relay.publicUrl, at(4))
+  await vi.waitFor(() => expect(bodiesOf(first)).toEqual([odd, at(3), at(4)].map(String)))
+  const path = `/relay/endpoints/${String(added.body.id)}`
+  await vi.waitFor(async () => expect((await relay.operate('GET', path)).body).toMatchObject({ queuedTo: null }))
+  await relay.stop()
+  const sections = { endpoints: [{ name: 'configured', url: second.url, sharedKey: GIVEN, from: 0 }] }
+  const again = await start(folder, sections)
+  await vi.waitFor(() => expect(bodiesOf(second)).toEqual([at(1), odd, at(3), at(4)].map(String)))
+  await again.stop()
+  // Known by now: where it starts is of no concern any more.
+  const third = await start(folder, sections)
+  await push(third.publicUrl, at(5))
+  await vi.waitFor(() => expect(bodiesOf(second).at(-1)).toBe(at(5).toString()))
+  expect([first.pushes.length, second.pushes.length]).toEqual([4, 5])
+})
+
+test('an endpoint that is to start with what is no longer kept is refused, and told where it can start', async () => {
+  const { operate, publicUrl, databasePath } = await start()
+  for (const minute of [1, 2, 3]) await push(publicUrl, at(minute))
+  const db = new Database(databasePath)
+  db.prepare("insert into setting (name, value) values ('feed-pruned-to', ?)").run(Buffer.from('2'))
+  db.close()
+  const refused = await operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', from: 1 })
+  expect(refused).toMatchObject({ status: 410, body: { type: 'urn:parcel-relay:error:feed_gone', oldestSequence: 3 } })
+  expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [] })
+})
+
 test('a test push is signed, marked, names no parcel and is no event', async () => {
   const receiver = await startReceiver()
   receiver.answer(() => 418)
@@ -189,6 +224,7 @@ const REFUSED = [
   [{ name: '' }, 'name'],
   [{ schedule: ['5 minutes'] }, 'schedule'],
   [{ from: 7 }, 'from'],
+  [{ from: 'yesterday' }, 'from'],
 ] as const
 
 test('settings that cannot be are refused, and what is wrong is named', async () => {

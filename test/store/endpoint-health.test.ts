@@ -22,7 +22,7 @@ const settings = {
 async function startEndpoint() {
   const store = await openStore(START_MS)
   const id = await store.writes.reserveEndpoint(START_MS)
-  await store.writes.addEndpoint({ id, settings, key: 'sealed' })
+  await store.writes.addEndpoint({ id, settings, key: 'sealed', from: null })
   let claimed: readonly ClaimedDelivery[] = []
   const accepted: ClaimedDelivery[] = []
 

@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Incoming } from '../../src/flow/ports.ts'
 import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { pushBody } from '../support/builders.ts'
-import { observations, type Seen } from '../support/observations.ts'
+import { observations } from '../support/observations.ts'
+import { incomingOf, strictLog } from '../support/observed.ts'
 import { deliverOptions, recordOptions } from '../support/policy.ts'
 import { addEndpoint } from '../support/stored-endpoint.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -64,16 +64,6 @@ test('7.1: entries that a join of parcels sets apart are relayed', async () => {
 })
 
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
-const log = {
-  error: (fields: object) => {
-    throw new Error(`unexpected: ${JSON.stringify(fields, Object.getOwnPropertyNames(new Error()))}`)
-  },
-}
-
-function incoming({ observation, body }: Seen): Incoming {
-  if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
-  return { kind: 'push', body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 }
-}
 
 test('7.1: whatever is observed in whatever order, every entry has been relayed, and no sighting twice', async () => {
   const folder = temporaryFolder()
@@ -81,9 +71,9 @@ test('7.1: whatever is observed in whatever order, every entry has been relayed,
   await fc.assert(
     fc.asyncProperty(observations, async (all) => {
       const path = join(folder, `${file++}.db`)
-      const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, log)
+      const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
       const { take } = await addEndpoint(writes, clock.now(), { backfill: true })
-      for (const one of all) await writes.record([incoming(one)])
+      for (const one of all) await writes.record([incomingOf(one, clock.now())])
       const taken = new Set((await take()).map(({ sequence }) => sequence))
       await writes.close()
       const db = new Database(path, { readonly: true })

@@ -13,28 +13,39 @@ const settings: EndpointSettings = {
   scheduleMs: null,
 }
 
-/** An endpoint that takes everything the moment it is owed it; no network is in it. */
-export async function addEndpoint(writes: WriteSide, nowMs: number, change: Partial<EndpointSettings> = {}) {
-  const id = await writes.reserveEndpoint(nowMs)
-  await writes.addEndpoint({ id, settings: { ...settings, ...change }, key: 'sealed' })
-  const taken: ClaimedDelivery[] = []
+/** What endpoints of a store were sent, by their ids. */
+const arrived = new WeakMap<WriteSide, Map<string, ClaimedDelivery[]>>()
 
-  /** What it is owed now, in the order it would arrive. */
-  async function take(): Promise<readonly ClaimedDelivery[]> {
-    const before = taken.length
-    let settled: SettledAttempt[] = []
-    for (;;) {
-      const { claimed } = await writes.deliveryTurn({ settled, inFlight: {}, allowance: {}, claimsMax: 100, nowMs })
-      const mine = claimed.filter(({ endpointId }) => endpointId === id)
-      if (mine.length === 0) return taken.slice(before)
-      taken.push(...mine)
-      settled = mine.map(({ body: _body, previousSequence: _previous, ...delivery }) => ({
-        ...delivery,
-        result: { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() },
-        atMs: nowMs,
-        random: 0.5,
-      }))
-    }
+/** Every endpoint takes what it is owed, the moment it is owed it; no network is in it. */
+async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string, ClaimedDelivery[]>> {
+  const byId = arrived.get(writes) ?? new Map<string, ClaimedDelivery[]>()
+  arrived.set(writes, byId)
+  let settled: SettledAttempt[] = []
+  for (;;) {
+    const { claimed } = await writes.deliveryTurn({ settled, inFlight: {}, allowance: {}, claimsMax: 100, nowMs })
+    if (claimed.length === 0) return byId
+    for (const delivery of claimed) byId.set(delivery.endpointId, [...(byId.get(delivery.endpointId) ?? []), delivery])
+    settled = claimed.map(({ body: _body, previousSequence: _previous, ...delivery }) => ({
+      ...delivery,
+      result: { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() },
+      atMs: nowMs,
+      random: 0.5,
+    }))
   }
-  return { id, taken, take }
+}
+
+/** An endpoint; `take` gives what came for it since the last time, in the order it came. */
+export async function addEndpoint(writes: WriteSide, nowMs: number, change: Partial<EndpointSettings & { readonly from: number }> = {}) {
+  const id = await writes.reserveEndpoint(nowMs)
+  const { from = null, ...changed } = change
+  await writes.addEndpoint({ id, settings: { ...settings, ...changed }, key: 'sealed', from })
+  return {
+    id,
+    async take(): Promise<readonly ClaimedDelivery[]> {
+      const byId = await deliverAll(writes, nowMs)
+      const mine = byId.get(id) ?? []
+      byId.delete(id)
+      return mine
+    },
+  }
 }

@@ -13,6 +13,7 @@ export const relaying: Migration = {
       .addColumn('succeeded_at_ms', 'integer')
       .addColumn('failing_since_ms', 'integer')
       .addColumn('sealed_keys', 'text')
+      .addColumn('queued_to', 'integer')
       .addColumn('removed_at_ms', 'integer')
       .execute()
     await db.schema
