@@ -1,7 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
+import { parseAllAnswer } from '../../src/domain/pull-response.ts'
+import type { Incoming } from '../../src/flow/ports.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { DELIVER, recordOptions } from './relay-run.ts'
 import { DEFAULTS } from './scenarios.ts'
@@ -9,8 +12,9 @@ import { DEFAULTS } from './scenarios.ts'
 const NOW = Date.UTC(2026, 9, 5)
 const HOUR_MS = 3_600_000
 const PASSES = 9
+const NOTHING_NEW = Buffer.from('{"statuses":[],"trackingIds":[],"distributionType":""}')
 
-/** Watched parcels of which a thousandth is due, in a file on disk: the median of passes that claim all that are due, in milliseconds. */
+/** By itself: `node bench/polling/claim-pass.ts [parcels]`. Watched parcels of which a thousandth is due, in a file on disk: the median of passes that claim all that are due, in milliseconds. */
 export async function measureClaim(parcels: number): Promise<{ readonly medianMs: number; readonly claimed: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'polling-claim-'))
   try {
@@ -28,17 +32,26 @@ export async function measureClaim(parcels: number): Promise<{ readonly medianMs
     const times: number[] = []
     let claimed = 0
     for (let pass = 0; pass < PASSES; pass++) {
-      // Each pass finds the next thousandth due; what the one before claimed is leased.
+      // Each pass finds the next thousandth due; what the one before claimed has been asked about.
       const nowMs = NOW + (pass + 1) * 1000
       const startedAt = performance.now()
-      claimed = (await write.claimDuePolls({ nowMs, limit: due, leaseMs: 30 * 24 * HOUR_MS })).length
+      const polls = await write.claimDuePolls({ nowMs, limit: due, leaseMs: HOUR_MS })
       times.push(performance.now() - startedAt)
+      claimed = polls.length
+      await write.record(polls.map(({ identifiers: [asked = ''] }) => answerOf(asked, nowMs)))
     }
     await write.close()
     return { medianMs: times.sort((a, b) => a - b)[Math.floor(PASSES / 2)] ?? 0, claimed }
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** The carrier's answer with nothing new in it. */
+function answerOf(asked: string, askedAtMs: number): Incoming {
+  const reading = parseAllAnswer(NOTHING_NEW, { asked, language: 'en', contentLanguage: null, askedAtMs })
+  if (!reading.ok) throw new Error(reading.reason)
+  return { kind: 'poll', observation: reading.observation, watch: false }
 }
 
 /** A thousandth falls due every second, in no order of their numbers. */
@@ -56,4 +69,9 @@ function prefill(sqlitePath: string, parcels: number): void {
     }
   })()
   db.close()
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { medianMs, claimed } = await measureClaim(Number(process.argv[2] ?? 1_000_000))
+  process.stdout.write(`${claimed} claimed in ${medianMs.toFixed(1)} ms\n`)
 }

@@ -230,6 +230,17 @@ export interface ParcelState {
   readonly full: boolean
 }
 
+/** A place in the order of falling due. */
+export interface DuePlace {
+  readonly parcelId: number
+  readonly dueAtMs: number
+}
+
+export interface AskablePoll extends DuePoll {
+  /** A push came since the last check, so that the check may no longer be due. */
+  readonly pushedSince: boolean
+}
+
 export interface IdentifierState {
   readonly value: string
   readonly parcelId: number
@@ -303,8 +314,8 @@ export interface WriteTx {
   saveParcel(state: ParcelState): Promise<void>
   /** Moves all that is known of `from` to `into` and writes it down so that it can be undone (DOMAIN 1.4). */
   joinParcels(request: { readonly into: number; readonly from: number; readonly nowMs: number; readonly sequence: number }): Promise<void>
-  /** Whether some identifier of the parcel may be polled at this time. */
-  isPollable(parcelId: number, nowMs: number): Promise<boolean>
+  /** Those that may be asked for at this time, in the order to try them (DOMAIN 6.3). */
+  pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
   /** The sightings of a parcel within a second since the epoch, or all of them. */
   loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
   saveSighting(parcelId: number, kept: KeptSighting): Promise<void>
@@ -337,12 +348,14 @@ export interface WriteTx {
   }): Promise<void>
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   settlePush(entry: number): Promise<void>
-  /** The most overdue watched parcels, as they are. */
-  findDuePolls(request: { readonly nowMs: number; readonly limit: number }): Promise<readonly ParcelState[]>
-  /** The most overdue watched parcels, their next poll pushed forward to `leaseUntilMs`. */
-  claimDuePolls(request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number }): Promise<readonly DuePoll[]>
-  /** The same for one parcel, due or not. */
-  claimPoll(request: { readonly parcelId: number; readonly nowMs: number; readonly leaseUntilMs: number }): Promise<DuePoll>
+  /** Parcels whose check is due and that nobody leased, the most overdue first, from a place in that order on. */
+  duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DuePlace | null }): Promise<readonly DuePlace[]>
+  /** What there is to know before asking, of those among the parcels that are due and that nobody leased; in the order given. */
+  askableOf(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly AskablePoll[]>
+  /** Until then they are not due for anybody else. A lease is for the run that takes it: one that is killed leaves none. */
+  leasePolls(parcelIds: readonly number[], untilMs: number): void
+  /** Ends the lease: the poll is over. */
+  releasePoll(parcelId: number): void
   /** See the verb of the same name. */
   shiftSchedule(request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null>
   markNotPollable(identifier: string, nowMs: number): Promise<void>

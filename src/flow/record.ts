@@ -235,6 +235,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   if (observation.kind === 'poll') for (const { kind, entry } of changes) if (kind === 'entry') ports.found(entry.atMs)
   const counted = { ...parcel, entryCount }
   const checked = observation.kind === 'poll' ? afterPoll(counted, observation.askedAtMs) : counted
+  if (observation.kind === 'poll') tx.releasePoll(parcel.parcelId)
   const latest = await findLatest(tx, checked, entries, second)
   await tx.saveParcel(await schedule(tx, { ...checked, latest }, ports, options))
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
@@ -287,7 +288,7 @@ export async function schedule(
 ): Promise<ParcelState> {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   // A parcel the carrier did not know: a new identifier may have come, or the refusal may be old enough. Others need no look.
-  const unpollable = parcel.stopped === 'unknown' && !(await tx.isPollable(parcel.parcelId, ports.clock.now()))
+  const unpollable = parcel.stopped === 'unknown' && (await tx.pollableIdentifiers(parcel.parcelId, ports.clock.now())).length === 0
   const next = nextCheck({ ...parcel, unpollable }, ports.outlook(), options.cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: next.atMs, stopped: null }

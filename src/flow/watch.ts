@@ -1,6 +1,6 @@
-import { worthOf } from '../domain/cadence.ts'
 import { deriveEntries } from '../domain/history.ts'
-import type { DuePoll, MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import { createClaimDue } from './claim-due.ts'
+import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { isBackfill } from './queue-deliveries.ts'
 import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
 
@@ -9,12 +9,6 @@ type WatchVerbs = Pick<
   'claimDuePolls' | 'claimPoll' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'settleMissedPushes'
 >
 
-/** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
-const SCARCE_AFTER_MS = 10 * 60_000
-/** So many due checks are weighed against one another: all of them, but for the worst of backlogs. */
-const WEIGHED_MAX = 2048
-/** When even more is due, the least worth part of what was weighed goes to the end of the queue, so that all of it comes to be weighed. */
-const PUT_BACK_PART = 1 / 16
 /** How many overdue verdicts are reached in one transaction. */
 const SETTLED_AT_ONCE = 256
 
@@ -22,11 +16,11 @@ const SETTLED_AT_ONCE = 256
 export function createWatch(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchVerbs {
   const { store, clock } = ports
   return {
-    claimDuePolls: ({ nowMs, limit, leaseMs }) =>
-      store.transaction((tx) => claimWorthiest(tx, { nowMs, limit, leaseUntilMs: nowMs + leaseMs }, ports, options)),
+    claimDuePolls: createClaimDue(ports, options),
 
     notePollFailure: (failure) =>
       store.transaction(async (tx) => {
+        tx.releasePoll(failure.parcelId)
         const parcel = await tx.findParcel(failure.parcelId)
         // It was joined to another while it was asked about.
         if (parcel === null) return
@@ -48,7 +42,10 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
     claimPoll: ({ identifier, nowMs, leaseMs }) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
-        return known === undefined ? null : await tx.claimPoll({ parcelId: known.parcelId, nowMs, leaseUntilMs: nowMs + leaseMs })
+        if (known === undefined) return null
+        const { parcelId } = known
+        tx.leasePolls([parcelId], nowMs + leaseMs)
+        return { parcelId, identifiers: await tx.pollableIdentifiers(parcelId, nowMs) }
       }),
 
     settleMissedPushes: (nowMs) =>
@@ -61,34 +58,6 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         return missed
       }),
   }
-}
-
-/**
- * Claims what is due, in the order of falling due while there are calls enough. When there are not, it claims what is worth most of all that
- * it weighs; the rest waits on.
- */
-async function claimWorthiest(
-  tx: WriteTx,
-  request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
-  ports: RecordPorts,
-  options: RecordOptions,
-): Promise<readonly DuePoll[]> {
-  const { nowMs, limit, leaseUntilMs } = request
-  const [longest] = await tx.findDuePolls({ nowMs, limit: 1 })
-  const isScarce = longest !== undefined && nowMs - (longest.nextPollAtMs ?? nowMs) > SCARCE_AFTER_MS
-  if (!isScarce || options.firstCome === true) return await tx.claimDuePolls(request)
-
-  const due = await tx.findDuePolls({ nowMs, limit: WEIGHED_MAX })
-  const outlook = ports.outlook()
-  const weighed = due.map((parcel) => ({ parcel, worth: worthOf({ ...parcel, unpollable: false }, outlook, options.cadence, nowMs) }))
-  // Equal worth: in the order of falling due, which the sort keeps.
-  const byWorth = weighed.sort((a, b) => b.worth - a.worth).map(({ parcel }) => parcel)
-  if (due.length === WEIGHED_MAX) {
-    for (const parcel of byWorth.slice(-WEIGHED_MAX * PUT_BACK_PART)) await tx.saveParcel({ ...parcel, nextPollAtMs: nowMs })
-  }
-  const claimed: DuePoll[] = []
-  for (const { parcelId } of byWorth.slice(0, limit)) claimed.push(await tx.claimPoll({ parcelId, nowMs, leaseUntilMs }))
-  return claimed
 }
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {

@@ -1,5 +1,5 @@
 import { REFUSAL_HOLDS_MS } from '../domain/identifiers.ts'
-import type { DuePoll, IdentifierState, ParcelState } from '../flow/ports.ts'
+import type { IdentifierState, ParcelState } from '../flow/ports.ts'
 import { decodeParcel, encodeParcel } from './codec.ts'
 import type { Session } from './engine.ts'
 import type { Tables } from './schema.ts'
@@ -104,66 +104,8 @@ export async function loadIdentifiers(session: Session, parcelId: number): Promi
 
 /** Those that may be asked for now: what a person would type first, then the tracking ids, each kind in its own order (DOMAIN 6.3). */
 export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
-  return pollable(await loadIdentifiers(session, parcelId), nowMs)
-}
-
-function pollable(rows: readonly Tables['identifier'][], nowMs: number): readonly string[] {
-  return rows
+  return (await loadIdentifiers(session, parcelId))
     .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)
     .sort((a, b) => a.is_tracking_id - b.is_tracking_id)
     .map((row) => row.value)
-}
-
-const due = statement<{ nowMs: number; limit: number }>()((db, p) =>
-  db.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
-)
-const dueWhole = statement<{ nowMs: number; limit: number }>()((db, p) =>
-  db.selectFrom('parcel').selectAll().where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
-)
-const dueIdentifiers = statement<{ nowMs: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('identifier')
-    .selectAll()
-    .where('parcel_id', 'in', (of) =>
-      of.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
-    ),
-)
-const leaseDue = statement<{ nowMs: number; limit: number; leaseUntilMs: number }>()((db, p) =>
-  db
-    .updateTable('parcel')
-    .set({ next_poll_at_ms: p.leaseUntilMs })
-    .where('id', 'in', (of) =>
-      of.selectFrom('parcel').select('id').where('next_poll_at_ms', '<=', p.nowMs).orderBy('next_poll_at_ms').limit(p.limit),
-    ),
-)
-const lease = statement<{ id: number; leaseUntilMs: number }>()((db, p) =>
-  db.updateTable('parcel').set({ next_poll_at_ms: p.leaseUntilMs }).where('id', '=', p.id),
-)
-
-export async function findDuePolls(
-  session: Session,
-  request: { readonly nowMs: number; readonly limit: number },
-): Promise<readonly ParcelState[]> {
-  return (await session.all(dueWhole, request)).map(decodeParcel)
-}
-
-/** The lease is the next poll time pushed forward: a poller that dies simply lets it lapse. Three statements, however many are due. */
-export async function claimDuePolls(
-  session: Session,
-  request: { readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
-): Promise<readonly DuePoll[]> {
-  const { nowMs, limit, leaseUntilMs } = request
-  const ids = (await session.all(due, { nowMs, limit })).map(({ id }) => id)
-  if (ids.length === 0) return []
-  const identifiers = Map.groupBy(await session.all(dueIdentifiers, { nowMs, limit }), (row) => row.parcel_id)
-  await session.run(leaseDue, { nowMs, limit, leaseUntilMs })
-  return ids.map((parcelId) => ({ parcelId, identifiers: pollable(identifiers.get(parcelId) ?? [], nowMs) }))
-}
-
-export async function claimPoll(
-  session: Session,
-  { parcelId, nowMs, leaseUntilMs }: { readonly parcelId: number; readonly nowMs: number; readonly leaseUntilMs: number },
-): Promise<DuePoll> {
-  await session.run(lease, { id: parcelId, leaseUntilMs })
-  return { parcelId, identifiers: await pollableIdentifiers(session, parcelId, nowMs) }
 }

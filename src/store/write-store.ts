@@ -11,17 +11,16 @@ import {
   saveSettlement,
 } from './deliveries.ts'
 import { replayDeliveries } from './delivery-lists.ts'
+import { findAskable, findDuePolls } from './due-polls.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, isRelayed, prunedTo, settlePush } from './feed.ts'
 import { readFeedEntries } from './feed-entries.ts'
 import { countDuplicate, listPushes, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
+import { createLeases } from './leases.ts'
 import {
-  claimDuePolls,
-  claimPoll,
   createParcel,
-  findDuePolls,
   findIdentifiers,
   findParcel,
   loadParcel,
@@ -40,6 +39,7 @@ const SEQUENCE = 'sequence'
 export function createWriteStore(engine: WriteEngine): WriteStore {
   const { session } = engine
   const contents = createContents(session)
+  const leases = createLeases()
   /** The last number given; null: not read yet, or given in a transaction that was undone. */
   let sequence: number | null = null
   /** As they stand; null: not read yet, or changed. Looked at for every new entry. */
@@ -59,7 +59,6 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     loadParcel: (parcelId) => loadParcel(session, parcelId),
     saveParcel: (state) => saveParcel(session, state),
     joinParcels: (join) => joinParcels(session, contents, join),
-    isPollable: async (parcelId, nowMs) => (await pollableIdentifiers(session, parcelId, nowMs)).length > 0,
     loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
     saveSighting: (parcelId, kept) => saveSighting(session, contents, parcelId, kept),
     loadOrderAnswer: (parcelId) => loadOrderAnswer(session, parcelId),
@@ -74,9 +73,11 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     expectPush: (expected) => expectPush(session, expected),
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
     settlePush: (entry) => settlePush(session, entry),
-    findDuePolls: (request) => findDuePolls(session, request),
-    claimDuePolls: (request) => claimDuePolls(session, request),
-    claimPoll: (request) => claimPoll(session, request),
+    duePolls: (request) => findDuePolls(session, leases, request),
+    askableOf: (request) => findAskable(session, leases, request),
+    pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),
+    leasePolls: leases.take,
+    releasePoll: leases.release,
     shiftSchedule: (request) => shiftSchedule(session, request),
     markNotPollable: (identifier, nowMs) => markRefused(session, identifier, nowMs),
     markLanguageAsked: (parcelId, language, upTo) => markLanguageAsked(session, parcelId, language, upTo),

@@ -40,7 +40,8 @@ export const initial: Migration = {
       .addColumn('refused_at_ms', 'integer')
       .modifyEnd(sql`without rowid`)
       .execute()
-    await db.schema.createIndex('identifier_by_parcel').on('identifier').column('parcel_id').execute()
+    // Holds all that a poll needs to know of them, in the order they are tried in.
+    await db.schema.createIndex('identifier_by_parcel').on('identifier').columns(['parcel_id', 'is_tracking_id', 'refused_at_ms']).execute()
 
     await db.schema
       .createTable('content')
