@@ -10,6 +10,8 @@ export interface ReplayOrder {
   readonly sequence: number | null
   /** An identifier of one parcel; null: any. */
   readonly parcel: string | null
+  /** Id of the endpoint whose deliveries they are, perhaps one that was removed; null: of the one they are queued for. */
+  readonly of: string | null
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   /** Only count them. */
   readonly dryRun: boolean
@@ -23,26 +25,41 @@ const order = z
       .optional(),
     sequence: counting.optional(),
     parcel: z.string().max(100).optional(),
+    of: z
+      .string()
+      .regex(/^\d{1,15}$/, { error: 'must be the id of an endpoint' })
+      .optional(),
     state: z.enum(['delivered', 'dead', 'cancelled']).optional(),
     dryRun: z.boolean().default(false),
   })
-  .refine(({ since, sequence, parcel }) => since !== undefined || sequence !== undefined || parcel !== undefined, {
-    error: 'since, sequence or parcel must say what to replay',
+  .refine(({ since, sequence, parcel, of }) => [since, sequence, parcel, of].some((said) => said !== undefined), {
+    error: 'since, sequence, parcel or of must say what to replay',
   })
+
+const orderOfOne = z.strictObject({ to: z.string().max(100).optional() })
+
+/** For which endpoint one delivery is queued; null: its own. Throws `bad_request`. */
+export function parseReplayTarget(body: unknown): string | null {
+  const isEmpty = body === undefined || body === null || body === ''
+  return readAs(orderOfOne, isEmpty ? {} : body).to ?? null
+}
+
+function readAs<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body, { jitless: true })
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  throw new AppError('bad_request', `${issue?.path.join('.') || 'the order to replay'}: ${issue?.message ?? 'is not right'}.`)
+}
 
 /** Without a state: what did not arrive. Throws `bad_request`. */
 export function parseReplayOrder(body: unknown): ReplayOrder {
-  const result = order.safeParse(body, { jitless: true })
-  if (!result.success) {
-    const [issue] = result.error.issues
-    throw new AppError('bad_request', `${issue?.path.join('.') || 'the order to replay'}: ${issue?.message ?? 'is not right'}.`)
-  }
-  const { since, sequence, parcel, state, dryRun } = result.data
+  const { since, sequence, parcel, of, state, dryRun } = readAs(order, body)
   return {
     fromSequence: typeof since === 'number' ? since : 0,
     fromMs: typeof since === 'string' ? Date.parse(since) : 0,
     sequence: sequence ?? null,
     parcel: parcel ?? null,
+    of: of ?? null,
     states: state === undefined ? ['dead', 'cancelled'] : [state],
     dryRun,
   }

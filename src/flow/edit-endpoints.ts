@@ -11,7 +11,13 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
     (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
 
   return {
-    replayDeliveries: (request) => store.transaction((tx) => tx.replayDeliveries(request)),
+    replayDeliveries: (request) =>
+      store.transaction(async (tx) => {
+        const to = await find(tx, request.to)
+        // Removed meanwhile, or about to be queued the same from the feed.
+        if (to === undefined || to.queuedTo !== null) return { count: 0, last: null }
+        return await tx.replayDeliveries(request)
+      }),
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
     addEndpoint: ({ id, settings, key, from }) =>

@@ -1,6 +1,6 @@
 import { AppError } from '../domain/errors.ts'
 import { parseIdentifier } from '../domain/identifiers.ts'
-import { parseReplayOrder } from '../domain/replay-order.ts'
+import { parseReplayOrder, parseReplayTarget } from '../domain/replay-order.ts'
 import type { Clock, DeliverySelection, ListedDelivery, MadeAttempt, ReadSide, WriteSide } from './ports.ts'
 
 export interface ManageDeliveriesPorts {
@@ -30,9 +30,9 @@ export interface ManageDeliveries {
     readonly cursor?: string | undefined
   }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
   find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[] }>
-  /** Queues one that has ended again. Throws `not_found` and `not_replayable`. */
-  replay(id: string): Promise<void>
-  /** Queues many of one endpoint again, or (`dryRun`) says how many it would be. */
+  /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
+  replay(id: string, body: unknown): Promise<void>
+  /** Queues many of one endpoint again, or those of another for it, or (`dryRun`) says how many it would be. */
   replayMany(endpointId: string, body: unknown): Promise<{ readonly count: number; readonly dryRun: boolean }>
 }
 
@@ -52,15 +52,22 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
     return { delivery: show(found.delivery), attempts: found.attempts }
   }
 
-  const isStanding = async (endpointId: string) => (await reads.listEndpoints()).some(({ endpoint }) => endpoint.id === endpointId)
+  /** Whether something can be queued for an endpoint; false: it was removed, or never was. */
+  async function isReady(endpointId: string): Promise<boolean> {
+    const state = (await reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
+    if (state === undefined) return false
+    if (state.queuedTo === null) return true
+    throw new AppError('not_replayable', 'The endpoint is still being queued what is older: replay when it has caught up.')
+  }
 
-  async function replayAll(selection: DeliverySelection): Promise<number> {
+  async function replayAll(selection: DeliverySelection, to = selection.endpointId): Promise<number> {
     const nowMs = clock.now()
     let count = 0
     let after: number | null = 0
     while (after !== null) {
       const done: Awaited<ReturnType<WriteSide['replayDeliveries']>> = await write.replayDeliveries({
         selection,
+        to,
         after,
         limit: REPLAY_BATCH,
         nowMs,
@@ -84,17 +91,24 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       return { deliveries: deliveries.map(show), next: next === null ? null : String(next) }
     },
     find,
-    async replay(id) {
+    async replay(id, body) {
       const { delivery } = await find(id)
-      if (!(await isStanding(delivery.endpointId))) throw new AppError('not_replayable', 'Its endpoint was removed.')
-      const selection = { ...anyOf(delivery.endpointId), deliveryId: delivery.deliveryId }
-      if ((await replayAll(selection)) === 0) throw new AppError('not_replayable', 'It has not ended: it is attempted anyway.')
+      const { endpointId, endpointName, deliveryId } = delivery
+      const other = parseReplayTarget(body)
+      if (!(await isReady(other ?? endpointId))) {
+        if (other !== null) throw new AppError('bad_request', 'to: there is no such endpoint.')
+        const detail = `Its endpoint "${endpointName}" was removed: say { "to": "ID" } to send its event to another.`
+        throw new AppError('not_replayable', detail)
+      }
+      if ((await replayAll({ ...anyOf(endpointId), deliveryId }, other ?? endpointId)) === 0) {
+        throw new AppError('not_replayable', 'It has not ended: it is attempted anyway.')
+      }
     },
     async replayMany(endpointId, body) {
-      const { parcel, dryRun, ...order } = parseReplayOrder(body)
-      if (!(await isStanding(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
-      const selection = { ...anyOf(endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
-      return { count: dryRun ? await reads.countReplayable(selection) : await replayAll(selection), dryRun }
+      const { parcel, dryRun, of, ...order } = parseReplayOrder(body)
+      if (!(await isReady(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
+      const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
+      return { count: dryRun ? await reads.countReplayable(selection) : await replayAll(selection, endpointId), dryRun }
     },
   }
 

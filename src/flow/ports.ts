@@ -197,7 +197,7 @@ export interface WriteSide {
   changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
   /** Removes a managed endpoint and cancels what waits for it. */
   removeEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
-  /** Queues ended deliveries again, under the ids they had; `last`: where to go on, null: there are no more. */
+  /** Queues the events of ended deliveries again, under the ids they had; `last`: where to go on, null: there are no more. */
   replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
   /** What this relay calls itself in the ids of events: made on first use, then kept. */
   relayId(): Promise<string>
@@ -449,6 +449,8 @@ export interface DeliverySelection {
 
 export interface ReplayRequest {
   readonly selection: DeliverySelection
+  /** The endpoint they are queued for: their own, or another, which then has deliveries of the same events. */
+  readonly to: string
   /** Deliveries with ids above this. */
   readonly after: number
   readonly limit: number

@@ -30,8 +30,8 @@ export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRout
     const { delivery, attempts } = await manageDeliveries.find(idOf(ctx))
     presentJson(ctx, 200, { ...presentDelivery(delivery), attempts: attempts.map(presentAttempt) })
   })
-  router.post('/relay/deliveries/:id/replay', async (ctx: WithParams) => {
-    await manageDeliveries.replay(idOf(ctx))
+  router.post('/relay/deliveries/:id/replay', readJson(BODY_BYTES_MAX), async (ctx: WithParams) => {
+    await manageDeliveries.replay(idOf(ctx), ctx.request.body)
     presentJson(ctx, 202, { count: 1 })
   })
   router.post('/relay/endpoints/:id/replay', readJson(BODY_BYTES_MAX), async (ctx: WithParams) => {

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { DeliveryPage, DeliveryQuery, DeliverySelection, ListedDelivery, MadeAttempt, ReplayRequest } from '../flow/ports.ts'
 import { DELIVERY_STATE, decodeDelivery } from './codec.ts'
 import { reorderDeliveries } from './deliveries.ts'
+import { copyDelivery } from './delivery-copies.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 
@@ -145,16 +146,24 @@ export async function countReplayable(session: Session, selection: DeliverySelec
   return row?.count ?? 0
 }
 
-/** Queues ended deliveries again, each in its parcel's order: what waits there with a later sequence comes after it. */
+/** Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes after it. */
 export async function replayDeliveries(
   session: Session,
   request: ReplayRequest,
 ): Promise<{ readonly count: number; readonly last: number | null }> {
   const { selection, after, limit, nowMs } = request
+  const endpointId = Number(request.to)
   const rows = await session.all(someSelected, { ...selected(selection), after, limit })
-  for (const { id } of rows) await session.run(requeue, { id, nowMs })
-  for (const parcelId of new Set(rows.map((row) => row.parcel_id))) {
-    await reorderDeliveries(session, { endpointId: Number(selection.endpointId), parcelId, nowMs })
+  const parcels = new Set<number>()
+  let count = 0
+  for (const row of rows) {
+    const own = { id: row.id, parcelId: row.parcel_id, isWaiting: false }
+    const queued = request.to === selection.endpointId ? own : await copyDelivery(session, row.id, endpointId, nowMs)
+    if (queued === null || queued.isWaiting) continue
+    await session.run(requeue, { id: queued.id, nowMs })
+    parcels.add(queued.parcelId)
+    count += 1
   }
-  return { count: rows.length, last: rows.length < limit ? null : (rows.at(-1)?.id ?? null) }
+  for (const parcelId of parcels) await reorderDeliveries(session, { endpointId, parcelId, nowMs })
+  return { count, last: rows.length < limit ? null : (rows.at(-1)?.id ?? null) }
 }

@@ -116,6 +116,9 @@ test('a replay of an endpoint says beforehand how many it would be, takes what i
   expect(await replay({ since: 0, dryRun: true })).toEqual({ count: 1, dryRun: true })
   expect(await replay({ since: '2026-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 4 })
   expect(await replay({ since: '2999-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 0 })
+  const [last] = await listed(world.operate, '?state=delivered')
+  expect(await replay({ sequence: last?.sequence, state: 'delivered', dryRun: true })).toMatchObject({ count: 1 })
+  expect(await replay({ since: last?.sequence, state: 'delivered', dryRun: true })).toMatchObject({ count: 1 })
   const before = world.receiver.pushes.length
   expect(await replay({ parcel: '7001', state: 'delivered' })).toEqual({ count: 3, dryRun: false })
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(before + 3))
@@ -137,7 +140,39 @@ test('O16: what waited for a removed endpoint is listed as cancelled; what waits
   expect(held).toHaveLength(2)
   expect(world.receiver.pushes).toHaveLength(0)
   const refused = await world.operate('POST', `/relay/deliveries/${String(cancelled[0]?.id)}/replay`)
-  expect(refused).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:not_replayable' } })
+  expect(refused).toMatchObject({ status: 409, body: { detail: expect.stringContaining('"removed" was removed') } })
+})
+
+test('7.4: what a removed endpoint was owed can be sent to another, one by one or all at once, in each parcel’s order', async () => {
+  const world = await start()
+  const removed = await world.add('removed')
+  await world.operate('PATCH', `/relay/endpoints/${removed}`, { enabled: false })
+  for (const minute of [3, 1, 2]) await world.push(at(minute))
+  await world.push(at(1, { trackingIds: ['7001'] }))
+  await world.operate('DELETE', `/relay/endpoints/${removed}`)
+  const heir = await world.add('heir')
+  await world.push(at(4))
+  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(1))
+  const [newest, ...others] = await listed(world.operate, '?state=cancelled')
+  const replay = (order: object) => world.operate('POST', `/relay/endpoints/${heir}/replay`, order)
+  expect((await replay({ of: removed, dryRun: true })).body).toEqual({ count: 4, dryRun: true })
+  const one = `/relay/deliveries/${String(newest?.id)}/replay`
+  expect((await world.operate('POST', one, { to: '999' })).status).toBe(400)
+  expect((await world.operate('POST', one, { to: heir })).status).toBe(202)
+  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(2))
+  expect(world.receiver.pushes[1]).toMatchObject({
+    body: at(1, { trackingIds: ['7001'] }),
+    headers: { 'webhook-id': newest?.webhookId, 'relay-previous-sequence': '0' },
+  })
+  const oldest = others.at(-1)
+  expect((await replay({ of: removed, parcel: '1001' })).body).toEqual({ count: 3, dryRun: false })
+  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(5))
+  const arrived = world.receiver.pushes.slice(2)
+  expect(arrived.map(({ body }) => body.toString())).toEqual([3, 1, 2].map((minute) => at(minute).toString()))
+  expect(arrived[0]?.headers['webhook-id']).toBe(oldest?.webhookId)
+  expect(arrived[1]?.headers['relay-previous-sequence']).toBe(arrived[0]?.headers['relay-sequence'])
+  expect(await listed(world.operate, '?state=cancelled')).toHaveLength(4)
+  expect(await listed(world.operate, `?endpoint=${heir}&state=delivered`)).toHaveLength(5)
 })
 
 test('pages of deliveries hold each once', async () => {

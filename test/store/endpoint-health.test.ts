@@ -99,7 +99,7 @@ test('O6: one that is refused while its endpoint accepts others dies at the end 
   }
   expect(await attemptsUntilDead(200)).toBe(3)
   const any = { endpointId: id, fromSequence: 0, fromMs: 0, sequence: null, parcelId: null }
-  await writes.replayDeliveries({ selection: { ...any, deliveryId, states: ['dead'] }, after: 0, limit: 10, nowMs: pass(1) })
+  await writes.replayDeliveries({ selection: { ...any, deliveryId, states: ['dead'] }, to: id, after: 0, limit: 10, nowMs: pass(1) })
   expect(await attemptsUntilDead(503)).toBeUndefined()
   expect(await attemptsUntilDead(200)).toBeGreaterThan(3)
 })
