@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import { expectedSignature } from './webhook-receiver.ts'
+
+/** What an endpoint does with an event: answers after a while, or breaks the connection. */
+export type Mood = { readonly status: number; readonly afterMs: number } | 'reset'
+
+/** One attempt, as its endpoint saw it. */
+export interface Arrival {
+  readonly webhookId: string
+  readonly sequence: number
+  readonly previous: number
+  readonly body: string
+  readonly isSigned: boolean
+  /** Whether it was answered with a 2xx. */
+  accepted: boolean
+}
+
+export interface MoodyReceiver extends AsyncDisposable {
+  readonly url: string
+  /** In the order in which they came. */
+  readonly arrivals: readonly Arrival[]
+  /** While it is down every connection is broken at once, those that are open too. */
+  setDown(down: boolean): void
+}
+
+/** An endpoint that is not always kind, and remembers everything. */
+export async function startMoodyReceiver(key: string, moodOf: (body: string) => Mood): Promise<MoodyReceiver> {
+  const arrivals: Arrival[] = []
+  let isDown = false
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const arrival = arrivalOf(request, Buffer.concat(chunks), key)
+      arrivals.push(arrival)
+      const mood = moodOf(arrival.body)
+      if (mood === 'reset') return void request.socket.destroy()
+      const answer = (): void => {
+        if (response.destroyed) return
+        arrival.accepted = mood.status < 300
+        response.writeHead(mood.status).end()
+      }
+      if (mood.afterMs === 0) answer()
+      else setTimeout(answer, mood.afterMs)
+    })
+  })
+  server.on('connection', (socket) => {
+    if (isDown) socket.destroy()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return {
+    url: `http://127.0.0.1:${address.port}/events`,
+    arrivals,
+    setDown(down) {
+      isDown = down
+      if (down) server.closeAllConnections()
+    },
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+function arrivalOf({ headers }: IncomingMessage, body: Buffer, key: string): Arrival {
+  return {
+    webhookId: String(headers['webhook-id']),
+    sequence: Number(headers['relay-sequence']),
+    previous: Number(headers['relay-previous-sequence']),
+    body: body.toString(),
+    isSigned: headers['x-service-hmac-sha256'] === expectedSignature(body, key),
+    accepted: false,
+  }
+}
