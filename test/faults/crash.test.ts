@@ -55,7 +55,7 @@ test.each(STORES)(
     expect(acknowledged.length).toBeGreaterThan(CYCLES * 20)
     expect(new Set(acknowledged).size).toBe(acknowledged.length)
   },
-  120_000,
+  600_000,
 )
 
 function missing(wanted: readonly string[], text: string): readonly string[] {

@@ -54,7 +54,7 @@ test.each(STORES)(
     expect(repeated).toBeGreaterThan(0)
     expect(repeated).toBeLessThanOrEqual(CYCLES * PER_ENDPOINT * ledger.length)
   },
-  300_000,
+  600_000,
 )
 
 const always = () => true

@@ -1,0 +1,104 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { type Mood, startMoodyReceiver } from '../support/moody-receiver.ts'
+import { push, startTestRelay, writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const KEY = 'the-key-of-these-endpoints'
+/** Nobody listens there: nothing in these tests is about polls. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+const PER_ENDPOINT = 4
+
+const parcels = (count: number): readonly Buffer[] =>
+  Array.from({ length: count }, (_, at) => pushBody({ trackingIds: [String(7000 + at)] }))
+
+test('O5: what was sent and not marked when the relay was killed is sent again under its id, and nothing else is', async () => {
+  let onArrival = (_count: number): void => undefined
+  let count = 0
+  const mood = (): Mood => {
+    onArrival(++count)
+    return { status: 200, afterMs: 100 }
+  }
+  await using receiver = await startMoodyReceiver(KEY, mood)
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, {
+    endpoints: [{ name: 'shop', url: receiver.url, sharedKey: KEY }],
+    delivery: { schedule: ['50ms'], jitter: 0, timeout: '1s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
+  })
+  const bodies = parcels(12)
+  receiver.setDown(true)
+  {
+    await using relay = await runRelay(config)
+    for (const body of bodies) expect((await push(relay.publicUrl, body)).status).toBe(200)
+    // Killed when as many are under way as may be: they are answered 200, and nobody is there to note it.
+    onArrival = (nth) => {
+      if (nth === PER_ENDPOINT) relay.process.kill('SIGKILL')
+    }
+    receiver.setDown(false)
+    expect(await relay.ended).toEqual({ code: null, signal: 'SIGKILL' })
+  }
+  const sent = receiver.arrivals.map(({ body }) => body)
+  expect(sent).toHaveLength(PER_ENDPOINT)
+
+  await using again = await runRelay(config)
+  const operate = await operatorOf(again)
+  await vi.waitFor(async () => expect((await operate('GET', '/relay/deliveries?state=delivered')).body.deliveries).toHaveLength(12), {
+    timeout: 20_000,
+    interval: 100,
+  })
+  const timesOf = (body: Buffer) => receiver.arrivals.filter((arrival) => arrival.body === body.toString())
+  for (const body of bodies) {
+    const times = timesOf(body)
+    expect(times).toHaveLength(sent.includes(body.toString()) ? 2 : 1)
+    expect(new Set(times.map(({ webhookId, sequence, previous }) => `${webhookId} ${sequence} ${previous}`)).size).toBe(1)
+    expect(times.every(({ isSigned }) => isSigned)).toBe(true)
+  }
+  expect(new Set(receiver.arrivals.map(({ webhookId }) => webhookId)).size).toBe(bodies.length)
+}, 60_000)
+
+/** Takes connections and then does nothing with them, or drips its answer. */
+async function startHanging(drip: string): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => undefined).resume())
+    let sent = 0
+    const timer = setInterval(() => socket.write(drip[sent++] ?? ''), 50)
+    socket.on('close', () => clearInterval(timer))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return `http://127.0.0.1:${address.port}/`
+}
+
+test('O4: endpoints that swallow, drip or refuse everything hold back no other, though all their slots are taken', async () => {
+  await using healthy = await startMoodyReceiver(KEY, () => ({ status: 200, afterMs: 0 }))
+  const urls = [
+    await startHanging(''),
+    await startHanging(''),
+    await startHanging(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(900)}`),
+    'http://127.0.0.1:9/',
+  ]
+  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, {
+    endpoints: [...urls, healthy.url].map((url, at) => ({ name: `endpoint ${at}`, url, sharedKey: KEY })),
+    delivery: { timeout: '1m', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
+  })
+  onTestFinished(() => relay.stop())
+  const bodies = parcels(60)
+  await Promise.all(bodies.map((body) => push(relay.publicUrl, body)))
+  // Far sooner than any of the others gives up.
+  await vi.waitFor(() => expect(healthy.arrivals).toHaveLength(bodies.length), { timeout: 10_000 })
+  const operate = await operatorOf(relay)
+  const waiting = await operate('GET', '/relay/deliveries?endpoint=1')
+  expect(waiting.body.deliveries).toHaveLength(bodies.length)
+  expect(JSON.stringify(waiting.body.deliveries)).not.toContain('"delivered"')
+}, 30_000)
