@@ -1,4 +1,4 @@
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { answerBody, pushBody } from '../support/builders.ts'
 import { signed, startWorld, type Told, type World } from './world.ts'
@@ -474,6 +474,22 @@ describe('content type and encoding', () => {
     const answer = await world.push(wire, { 'content-encoding': encoding, 'x-service-hmac-sha256': signed(inflated) })
     expect(answer.status).toBe(401)
     expect([...world.inbox.rowsOf(wire), ...world.inbox.rowsOf(inflated)]).toEqual([])
+  })
+
+  test.each([
+    // Many members in a row are one valid gzip.
+    ['gzip', () => Buffer.concat(Array.from({ length: 200 }, () => gzipSync(Buffer.alloc(1_000_000))))],
+    ['br', () => brotliCompressSync(Buffer.alloc(200_000_000), { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } })],
+  ])('B20: 200 MB in a little %s are not inflated: recorded as they came, and the memory stays', async (encoding, compress) => {
+    const bomb = compress()
+    expect(bomb.length).toBeLessThan(250_000)
+    const before = process.memoryUsage.rss()
+    for (let at = 0; at < 5; at++) {
+      const wire = Buffer.concat([bomb, Buffer.from(` ${at}`)])
+      expect(await quarantined(wire, { 'content-encoding': encoding })).toBe('content_encoding')
+    }
+    // What five pushes of that size leave behind, not what one of them would unfold to.
+    expect(process.memoryUsage.rss() - before).toBeLessThan(40_000_000)
   })
 
   test('B19: an encoding that is none leaves a body what it is', async () => {
