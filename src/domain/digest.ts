@@ -1,13 +1,13 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** SHA-256 of a text's UTF-8 bytes or of bytes, as 43 characters that are safe in headers, URLs and keys. */
 export function digest(content: string | Uint8Array): string {
-  return createHash('sha256').update(content).digest('base64url')
+  return hash('sha256', content, 'base64url')
 }
 
 /** What a pushed body is known by after it is gone: some of a SHA-256, compared only within a parcel (DOMAIN 5.4). */
 export function bodyDigest(body: Uint8Array): Uint8Array {
-  return createHash('sha256').update(body).digest().subarray(0, 12)
+  return hash('sha256', body, 'buffer').subarray(0, 12)
 }
 
 /** A strong entity tag: equal only for answers of equal bytes in equal languages (RFC 9110, 8.8.3). */

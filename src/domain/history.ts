@@ -32,13 +32,26 @@ interface Founding {
 
 /** Entries from sightings, group by group (DOMAIN 2.3), in no order. A pure function of the set: the order given does not matter. */
 export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
+  const entries: Entry[] = []
+  // Most sightings have their second to themselves, which needs no look at their words.
+  for (const ofSecond of Map.groupBy(sightings, (kept) => Math.floor(kept.sighting.instant.atMs / 1000)).values()) {
+    const [lone] = ofSecond
+    if (lone !== undefined && ofSecond.length === 1) entries.push(presentLone(lone))
+    else entries.push(...deriveSecond(ofSecond))
+  }
+  return entries
+}
+
+function deriveSecond(sightings: readonly KeptSighting[]): readonly Entry[] {
   const groups = Map.groupBy(sightings, (kept) => groupOf(kept.sighting))
   return [...groups.values()].flatMap((group) => deriveGroup(group))
 }
 
 function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
+  const [lone] = group
+  if (lone !== undefined && group.length === 1) return [presentLone(lone)]
   const founded: Founding[] = []
-  for (const kept of group.length === 1 ? group : group.toSorted(compareTelling)) {
+  for (const kept of group.toSorted(compareTelling)) {
     const key = keyOf(kept.sighting)
     const open = founded.filter((entry) => !entry.listings.has(kept.listing) && keysFit(entry.key, key))
     const entry = open.find((candidate) => compareKeys(candidate.key, key) === 0) ?? open[0]
@@ -94,6 +107,24 @@ function presentEntry(members: readonly KeptSighting[], founding: number): Entry
     founding,
     members,
     sequence: members.reduce((least, kept) => Math.min(least, kept.sequence), Number.POSITIVE_INFINITY),
+  }
+}
+
+/** What `presentEntry` makes of one sighting, which is all that most entries are made of: there is nothing to weigh. */
+function presentLone(kept: KeptSighting): Entry {
+  const { source, status, detailedStatus, instant, location, displayToConsumer, texts, extra } = kept.sighting
+  return {
+    status,
+    detailedStatus,
+    eventTimestamp: instant.text,
+    atMs: instant.atMs,
+    location,
+    displayToConsumer: displayToConsumer === true,
+    texts,
+    extra: source === 'poll' ? extra : [],
+    founding: 0,
+    members: [kept],
+    sequence: kept.sequence,
   }
 }
 

@@ -58,7 +58,8 @@ export function tellingRank(key: SightingKey): number {
 
 /** The group of a sighting within its parcel: (`status`, `detailedStatus`, second) (DOMAIN 2.1). */
 export function groupOf(sighting: Sighting): string {
-  return JSON.stringify([Math.floor(sighting.instant.atMs / 1000), sighting.status, sighting.detailedStatus])
+  // Derived text holds no NUL.
+  return `${Math.floor(sighting.instant.atMs / 1000)}\0${sighting.status}\0${sighting.detailedStatus}`
 }
 
 /**

@@ -7,7 +7,6 @@ import type { ManageDeliveries } from '../flow/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
-import { answersAtHand } from './at-hand.ts'
 import { createAuthorize } from './authorize.ts'
 import { deliveriesRoutes } from './deliveries.routes.ts'
 import { endpointsRoutes } from './endpoints.routes.ts'
@@ -18,6 +17,7 @@ import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
 import { type ParcelListsRouteOptions, parcelListsRoutes } from './parcel-lists.routes.ts'
 import { parcelsRoutes } from './parcels.routes.ts'
+import { plainQuestions } from './plain-questions.ts'
 import { statusRoutes } from './status.routes.ts'
 import { tokenRoutes } from './token.routes.ts'
 import { type UpstreamRouteOptions, upstreamRoutes } from './upstream.routes.ts'
@@ -51,7 +51,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]
   return createListener(options, (app) => {
-    app.use(answersAtHand({ serve, authenticate })).use(healthRoute()).use(continueAlways)
+    app.use(plainQuestions({ serve, authenticate })).use(healthRoute()).use(continueAlways)
     for (const router of routers) app.use(router.routes())
     app.use(methodNotAllowed())
   })

@@ -13,10 +13,26 @@ export async function viewParcel(
   contents: Contents,
   parcelId: number,
 ): Promise<AnswerSource & { readonly identifiers: readonly string[] }> {
-  const entries = deriveEntries(await loadSightings(session, contents, parcelId, null))
-  const ordered = orderHistory(entries, instantsTie(entries) ? await loadOrder(session, parcelId) : [])
   const identifiers = await loadIdentifiers(session, parcelId)
   const trackingIds = identifiers.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
-  const presented = presentParcel(ordered, await loadAnswers(session, parcelId), trackingIds)
-  return { ...presented, identifiers: identifiers.map((row) => row.value) }
+  const source = await loadAnswerSource(session, contents, { parcelId, trackingIds, wasPolled: true })
+  return { ...source, identifiers: identifiers.map((row) => row.value) }
+}
+
+export interface Known {
+  readonly parcelId: number
+  readonly trackingIds: readonly string[]
+  /** False: certainly no poll was ever answered, so there is nothing to look for. */
+  readonly wasPolled: boolean
+}
+
+/** A parcel as it is answered. */
+export async function loadAnswerSource(
+  session: Session,
+  contents: Contents,
+  { parcelId, trackingIds, wasPolled }: Known,
+): Promise<AnswerSource> {
+  const entries = deriveEntries(await loadSightings(session, contents, parcelId, null))
+  const ordered = orderHistory(entries, wasPolled && instantsTie(entries) ? await loadOrder(session, parcelId) : [])
+  return presentParcel(ordered, wasPolled ? await loadAnswers(session, parcelId) : [], trackingIds)
 }

@@ -1,15 +1,12 @@
-import { lackedLanguage } from '../domain/pull-response.ts'
-import type { ParcelView, ReadSide } from '../flow/ports.ts'
-import { type Contents, createContents } from './contents.ts'
+import type { ReadSide } from '../flow/ports.ts'
+import { createContents } from './contents.ts'
 import { countReplayable, findDelivery, listDeliveries } from './delivery-lists.ts'
 import { listEndpoints } from './endpoints.ts'
-import type { ReadEngine, Session } from './engine.ts'
+import type { ReadEngine } from './engine.ts'
+import { findParcel } from './find-parcel.ts'
 import { countQuarantined } from './inbox.ts'
 import { inspectParcel, listParcels } from './parcel-lists.ts'
-import { viewParcel } from './parcel-view.ts'
-import { findIdentifiers, loadParcel } from './parcels.ts'
 import { readFeed } from './read-feed.ts'
-import { loadLanguagesAsked } from './settings.ts'
 import { statement } from './statement.ts'
 
 const parcels = statement()((db) => db.selectFrom('parcel').select((row) => row.fn.countAll<number>().as('count')))
@@ -54,29 +51,5 @@ export function createReadStore(engine: ReadEngine): ReadSide {
       await session.all(parcels, {})
     },
     close: () => engine.close(),
-  }
-}
-
-async function findParcel(session: Session, contents: Contents, identifier: string): Promise<ParcelView | null> {
-  const [found] = await findIdentifiers(session, [identifier])
-  if (found === undefined) return null
-  const { parcelId } = found
-  const state = await loadParcel(session, parcelId)
-  const { identifiers: _all, ...answered } = await viewParcel(session, contents, parcelId)
-  const asked = await loadLanguagesAsked(session, parcelId)
-  return {
-    parcelId,
-    ...answered,
-    heardAtMs: state.heardAtMs,
-    watched: state.nextPollAtMs !== null,
-    languagesAsked: asked
-      .filter(
-        ({ language, sequence }) =>
-          !lackedLanguage(
-            answered.entries.filter((entry) => entry.sequence > sequence),
-            language,
-          ),
-      )
-      .map(({ language }) => language),
   }
 }

@@ -1,14 +1,28 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { languagesOf } from '../../src/domain/history.ts'
+import { deriveEntries, languagesOf } from '../../src/domain/history.ts'
 import { emptyParcel, observe, presentRecord } from '../../src/domain/parcel-record.ts'
 import { encodeAll, encodeLatest, parseAllAnswer } from '../../src/domain/pull-response.ts'
+import { type KeptSighting, sightingsOf } from '../../src/domain/sightings.ts'
 import { answerBody, aPoll, aPush, readBack } from '../support/builders.ts'
-import type { Observation } from '../support/observations.ts'
+import { type Observation, observations } from '../support/observations.ts'
 
 const HOUR_MS = 3_600_000
 const NOON = Date.UTC(2026, 2, 1, 12)
 const present = (...observations: readonly Observation[]) => presentRecord(observations.reduce(observe, emptyParcel))
 const entriesOf = (...observations: readonly Observation[]) => present(...observations).entries
+
+test('2.5: an entry of one sighting says what it would say if the sighting came twice', () => {
+  const saidOf = (sightings: readonly KeptSighting[]) => deriveEntries(sightings).map((entry) => ({ ...entry, members: [] }))
+  const twice = fc.property(observations, (seen) => {
+    for (const one of seen.flatMap(({ observation }) => sightingsOf(observation))) {
+      const kept = { ...one, sequence: 1 }
+      const unsaid = { ...kept, sighting: { ...one.sighting, displayToConsumer: null } }
+      for (const lone of [kept, unsaid]) expect(saidOf([lone])).toEqual(saidOf([lone, { ...lone, listing: one.listing + 1 }]))
+    }
+  })
+  fc.assert(twice, { numRuns: 200, seed: 20261121 })
+})
 
 test('2.1: text is never identity', () => {
   expect(entriesOf(aPush({ texts: { sv: 'Framme' } }), aPush({ texts: { sv: 'Ankommet' } }))).toHaveLength(1)

@@ -158,14 +158,14 @@ test('a client that has the answer gets a 304 without a body', async () => {
   expect((await get('/v1/status/AB123456789SE/all', { 'if-none-match': '"other"', 'cache-control': 'max-age=0' })).status).toBe(200)
 })
 
-test('an answer at hand is sent as one that had to be looked for', async () => {
+test('a plain question is answered as any other, from what is at hand or not', async () => {
   const questions: Question[] = []
   const kept = (question: Question) => {
     questions.push(question)
     return answer
   }
-  const [slow, fast] = [await startInternal(), await startInternal({ kept })]
-  const wordOf = async (world: typeof slow, query: string) => {
+  const [notKept, atHand] = [await startInternal(), await startInternal({ kept })]
+  const wordOf = async (world: typeof atHand, query: string) => {
     // A token is remembered once it was checked.
     await world.get('/v1/status/AB123456789SE/latest?not=plain')
     const head = `GET /v1/status/ab123456789se/all${query} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n`
@@ -179,12 +179,41 @@ test('an answer at hand is sent as one that had to be looked for', async () => {
       body,
     ]
   }
-  for (const query of ['', '?language=en']) expect(await wordOf(fast, query)).toEqual(await wordOf(slow, query))
-  expect(questions).toEqual([
-    { app: 'shop', identifier: 'ab123456789se', language: undefined, kind: 'all' },
-    { app: 'shop', identifier: 'ab123456789se', language: 'en', kind: 'all' },
-  ])
-  expect(fast.questions.filter(({ kind }) => kind === 'all')).toEqual([])
+  for (const [plain, other] of [
+    ['', '?not=plain'],
+    ['?language=en', '?language=en&not=plain'],
+  ] as const) {
+    const said = await wordOf(notKept, other)
+    expect([await wordOf(notKept, plain), await wordOf(atHand, plain)]).toEqual([said, said])
+  }
+  const asked = [undefined, 'en'].map((language) => ({ app: 'shop', identifier: 'ab123456789se', language, kind: 'all' }))
+  expect(questions).toEqual(asked)
+  expect(notKept.questions.filter(({ kind }) => kind === 'all')).toEqual(asked.flatMap((one) => [one, one]))
+})
+
+test('an app that leaves before its answer comes harms nobody', async () => {
+  const { promise: asked, resolve: begin } = Promise.withResolvers<void>()
+  const { promise: late, resolve: finish } = Promise.withResolvers<Served>()
+  const world = await startInternal({
+    serve: ({ kind }) => {
+      if (kind === 'latest') return Promise.resolve(answer)
+      begin()
+      return late
+    },
+  })
+  await world.get('/v1/status/AB123456789SE/latest')
+  const leaving = new AbortController()
+  const left = fetch(`${world.url}/v1/status/AB123456789SE/all`, {
+    headers: { authorization: `Bearer ${world.token}` },
+    signal: leaving.signal,
+  }).catch(() => 'left')
+  await asked
+  leaving.abort()
+  expect(await left).toBe('left')
+  await world.get('/v1/status/AB123456789SE/latest')
+  finish(answer)
+  expect((await world.get('/v1/status/AB123456789SE/latest')).status).toBe(200)
+  expect(world.lines.filter(({ level }) => level !== 'debug')).toEqual([])
 })
 
 test('only who may ask, by one good token, is answered from what is at hand', async () => {
