@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
-import { readNamedFile } from './config/named-file.ts'
+import { readCertificates } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import { askableNow } from './domain/breaker.ts'
 import { isQuiet } from './domain/quiet-hours.ts'
@@ -292,14 +292,16 @@ function atRestKeys(config: Config, storePath: string): AtRestKeys {
 
 function openCarrier(config: Config, log: Log, memory: CarrierMemory | null, remember: (memory: CarrierMemory) => Promise<void>) {
   const { upstream } = config
+  const { proxy: _proxy, ...carrierSettings } = upstream
   return createCarrier({
-    ...upstream,
+    ...carrierSettings,
     memory,
     remember,
     password: () => upstream.password.reveal(),
     clock: systemClock,
     log,
-    ...(upstream.caFile === null ? {} : { ca: readNamedFile('upstream.caFile', upstream.caFile).toString() }),
+    ...(upstream.caFile === null ? {} : { ca: readCertificates('upstream.caFile', upstream.caFile) }),
+    ...(upstream.proxy === null ? {} : { proxy: upstream.proxy.reveal() }),
   })
 }
 

@@ -61,12 +61,7 @@ export function configJsonSchema(): object {
 
 /** The settings in use that this version understands but cannot honour yet. */
 export function notYetSupported(config: Settings): readonly string[] {
-  const used: readonly (readonly [setting: string, isUsed: boolean])[] = [
-    ['store: postgres://', config.store.engine === 'postgres'],
-    ['upstream.proxy', config.upstream.proxy !== null],
-    ['endpoints: proxy', config.endpoints.some(({ proxy }) => proxy !== null)],
-    ['endpoints: caFile', config.endpoints.some(({ caFile }) => caFile !== null)],
-  ]
+  const used: readonly (readonly [setting: string, isUsed: boolean])[] = [['store: postgres://', config.store.engine === 'postgres']]
   return used.flatMap(([setting, isUsed]) => (isUsed ? [setting] : []))
 }
 

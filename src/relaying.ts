@@ -1,10 +1,11 @@
+import { readCertificates } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import type { DeliverySigner } from './domain/delivery-request.ts'
 import { createEndpointSigners } from './flow/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries } from './flow/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from './flow/manage-endpoints.ts'
-import type { Clock, ConfiguredEndpoint, Log, Meter, ReadSide, Vault, WriteSide } from './flow/ports.ts'
-import { createRelay } from './flow/relay.ts'
+import type { Clock, ConfiguredEndpoint, Log, Meter, ReadSide, Route, Vault, WriteSide } from './flow/ports.ts'
+import { createRelay, type RouteOf } from './flow/relay.ts'
 import { createEgressGuard } from './remote/egress-guard.ts'
 import { createSender } from './remote/sender.ts'
 import { createAlarm } from './run/alarm.ts'
@@ -58,6 +59,8 @@ const REST_MS = 1000
 export async function openRelaying(config: Config, ports: RelayingPorts): Promise<Relaying> {
   const { write, clock, log } = ports
   let current = config
+  let routes = readRoutes(config)
+  const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? {}
   const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
   await sync(config)
   const guard = createEgressGuard({ allowNetworks: config.delivery.allowNetworks, ownPorts: ports.ownPorts })
@@ -77,6 +80,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       ...ports,
       sender,
       signerOf,
+      routeOf,
       random: Math.random,
       wake: (atMs) => (atMs === null ? wake() : alarm.set(atMs)),
     },
@@ -110,6 +114,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       ...ports,
       sender,
       signerOf,
+      routeOf,
       refuseUrl: (url) => {
         const verdict = guard.checkUrl(url)
         return verdict.ok ? null : verdict.reason
@@ -122,13 +127,16 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     },
     wake,
     async reload(next) {
-      const before = current
+      const before = { current, routes }
+      const nextRoutes = readRoutes(next)
       // First the keys: an endpoint that is new is sent to as soon as it is there.
       current = next
+      routes = nextRoutes
       try {
         await sync(next)
       } catch (error) {
-        current = before
+        current = before.current
+        routes = before.routes
         throw error
       }
       wakeAll()
@@ -147,4 +155,13 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
 function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
   const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from } = endpoint
   return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from }
+}
+
+/** How the endpoints of the config are reached, by their names. Throws an error that names the setting if a file cannot be used. */
+function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
+  const routeOf = ({ name, proxy, caFile }: Config['endpoints'][number]): Route => ({
+    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
+    ...(caFile === null ? {} : { ca: readCertificates(`endpoints: "${name}": caFile`, caFile) }),
+  })
+  return new Map(endpoints.map((endpoint) => [endpoint.name, routeOf(endpoint)]))
 }

@@ -12,7 +12,7 @@ export type AttemptOutcome =
 /**
  * Why there was no answer. `forbidden`: we may not send there. `interrupted`: we ourselves stopped, which says nothing of the endpoint.
  * `bad_response`: what answered speaks no HTTP, or too much of it. `body_gone`: the bytes it carries are no longer kept (`retention.raw`), and
- * nothing else may be sent in their stead.
+ * nothing else may be sent in their stead. `proxy`: the proxy that leads there could not be reached or refused.
  */
 export type FailureReason =
   | 'timeout'
@@ -20,6 +20,7 @@ export type FailureReason =
   | 'refused'
   | 'reset'
   | 'tls'
+  | 'proxy'
   | 'bad_response'
   | 'forbidden'
   | 'interrupted'

@@ -4,7 +4,7 @@ import { parseEndpointChange, parseNewEndpoint } from '../domain/endpoint-settin
 import { AppError } from '../domain/errors.ts'
 import { encodeTestEvent } from '../domain/test-event.ts'
 import type { Clock, DeliverySender, EndpointEdit, EndpointState, ReadSide, Vault, WriteSide } from './ports.ts'
-import type { SignerOf } from './relay.ts'
+import type { RouteOf, SignerOf } from './relay.ts'
 import { whyNot } from './start-of-endpoint.ts'
 
 export interface ManageEndpointsPorts {
@@ -13,6 +13,7 @@ export interface ManageEndpointsPorts {
   readonly vault: Vault
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
+  readonly routeOf: RouteOf
   /** Why nothing may be sent to a URL; null: it may. */
   readonly refuseUrl: (url: string) => string | null
   /** 32 random bytes in Base64. */
@@ -93,7 +94,12 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       if (signer === null) return { kind: 'failed', reason: 'forbidden', detail: 'NO_KEY', durationMs: 0, answerStart: new Uint8Array() }
       const body = encodeTestEvent(nowMs)
       const headers = signer.headers({ webhookId: `test_${nowMs}`, sequence: 0, previousSequence: 0, body }, nowMs)
-      return await ports.sender.send({ url: state.endpoint.url, headers: { ...headers, 'relay-test': 'true' }, body })
+      return await ports.sender.send({
+        url: state.endpoint.url,
+        headers: { ...headers, 'relay-test': 'true' },
+        body,
+        route: ports.routeOf(state),
+      })
     },
   }
 }

@@ -85,8 +85,14 @@ export interface DeliverySender {
     readonly url: string
     readonly headers: Readonly<Record<string, string>>
     readonly body: Uint8Array
-    readonly ca?: string
+    readonly route?: Route
   }): Promise<AttemptResult>
+}
+
+/** How an endpoint is reached, if not plainly: through a proxy, and trusting a private authority (PEM) besides the well-known ones. */
+export interface Route {
+  readonly proxy?: string
+  readonly ca?: string
 }
 
 export interface BatchReport {

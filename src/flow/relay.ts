@@ -9,6 +9,7 @@ import type {
   EndpointState,
   Log,
   Meter,
+  Route,
   SettledAttempt,
   WriteSide,
 } from './ports.ts'
@@ -16,11 +17,15 @@ import type {
 /** Knows what signs for an endpoint at a time: while its key is being replaced, both do. */
 export type SignerOf = (state: EndpointState, nowMs: number) => Promise<DeliverySigner | null>
 
+/** How an endpoint is reached. */
+export type RouteOf = (state: EndpointState) => Route
+
 export interface RelayPorts {
   readonly write: Pick<WriteSide, 'deliveryTurn'>
   readonly sender: DeliverySender
   /** Null: the endpoint's key is not to be had, so nothing can be sent to it. */
   readonly signerOf: SignerOf
+  readonly routeOf: RouteOf
   readonly clock: Clock
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
@@ -113,7 +118,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
     if (state === undefined || signer === null) return unsent('forbidden', 'the key of the endpoint is not to be had')
     const { sequence, previousSequence, body } = delivery
     const headers = signer.headers({ webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }, nowMs)
-    return await ports.sender.send({ url: state.endpoint.url, headers, body })
+    return await ports.sender.send({ url: state.endpoint.url, headers, body, route: ports.routeOf(state) })
   }
 
   return {

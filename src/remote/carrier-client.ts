@@ -1,4 +1,4 @@
-import { Agent } from 'undici'
+import { Agent, type Dispatcher } from 'undici'
 import type { Carrier, CarrierMemory, Clock, Log } from '../flow/ports.ts'
 import { createCallBudget } from './call-budget.ts'
 import { createCallQueue } from './call-queue.ts'
@@ -6,8 +6,10 @@ import { createCarrierBreaker } from './carrier-breaker.ts'
 import { createCarrierNews } from './carrier-news.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from './deadline.ts'
 import { createExchange } from './exchange.ts'
+import { createProxiedAgent } from './proxied-agent.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
 import { createTokenClient } from './token-client.ts'
+import { trusting } from './trust.ts'
 
 const WAITING_MAX = 10_000
 const DAY_MS = 86_400_000
@@ -32,8 +34,10 @@ export interface CarrierOptions {
   readonly memory?: CarrierMemory | null
   /** Keeps the same for the next run: told now and then, and at once when credentials are refused. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
-  /** Certificates (PEM) trusted in place of the well-known authorities'. */
+  /** A private authority (PEM), trusted besides the well-known ones. */
   readonly ca?: string
+  /** An HTTP proxy to go through. */
+  readonly proxy?: string
   readonly startTimer?: StartTimer
 }
 
@@ -109,12 +113,13 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   }
 }
 
-function createAgent({ concurrency, timeoutMs, ca }: CarrierOptions): Agent {
+function createAgent({ concurrency, timeoutMs, ca, proxy }: CarrierOptions): Dispatcher {
+  if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, connections: concurrency })
   return new Agent({
     connections: concurrency,
     allowH2: false,
     // Said out loud, because the environment could otherwise turn the check off.
-    connect: { timeout: timeoutMs, rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) },
+    connect: { timeout: timeoutMs, rejectUnauthorized: true, secureContext: trusting(ca) },
   })
 }
 

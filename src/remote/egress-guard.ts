@@ -27,6 +27,8 @@ export interface EgressOptions {
 export interface EgressGuard {
   /** How the URL is written, and where it leads if that is written as an address. Asks no resolver: for saving, and before every attempt. */
   checkUrl(text: string): UrlVerdict
+  /** The same for what a proxy is asked for: names are resolved there and not here, but those of this machine lead to it anywhere. */
+  checkProxiedUrl(text: string): UrlVerdict
   /** Where a host leads at this moment: every one of its addresses must be allowed. Rejects when it cannot be resolved. */
   checkHost(hostname: string, port: number): Promise<HostVerdict>
 }
@@ -53,15 +55,18 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
     return ownPorts().includes(port) && !isListedPort && isOwnAddress(address) ? 'own_port' : null
   }
 
+  function check(text: string, addressOf: (hostname: string) => string | null): UrlVerdict {
+    const verdict = readUrl(text)
+    if (!verdict.ok) return verdict
+    const hostname = bareHostname(verdict.url)
+    const address = isIP(hostname) === 0 ? addressOf(hostname) : hostname
+    const reason = address === null ? null : refuse(address, portOf(verdict.url), hostname)
+    return reason === null ? verdict : { ok: false, reason }
+  }
+
   return {
-    checkUrl(text) {
-      const verdict = readUrl(text)
-      if (!verdict.ok) return verdict
-      const { url } = verdict
-      const hostname = bareHostname(url)
-      const reason = isIP(hostname) === 0 ? null : refuse(hostname, portOf(url), hostname)
-      return reason === null ? verdict : { ok: false, reason }
-    },
+    checkUrl: (text) => check(text, () => null),
+    checkProxiedUrl: (text) => check(text, (hostname) => (isLocalName(hostname.toLowerCase().replace(/\.$/, '')) ? '127.0.0.1' : null)),
     async checkHost(hostname, port) {
       const addresses = isIP(hostname) === 0 ? await resolve(hostname) : [hostname]
       const reason = addresses.map((address) => refuse(address, port, hostname)).find((refusal) => refusal !== null)

@@ -1,4 +1,4 @@
-import { type Agent, type Dispatcher, errors, request } from 'undici'
+import { type Dispatcher, errors, request } from 'undici'
 import type { CallPriority, Clock, UnavailableReason } from '../flow/ports.ts'
 import { readBoundedBody } from './bounded-body.ts'
 import type { CallQueue } from './call-queue.ts'
@@ -49,7 +49,7 @@ export interface Failed {
 /** One question and its answer: one call of the budget. Never throws for what the other side or the network does. */
 export type Exchange = (question: Question) => Promise<Answered | Failed>
 
-export function createExchange(ports: { readonly agent: Agent; readonly queue: CallQueue; readonly clock: Clock }): Exchange {
+export function createExchange(ports: { readonly agent: Dispatcher; readonly queue: CallQueue; readonly clock: Clock }): Exchange {
   const { agent, queue, clock } = ports
   return async (question) => {
     const { deadline, priority, giveUpAtMs } = question
@@ -66,7 +66,7 @@ export function createExchange(ports: { readonly agent: Agent; readonly queue: C
   }
 }
 
-async function ask(question: Question, agent: Agent, askedAtMs: number): Promise<Answered | Failed> {
+async function ask(question: Question, agent: Dispatcher, askedAtMs: number): Promise<Answered | Failed> {
   const { method, url, headers, body, deadline, bodyBytesMax } = question
   const { signal } = deadline
   const failed = (reason: UnavailableReason, detail: string, quick = false): Failed => ({

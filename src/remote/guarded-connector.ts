@@ -1,7 +1,7 @@
-import { createSecureContext } from 'node:tls'
 import { buildConnector, errors } from 'undici'
 import { orWhenAborted } from './deadline.ts'
 import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
+import { trusting } from './trust.ts'
 
 /** A connection that was not opened because it may not be. */
 export class EgressRefused extends Error {
@@ -17,7 +17,7 @@ export class EgressRefused extends Error {
 export interface ConnectorOptions {
   /** For one address. */
   readonly timeoutMs: number
-  /** Certificates (PEM) trusted in place of the well-known authorities'. */
+  /** A private authority (PEM), trusted besides the well-known ones. */
   readonly ca?: string
 }
 
@@ -31,8 +31,7 @@ export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: Co
     allowH2: false,
     // Said out loud, because the environment could otherwise turn the check off.
     rejectUnauthorized: true,
-    // Made once: a context for every connection is memory that the collector does not see.
-    secureContext: createSecureContext(ca === undefined ? {} : { ca }),
+    secureContext: trusting(ca),
   })
 
   return (options, callback) => {

@@ -1,11 +1,12 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { ANSWER_KEPT_BYTES, type AttemptOutcome, type AttemptResult } from '../domain/delivery.ts'
 import { parseRetryAfter } from '../domain/retry-after.ts'
-import type { Clock } from '../flow/ports.ts'
+import type { Clock, Route } from '../flow/ports.ts'
 import { createDeadline, type Deadline, orWhenAborted, type StartTimer, startRealTimer } from './deadline.ts'
 import type { EgressGuard } from './egress-guard.ts'
 import { createGuardedConnector } from './guarded-connector.ts'
-import { failureOf, type SendFailure } from './send-failure.ts'
+import { createProxiedAgent } from './proxied-agent.ts'
+import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts'
 
 /** Longest answer that is read to its end, so that its connection can be used again; of a longer one the rest is dropped with it. */
 const ANSWER_BYTES_MAX = 65_536
@@ -17,8 +18,7 @@ export interface SendRequest {
   readonly headers: Readonly<Record<string, string>>
   /** Sent byte for byte. */
   readonly body: Uint8Array
-  /** Certificates (PEM) trusted in place of the well-known authorities'. */
-  readonly ca?: string
+  readonly route?: Route
 }
 
 export interface SenderOptions {
@@ -50,9 +50,10 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
 
   async function exchange(sending: SendRequest, deadline: Deadline): Promise<Answer> {
     if (isClosed) return unanswered(interrupted)
-    const verdict = guard.checkUrl(sending.url)
+    const { url, headers, body, route = {} } = sending
+    const isProxied = route.proxy !== undefined
+    const verdict = isProxied ? guard.checkProxiedUrl(url) : guard.checkUrl(url)
     if (!verdict.ok) return unanswered({ reason: 'forbidden', detail: verdict.reason })
-    const { headers, body, ca } = sending
     let provisional = 0
     const onInfo = (): void => {
       provisional += 1
@@ -62,10 +63,10 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
     let response: Dispatcher.ResponseData | null = null
     try {
       // Neither follows redirects nor inflates. Until it has a connection it does not heed the signal.
-      const answered = request(verdict.url, { method: 'POST', headers, body, dispatcher: agents.of(ca), signal, onInfo })
+      const answered = request(verdict.url, { method: 'POST', headers, body, dispatcher: agents.of(route), signal, onInfo })
       response = await orWhenAborted(answered, signal, null)
     } catch (error) {
-      if (!signal.aborted) return unanswered(failureOf(error))
+      if (!signal.aborted) return unanswered(isProxied ? proxiedFailureOf(error) : failureOf(error))
     }
     if (response !== null) return { outcome: outcomeOf(response, clock.now()), answerStart: await readStart(response.body) }
     if (isClosed) return unanswered(interrupted)
@@ -123,17 +124,22 @@ function unanswered(failure: SendFailure): Answer {
   return { outcome: { kind: 'failed', ...failure }, answerStart: new Uint8Array() }
 }
 
-/** One pool of connections per set of trusted certificates, kept: a pool per delivery would leak. How many at once is not decided here. */
+/** One pool of connections per route, kept: a pool per delivery would leak. How many at once is not decided here. */
 function createAgents(guard: EgressGuard, timeoutMs: number) {
-  const agents = new Map<string | undefined, Agent>()
+  const agents = new Map<string, Dispatcher>()
+
+  function open({ proxy, ca }: Route): Dispatcher {
+    if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs })
+    const connect = createGuardedConnector(guard, { timeoutMs, ...(ca === undefined ? {} : { ca }) })
+    // The deadline bounds the whole exchange; times of idling bound nothing.
+    return new Agent({ connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
+  }
+
   return {
-    of(ca: string | undefined): Agent {
-      const known = agents.get(ca)
-      if (known !== undefined) return known
-      const connect = createGuardedConnector(guard, { timeoutMs, ...(ca === undefined ? {} : { ca }) })
-      // The deadline bounds the whole exchange; times of idling bound nothing.
-      const agent = new Agent({ connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
-      agents.set(ca, agent)
+    of(route: Route): Dispatcher {
+      const name = `${route.proxy ?? ''} ${route.ca ?? ''}`
+      const agent = agents.get(name) ?? open(route)
+      agents.set(name, agent)
       return agent
     },
     async destroy(): Promise<void> {

@@ -57,7 +57,6 @@ describe('the shipped files', () => {
     const written = JSON.stringify(redactedConfig(config))
     const keys = new Set(paths.flatMap((path) => path.filter((key) => key !== '[]')))
     expect([...keys].filter((key) => !written.includes(`"${key}":`))).toEqual([])
-    expect(notYetSupported(config)).toContain('endpoints: proxy')
   })
 
   test('both files name the schema for editors in their first line', () => {

@@ -94,7 +94,12 @@ export const ROOMS: readonly Room[] = [
   },
   { place: 'hosted-writer.ts', imports: ['config.ts', 'flow/ports.ts', 'run/', 'write-side.ts'], libraries: [], platform: [] },
   { place: 'listen.ts', imports: ['config.ts', 'config/', 'http/'], libraries: [], platform: ['node:http'] },
-  { place: 'relaying.ts', imports: ['config.ts', 'domain/', 'flow/', 'remote/', 'run/'], libraries: [], platform: [] },
+  {
+    place: 'relaying.ts',
+    imports: ['config.ts', 'config/named-file.ts', 'domain/', 'flow/', 'remote/', 'run/'],
+    libraries: [],
+    platform: [],
+  },
   { place: 'vault.ts', imports: ['flow/ports.ts'], libraries: ['jose'], platform: ['node:crypto'] },
   { place: 'write-side.ts', imports: ['domain/', 'flow/', 'store/'], libraries: [], platform: EDGE },
   {

@@ -11,7 +11,7 @@ export function openSender(egress: Partial<EgressOptions> = {}, options: Partial
   const sender = createSender({ guard, timeoutMs: 5_000, clock, ...options })
   return {
     sender,
-    post: (url: string, ca?: string) => sender.send({ url, headers: { 'x-a': '1' }, body, ...(ca === undefined ? {} : { ca }) }),
+    post: (url: string, ca?: string) => sender.send({ url, headers: { 'x-a': '1' }, body, ...(ca === undefined ? {} : { route: { ca } }) }),
     [Symbol.asyncDispose]: () => sender.close(),
   }
 }

@@ -1,0 +1,31 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface PrivateAuthority {
+  /** Its own certificate, in PEM. */
+  readonly ca: string
+  readonly caFile: string
+  /** A server certificate that it signed for a name. */
+  sign(name: string): { readonly cert: string; readonly key: string }
+}
+
+/** A certificate authority of a company's own, made by openssl in a folder and known to nobody else. */
+export function createAuthority(folder: string): PrivateAuthority {
+  const file = (name: string) => join(folder, name)
+  const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'ignore'] })
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  openssl('req', '-x509', ...newKey, '-keyout', file('ca.key'), '-out', file('ca.pem'), '-subj', '/CN=Private Authority', '-days', '2')
+  return {
+    ca: readFileSync(file('ca.pem'), 'utf8'),
+    caFile: file('ca.pem'),
+    sign(name) {
+      const [key, asked, cert, names] = ['key', 'csr', 'pem', 'ext'].map((ending) => file(`${name}.${ending}`))
+      writeFileSync(String(names), `subjectAltName=DNS:${name}\n`)
+      openssl('req', ...newKey, '-keyout', String(key), '-out', String(asked), '-subj', `/CN=${name}`)
+      const by = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial']
+      openssl('x509', '-req', '-in', String(asked), ...by, '-out', String(cert), '-days', '2', '-extfile', String(names))
+      return { cert: readFileSync(String(cert), 'utf8'), key: readFileSync(String(key), 'utf8') }
+    },
+  }
+}
