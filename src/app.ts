@@ -10,6 +10,7 @@ import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
+import { openFollowPushes } from './flow/follow-pushes.ts'
 import { createLookAtParcels } from './flow/look-at-parcels.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
@@ -88,6 +89,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     log.warn({ err }, 'what the last run did at the carrier cannot be read')
     return null
   })
+  const pushes = await openFollowPushes({ write: writer.verbs, log, wake: () => relaying.wake() })
   const carrier = openCarrier(config, log, memory, (left) => writer.verbs.rememberCarrier(left))
   const metrics = createMetrics(async () => ({
     ...(await reads.counts(clock.now())),
@@ -95,10 +97,12 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     carrierQueue: carrier.state().budget.waiting,
     carrierCallsToday: carrier.state().budget.callsToday,
     carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
+    pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
+    pushesSilent: pushes.health() === 'silent' ? 1 : 0,
     ...disk.state(),
   }))
   const { meter } = metrics
-  const readiness = createReadiness({ reads, write: writer.verbs, carrier, disk })
+  const readiness = createReadiness({ reads, write: writer.verbs, carrier, disk, pushHealth: pushes.health })
 
   const feedSignal = createFeedSignal()
   const commit = createGroupCommit(
@@ -148,12 +152,8 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
   )
 
   const { quietHours } = config.poll
-  const upstream = createUpstream({ carrier, write: writer.verbs, clock })
+  const upstream = createUpstream({ carrier, write: writer.verbs })
   const followClock = createFollowClock({ write: writer.verbs, clock, log }, memory?.atMs ?? null)
-  const missedPush = (lateMs: number) => {
-    upstream.countMissed()
-    meter.missedPush(lateMs)
-  }
   let keptAtMs = clock.monotonic()
   const keepMemory = async () => {
     if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
@@ -162,7 +162,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
   }
   const askable = () => askableNow(carrier.state().breaker, config.upstream.concurrency)
   const pollDue = createPollDue(
-    { ...asking, meter: { missedPush }, refresh, askable, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
+    { ...asking, refresh, askable, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
     { concurrency: config.upstream.concurrency },
   )
   // What a poll brings could not be stored: the carrier's budget is kept for when it can.
@@ -171,6 +171,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     const result = disk.isShort() ? 'idle' : await pollDue()
     await keepMemory()
     await tellCredentials()
+    await pushes.follow()
     return result
   }
   const poller = startWorker(pollWithRoom, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))

@@ -21,6 +21,7 @@ const VERBS = [
   'carrierMemory',
   'rememberCarrier',
   'pushChannel',
+  'keepLearnt',
   'settleMissedPushes',
   'deliveryTurn',
   'syncEndpoints',

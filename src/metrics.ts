@@ -7,6 +7,8 @@ export interface Gauges {
   readonly carrierQueue: number
   readonly carrierCallsToday: number
   readonly carrierResting: number
+  readonly pushesHealthy: number
+  readonly pushesSilent: number
   readonly parcels: number
   readonly watched: number
   readonly overdue: number
@@ -114,6 +116,8 @@ function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Pr
     carrierQueue: gauge('relay_carrier_queue', 'Questions that wait for the budget.'),
     carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
     carrierResting: gauge('relay_carrier_resting', '1 while a carrier that fails is left alone.'),
+    pushesHealthy: gauge('relay_pushes_healthy', '1 while pushes come and few are lost: polls are rarer.'),
+    pushesSilent: gauge('relay_pushes_silent', '1 while no pushes come although the carrier scans.'),
     parcels: gauge('relay_parcels', 'Parcels in the store.'),
     watched: gauge('relay_parcels_watched', 'Parcels with a next poll.'),
     overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),

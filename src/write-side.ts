@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { lossOf } from './domain/push-health.ts'
 import { createCarrierMemory } from './flow/carrier-memory.ts'
 import { createCatchUp } from './flow/catch-up.ts'
 import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
+import { openKeepLearnt } from './flow/keep-learnt.ts'
 import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
 import { createRecord, type RecordOptions } from './flow/record.ts'
@@ -34,10 +34,12 @@ export async function openWriteSide(
   options: WriteSideOptions,
   clock: Clock,
   log: Pick<Log, 'error'>,
-  outlook: OutlookKeeper = createOutlookKeeper(clock),
+  given?: OutlookKeeper,
 ): Promise<WriteSide> {
   const engine = await openSqliteWriter(options.sqlitePath)
   const store = createWriteStore(engine)
+  const keeper = await openKeepLearnt({ store, clock, log })
+  const outlook = given ?? createOutlookKeeper(clock, keeper.from)
   const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
   const record = createRecord(ports, options.record)
   const watch = createWatch(ports, options.record)
@@ -55,18 +57,20 @@ export async function openWriteSide(
     async settleMissedPushes(nowMs) {
       const missed = await watch.settleMissedPushes(nowMs)
       for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
+      keeper.countMissed(missed.length)
       outlook.review(options.record.missedPushGraceMs)
       return missed
     },
-    async pushChannel() {
-      const { channel } = outlook.learnt()
-      const { health, lastPushAtMs, missedSincePush } = channel
-      return { health, loss: lossOf(channel), lastPushAtMs, missedSincePush }
-    },
+    pushChannel: async () => keeper.view(outlook.learnt()),
+    keepLearnt: () => keeper.keep(outlook.learnt()),
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
     probe: () => store.transaction((tx) => tx.saveSetting(PROBE, Buffer.from(String(clock.now())))),
-    close: () => engine.close(),
+    async close() {
+      outlook.settle()
+      await keeper.keep(outlook.learnt(), { all: true })
+      await engine.close()
+    },
   }
 }
 

@@ -2,7 +2,7 @@ import type { CarrierMemory, WriteSide, WriteStore } from './ports.ts'
 
 const SETTING = 'carrier-memory'
 
-/** The verbs that keep what must outlive a run of its dealings with the carrier. What cannot be read is as good as nothing. */
+/** The verbs that keep what must outlive a run of its dealings with the carrier. Reading throws when what is kept is damaged. */
 export function createCarrierMemory(store: WriteStore): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
   return {
     carrierMemory: () =>
@@ -14,11 +14,23 @@ export function createCarrierMemory(store: WriteStore): Pick<WriteSide, 'carrier
   }
 }
 
-function parseMemory(text: string): CarrierMemory | null {
+function parseMemory(text: string): CarrierMemory {
   const value: unknown = JSON.parse(text)
-  return isMemory(value) ? value : null
+  if (!isMemory(value)) throw new Error('what an earlier run left about the carrier is damaged, or of another format')
+  return value
 }
 
 function isMemory(value: unknown): value is CarrierMemory {
-  return typeof value === 'object' && value !== null && 'atMs' in value && 'callsToday' in value && 'refusal' in value
+  if (typeof value !== 'object' || value === null || !('atMs' in value && 'callsToday' in value && 'refusal' in value)) return false
+  return Number.isFinite(value.atMs) && Number.isFinite(value.callsToday) && (value.refusal === null || isRefusal(value.refusal))
+}
+
+function isRefusal(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('tries' in value && 'untilMs' in value && 'mark' in value)) return false
+  return Number.isFinite(value.tries) && Number.isFinite(value.untilMs) && (value.mark === null || isMark(value.mark))
+}
+
+function isMark(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('salt' in value && 'digest' in value)) return false
+  return typeof value.salt === 'string' && typeof value.digest === 'string'
 }

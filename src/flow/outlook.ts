@@ -18,6 +18,8 @@ export interface OutlookKeeper {
   /** Looks whether what polls found has been waiting for its push for longer than the grace. */
   review(graceMs: number): void
   learnt(): Learnt
+  /** Learns what still waits to be learnt: there may be no later. */
+  settle(): void
 }
 
 /** Lessons are learnt many at a time: learning makes all estimates anew. */
@@ -39,9 +41,7 @@ export function createOutlookKeeper(
 
   function settle(): void {
     const nowMs = clock.now()
-    // A clock that was put back must not stop the learning.
-    const rested = Math.abs(nowMs - learntAtMs) >= LEARN_EVERY_MS
-    if (lessons.length === 0 || !(rested || lessons.length >= WAITING_MAX)) return
+    if (lessons.length === 0) return
     rhythm = learnRhythm(rhythm, lessons, nowMs)
     learntAtMs = nowMs
     lessons = []
@@ -49,7 +49,9 @@ export function createOutlookKeeper(
 
   return {
     current() {
-      settle()
+      // A clock that was put back must not stop the learning.
+      const rested = Math.abs(clock.now() - learntAtMs) >= LEARN_EVERY_MS
+      if (rested || lessons.length >= WAITING_MAX) settle()
       return { rhythm, pushHealth: channel.health, pushLoss: lossOf(channel) }
     },
     learn(lesson) {
@@ -70,5 +72,6 @@ export function createOutlookKeeper(
       channel = afterUnpushed(channel, unpushed.filter((eventAtMs) => eventAtMs + graceMs <= nowMs).length, nowMs)
     },
     learnt: () => ({ rhythm, channel }),
+    settle,
   }
 }

@@ -2,6 +2,7 @@ import type { AttemptResult, DeadReason, Delivery, EndpointHealth, Settlement } 
 import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
 import type { FeedItem } from '../domain/feed-event.ts'
 import type { Entry } from '../domain/history.ts'
+import type { MissedPushes } from '../domain/learnt-record.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
@@ -120,10 +121,17 @@ export interface PushChannelView {
   readonly health: PushHealth
   /** The part of entries whose push is lost, as far as it can be told. */
   readonly loss: number
-  /** The last push that brought something new; null: none since the start. */
+  /** The last push that brought something new; null: none ever did. */
   readonly lastPushAtMs: number | null
   /** Entries since then that only polls brought. */
   readonly missedSincePush: number
+  readonly missed: MissedPushes
+}
+
+export interface PushNews {
+  readonly health: PushHealth
+  /** An operator event was queued. */
+  readonly told: boolean
 }
 
 /** What must outlive a restart or a kill, so that a crash loop cannot exceed what the carrier accepts (DOMAIN 6.4). */
@@ -178,6 +186,8 @@ export interface WriteSide {
   rememberCarrier(memory: CarrierMemory): Promise<void>
   /** What is known of the push channel (see `domain/push-health`). */
   pushChannel(): Promise<PushChannelView>
+  /** Writes down what was learnt of the carrier's rhythm and pushes, when it is time to, and tells operators when pushes fall silent. */
+  keepLearnt(): Promise<PushNews>
   /** Decides which polled entries whose grace has passed were missed pushes (DOMAIN 6.6). */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
   /** The secret the relay signs its own tokens with: made on first use, then kept. */

@@ -1,3 +1,4 @@
+import type { PushHealth } from '../domain/push-health.ts'
 import type { Carrier, CarrierState, ReadSide, WriteSide } from './ports.ts'
 
 /** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
@@ -14,13 +15,14 @@ export interface ReadinessPorts {
   readonly write: Pick<WriteSide, 'probe'>
   readonly carrier: Pick<Carrier, 'state'>
   readonly disk: { readonly isShort: () => boolean }
+  readonly pushHealth: () => PushHealth
 }
 
 /**
  * Whether the relay can take pushes and answer reads. The carrier's trouble is told, and no reason not to be ready: a relay whose carrier
  * is down still serves (CONTRACT, `/readyz`).
  */
-export function createReadiness({ reads, write, carrier, disk }: ReadinessPorts) {
+export function createReadiness({ reads, write, carrier, disk, pushHealth }: ReadinessPorts) {
   let failure: string | null = null
   return {
     storeWorks() {
@@ -50,6 +52,7 @@ export function createReadiness({ reads, write, carrier, disk }: ReadinessPorts)
           breaker: breaker.state,
           lastAnswerAt: lastAnswerAtMs === null ? null : new Date(lastAnswerAtMs).toISOString(),
           lastFailureAt: lastFailure === null ? null : new Date(lastFailure.atMs).toISOString(),
+          pushes: pushHealth(),
         },
       }
       return { ready: reasons.length === 0, reasons, notes }

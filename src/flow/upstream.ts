@@ -1,30 +1,20 @@
-import type { Carrier, Clock, WriteSide } from './ports.ts'
+import type { Carrier, WriteSide } from './ports.ts'
 
 export interface UpstreamPorts {
   readonly carrier: Pick<Carrier, 'state'>
   readonly write: Pick<WriteSide, 'pushChannel'>
-  readonly clock: Clock
 }
 
 /** What operators can see of the carrier (CONTRACT, `/relay/upstream`). */
 export interface Upstream {
   read(): Promise<object>
-  /** Counts a push that should have come and did not. */
-  countMissed(): void
 }
 
-export function createUpstream({ carrier, write, clock }: UpstreamPorts): Upstream {
-  const startedAtMs = clock.now()
-  let missed = 0
-  let missedAtMs: number | null = null
+export function createUpstream({ carrier, write }: UpstreamPorts): Upstream {
   return {
-    countMissed() {
-      missed += 1
-      missedAtMs = clock.now()
-    },
     async read() {
       const { credentials, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
-      const { health, loss, lastPushAtMs, missedSincePush } = await write.pushChannel()
+      const { health, loss, lastPushAtMs, missedSincePush, missed } = await write.pushChannel()
       const { restMs, ...state } = breaker
       const { callsToday, callsPerDay, waiting, inFlight } = budget
       return {
@@ -37,7 +27,7 @@ export function createUpstream({ carrier, write, clock }: UpstreamPorts): Upstre
           lossEstimate: Math.round(loss * 1000) / 1000,
           lastNewAt: presentTime(lastPushAtMs),
           missedSinceLastNew: missedSincePush,
-          missed: { count: missed, since: presentTime(startedAtMs), lastFoundAt: presentTime(missedAtMs) },
+          missed: { count: missed.count, since: presentTime(missed.sinceMs), lastFoundAt: presentTime(missed.lastFoundAtMs) },
         },
         lastAnswerAt: presentTime(lastAnswerAtMs),
         lastFailure: lastFailure === null ? null : { reason: lastFailure.reason, at: presentTime(lastFailure.atMs) },
