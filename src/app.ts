@@ -66,6 +66,8 @@ export interface RunningRelay {
 
 /** How many observations may wait for their commit, as a multiple of a batch. */
 const WAITING_BATCHES = 64
+/** How long an observation may wait for its turn to be committed, before its commit itself. */
+const COMMIT_PATIENCE_MS = 10_000
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
 const DISK_LOOK_MS = 500
 /** How often the day's calls are written down, besides every few calls. */
@@ -116,12 +118,13 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
         countMerged(report, meter.merged)
         if (report.outcomes.some((outcome) => outcome.kind === 'recorded' && outcome.queued > 0)) relaying.wake()
       },
+      monotonic: clock.monotonic,
       onFailed(error) {
         readiness.storeFails(error)
         log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
       },
     },
-    { batchMax: config.limits.batch, waitingMax: config.limits.batch * WAITING_BATCHES },
+    { batchMax: config.limits.batch, waitingMax: config.limits.batch * WAITING_BATCHES, patienceMs: COMMIT_PATIENCE_MS },
   )
   const recorder = refuseWhenShort(commit, disk)
   const asking = { carrier, recorder, reads, write: writer.verbs, meter, clock, log }

@@ -89,12 +89,13 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   const recorder = createGroupCommit(
     {
       record: write.record,
+      monotonic: clock.monotonic,
       onCommitted(report) {
         for (const outcome of report.outcomes) if (outcome.kind === 'recorded') newEntries += outcome.newEntries
       },
       onFailed: (error) => log.error({ error }, 'a batch failed'),
     },
-    { batchMax: 256, waitingMax: 1_000_000 },
+    { batchMax: 256, waitingMax: 1_000_000, patienceMs: Number.POSITIVE_INFINITY },
   )
   const refresh = createRefresh(
     { carrier: carrier.port, recorder, reads: { findParcel: async () => null }, write, meter, clock },

@@ -7,6 +7,8 @@ export interface GroupCommitPorts {
   /** Called after each commit and before anyone who waits for it is told. */
   readonly onCommitted: (report: BatchReport, batch: readonly Incoming[]) => void
   readonly onFailed: (error: unknown) => void
+  /** A clock that only goes forward. */
+  readonly monotonic: () => number
 }
 
 export interface GroupCommitOptions {
@@ -14,6 +16,8 @@ export interface GroupCommitOptions {
   readonly batchMax: number
   /** The most that may wait; more are refused at once, so that memory and waiting stay bounded. */
   readonly waitingMax: number
+  /** How long one may wait for its turn; on a disk that is slower than that a sender is better told to come again. */
+  readonly patienceMs: number
 }
 
 export interface GroupCommit {
@@ -26,6 +30,7 @@ export interface GroupCommit {
 
 interface Waiting {
   readonly incoming: Incoming
+  readonly sinceMs: number
   readonly resolve: (outcome: RecordOutcome) => void
   readonly reject: (error: unknown) => void
 }
@@ -36,12 +41,20 @@ const RETRY_AFTER_MS = 1000
  * Group commit: what arrives while one batch is being committed forms the next. One sync to disk then pays for many observations, and an
  * idle relay commits each at once. No timer: the commit itself is the wait.
  */
-export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMax }: GroupCommitOptions): GroupCommit {
+export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMax, patienceMs }: GroupCommitOptions): GroupCommit {
   let queue: Waiting[] = []
   let running: Promise<void> | null = null
 
+  function refuseStale(): void {
+    const sinceMs = ports.monotonic() - patienceMs
+    const firstInTime = queue.findIndex((waiting) => waiting.sinceMs >= sinceMs)
+    const stale = queue.splice(0, firstInTime === -1 ? queue.length : firstInTime)
+    for (const { reject } of stale) reject(unavailable('Storing takes too long. Send it again later.'))
+  }
+
   /** Hands the next batch to the recorder; what comes back tells its senders. Null: nothing waits. */
   function start(): Promise<() => void> | null {
+    refuseStale()
     if (queue.length === 0) return null
     const batch = queue.slice(0, batchMax)
     queue = queue.slice(batchMax)
@@ -75,7 +88,7 @@ export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMa
     submit(incoming) {
       if (queue.length >= waitingMax) return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
       return new Promise((resolve, reject) => {
-        queue.push({ incoming, resolve, reject })
+        queue.push({ incoming, sinceMs: ports.monotonic(), resolve, reject })
         running ??= run()
       })
     },

@@ -23,14 +23,23 @@ function openRecorder() {
   return { batches, record }
 }
 
-function open(limits = { batchMax: 3, waitingMax: 5 }) {
+function open(limits = { batchMax: 3, waitingMax: 5, patienceMs: 1000 }) {
+  let nowMs = 0
   const recorder = openRecorder()
   const told: string[] = []
   const commit = createGroupCommit(
-    { record: recorder.record, onCommitted: () => void told.push('committed'), onFailed: () => void told.push('failed') },
+    {
+      record: recorder.record,
+      onCommitted: () => void told.push('committed'),
+      onFailed: () => void told.push('failed'),
+      monotonic: () => nowMs,
+    },
     limits,
   )
-  return { ...recorder, commit, told }
+  const pass = (ms: number) => {
+    nowMs += ms
+  }
+  return { ...recorder, commit, told, pass }
 }
 
 /** Lets everything that can go on without a commit go on. */
@@ -90,6 +99,23 @@ test('X7: what would wait behind too many is refused at once, with a word on whe
     await settled()
   }
   expect(await Promise.all(waiting)).toHaveLength(6)
+})
+
+test('S9: on a disk that is slow, who has waited too long for a turn is told to come again, and who has not gets the turn', async () => {
+  const { commit, batches, pass } = open()
+  const first = commit.submit(push('a'))
+  const codeOf = (name: string) =>
+    commit.submit(push(name)).catch((error: { code: string; retryAfterMs: number }) => [error.code, error.retryAfterMs])
+  const early = codeOf('b')
+  pass(1)
+  const late = codeOf('c')
+  pass(1000)
+  batches[0]?.end()
+  expect(await early).toEqual(['storage_unavailable', 1000])
+  expect(batches[1]?.names).toEqual(['c'])
+  batches[1]?.end()
+  expect([await first, await late]).toMatchObject([{ kind: 'recorded' }, { kind: 'recorded' }])
+  await commit.drained()
 })
 
 test('is drained when nothing waits and nothing is being committed', async () => {
