@@ -112,7 +112,7 @@ function regularCheck(facts: CadenceFacts, outlook: CadenceOutlook, policy: Cade
 function plannedMs(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): number {
   const { latest, checkedAtMs, parcelId } = facts
   // Nothing is known and nobody was asked: there is nothing to wait for but a push that may be on its way.
-  if (latest === null && checkedAtMs === null) return facts.revivedAtMs + FIRST_CHECK_MS
+  if (latest === null && checkedAtMs === null) return facts.revivedAtMs + Math.min(FIRST_CHECK_MS, statusIntervalMs(undefined, policy))
   const learnt = latest === null ? null : outlookOf(outlook.rhythm, latest.status, facts.entryCount)
   const fullMs = statusIntervalMs(latest?.status, policy)
   if (latest === null || learnt === null)

@@ -35,6 +35,13 @@ test('6.1: a parcel is asked about as often as its latest status says', () => {
   expect(dueInHours({ latest: { status: 'constructor', atMs: NOW } })).toBe(1)
 })
 
+test('a parcel of which nothing is known is asked about after a minute, or its interval where that is shorter', () => {
+  const unknown = { latest: null, checkedAtMs: null }
+  const first = (defaultMs: number) => nextCheck(facts(unknown), nothingLearnt(), { ...cadence, defaultMs })
+  expect(first(HOUR_MS)).toEqual({ kind: 'at', atMs: NOW + 60_000 })
+  expect(first(2000)).toEqual({ kind: 'at', atMs: NOW + 2000 })
+})
+
 test('6.1: the cadence is full before any push, and rarer only while pushes are healthy', () => {
   expect(dueInHours({}, { pushHealth: 'unknown' })).toBe(1)
   expect(dueInHours({}, { pushHealth: 'lossy' })).toBe(1)
