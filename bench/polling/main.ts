@@ -7,7 +7,7 @@ import { figure, figuresTable, observationsTable } from '../figures.ts'
 import type { Figure, Observation, SuiteReport } from '../suite.ts'
 import { measureClaim } from './claim-pass.ts'
 import { type Curve, plotCurves } from './plot.ts'
-import { eveningSilence, runScenario, type Scenario, type ScenarioRun, silenceFound, tenthOfWanted } from './scenarios.ts'
+import { eveningSilence, runScenario, type Scenario, type ScenarioRun, silenceFound, silencesImagined, tenthOfWanted } from './scenarios.ts'
 import type { Spread } from './staleness.ts'
 
 const MINUTE_MS = 60_000
@@ -94,6 +94,10 @@ function figuresOf(runs: ReadonlyMap<string, ScenarioRun>, claimMs: number): rea
     figure('silence noticed, polls after the grace time', [silent?.pollsAfterGrace ?? Number.NaN], { ...lower, must: 30, aim: 10 }),
     figure('silence noticed, minutes', [ms(silent?.noticedAfterMs)], lower),
     figure('trusted again, minutes', [ms(silent?.trustedAfterMs)], lower),
+    figure('silences told while there was none, in all runs', [[...runs.values()].reduce((sum, run) => sum + silencesImagined(run), 0)], {
+      ...lower,
+      must: 0,
+    }),
     ...SCARCE.map(({ wanted }) =>
       figure(`${wanted}, a tenth of the calls: staleness / first come first served`, [byWorth(wanted)], { ...lower, must: 0.7, aim: 0.5 }),
     ),

@@ -101,15 +101,15 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     { carrier: carrier.port, recorder, reads: { findParcel: async () => null }, write, meter, clock },
     { languages: ['en'] },
   )
-  const allowance = createAllowance(write, options.callsPerMinute ?? Number.POSITIVE_INFINITY)
-  const pollDue = createPollDue({ write: allowance, refresh, meter, clock, log, isQuiet: () => false }, { concurrency: CONCURRENCY })
-
   const healthChanges: HealthChange[] = []
-  const callsByMinute: number[] = []
   const watchHealth = () => {
     const health = outlook.current().pushHealth
     if (health !== (healthChanges.at(-1)?.health ?? 'unknown')) healthChanges.push({ atMs: nowMs, calls: carrier.calls(), health })
   }
+  const allowance = createAllowance(write, options.callsPerMinute ?? Number.POSITIVE_INFINITY, watchHealth)
+  const pollDue = createPollDue({ write: allowance, refresh, meter, clock, log, isQuiet: () => false }, { concurrency: CONCURRENCY })
+
+  const callsByMinute: number[] = []
 
   let next = 0
   for (let minuteMs = startMs; minuteMs <= endMs; minuteMs += MINUTE_MS) {
@@ -171,10 +171,14 @@ function eventsOf(lifecycles: readonly Lifecycle[], pushes: Pushes): readonly Si
 }
 
 /** The budget, as the schedule meets it: so many polls a minute, the rest wait. */
-function createAllowance(write: WriteSide, callsPerMinute: number) {
+function createAllowance(write: WriteSide, callsPerMinute: number, onSettled: () => void) {
   let left = 0
   return {
-    settleMissedPushes: write.settleMissedPushes,
+    async settleMissedPushes(nowMs: number) {
+      const missed = await write.settleMissedPushes(nowMs)
+      onSettled()
+      return missed
+    },
     refill() {
       // What was not used is not saved up, but for the part of a call.
       left = Math.min(left + callsPerMinute, Math.max(callsPerMinute, 1))

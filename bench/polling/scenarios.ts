@@ -1,7 +1,7 @@
 import type { CadencePolicy } from '../../src/domain/cadence.ts'
 import { type FixedRun, matchFixedPoller } from './fixed-poller.ts'
 import { type Lifecycle, loadLifecycles, type RhythmName } from './lifecycles.ts'
-import { drawPushes, type Pushes, type Span } from './losses.ts'
+import { drawPushes, isWithin, type Pushes, type Span } from './losses.ts'
 import { oracleMeanMs } from './oracle.ts'
 import { GRACE_MS, type RelayRun, runRelay } from './relay-run.ts'
 
@@ -95,4 +95,9 @@ export function silenceFound({ healthChanges, callsByMinute, startMs }: RelayRun
     pollsAfterGrace: Math.max(0, noticed.calls - callsAtGrace),
     trustedAfterMs: trusted.atMs - toMs,
   }
+}
+
+/** How often a silence was told while there was none. */
+export function silencesImagined({ scenario: { silence }, relay }: ScenarioRun): number {
+  return relay.healthChanges.filter(({ atMs, health }) => health === 'silent' && !isWithin(silence ?? null, atMs)).length
 }

@@ -11,7 +11,7 @@ export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 /** What is known of the push channel: explicit data, small enough to keep. Weights fade, so that old verdicts count less. */
 export interface PushChannel {
   readonly health: PushHealth
-  /** Entries that pushes brought, the latest few hundred. */
+  /** Entries that pushes brought, of the latest few hundred or the last day's, whichever are more. */
   readonly pushed: number
   /** Entries that only polls brought, after the grace (DOMAIN 6.6). */
   readonly missed: number
@@ -43,8 +43,11 @@ export const newPushChannel: PushChannel = {
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** So many verdicts are remembered: enough to tell one loss in fifty from none, few enough to notice a change within a busy hour. */
-const REMEMBERED = 500
+/**
+ * So many verdicts are remembered at least, to tell one loss in fifty from none; and never less than a day's: pushes count at once and losses
+ * when a poll finds them, so that by the hour a night of polls looks like a loss and a day of scans like none.
+ */
+const REMEMBERED_MIN = 500
 /** With fewer there is no saying. */
 const VERDICTS_MIN = 20
 /** Hysteresis: worse than the first is lossy, and only better than the second is healthy again. */
@@ -52,12 +55,19 @@ const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
 /** Before anything is seen, one in twenty is taken for lost, with the weight of twenty verdicts. */
 const PRIOR = { missed: 1, verdicts: 20 }
-/** A silence is believed when so many losses in a row would be chance less often than once in a million. */
-const CHANCE_MAX = 1e-6
-const SILENT_MISSES_MIN = 3
-/** When so many pushes would have come by the habit of the hour and none did, two misses are enough. */
-const OVERDUE_PUSHES = 10
-const SILENT_MISSES_MIN_OVERDUE = 2
+/**
+ * A silence is believed when all that speaks for it would be chance less often than this. Pauses longer than the grace are the occasions: with
+ * some thirty a day that is a false alarm a year.
+ */
+const CHANCE_MAX = 1e-4
+/** However few were lost: those that are have something in common at times, a parcel or a second. */
+const LOSS_MIN = 0.02
+/** One found entry alone is never enough. */
+const FOUND_MIN = 2
+/** How often the habit of the hour does not hold, so that no push is no wonder: a holiday, a carrier's bad day. */
+const UNUSUAL = 0.01
+/** On such a day an entry that a poll finds is this much rarer than on others: each one since the last push speaks for a usual day. */
+const UNUSUAL_FIND = 0.25
 /** After a silence pushes must come for this long, and so many of them. */
 const PROBATION_MS = HOUR_MS / 2
 /** Yesterday counts more than last week. */
@@ -91,36 +101,53 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
   const sincePush = channel.lastPushAtMs !== null && eventAtMs > channel.lastPushAtMs
   const missedSincePush = channel.missedSincePush + (sincePush ? 1 : 0)
   const weighed = { ...weigh(channel, false), missedSincePush }
-  if (sincePush && missedSincePush >= missesForSilence(channel, nowMs)) {
-    // What was missed in the silence says nothing of how many are lost when pushes come.
-    return { ...weighed, health: 'silent', missed: Math.max(0, weighed.missed - missedSincePush), pushedSinceSilence: 0 }
-  }
-  return assess(weighed, nowMs)
+  return sincePush && isSilence(channel, { found: missedSincePush, overdue: missedSincePush, settledToMs: eventAtMs })
+    ? silenced(weighed)
+    : assess(weighed, nowMs)
+}
+
+/** Entries that polls found and no push has brought, of those that happened after the last push. */
+export interface Unpushed {
+  readonly found: number
+  /** Those of them that happened before `settledToMs`. */
+  readonly overdue: number
+  /** What happened by then should have been pushed by now: a grace ago. */
+  readonly settledToMs: number
 }
 
 /**
- * So many entries that happened after the last push are known from polls, and older than the grace. Whether they count as missed pushes is
- * decided later, when a push that is on its way has had the grace from the finding on; that none comes at all can be seen now.
+ * Whether a finding counts as a missed push is decided later, when a push that is on its way has had the grace from the finding on; that none
+ * comes at all can be seen now.
  */
-export function afterUnpushed(channel: PushChannel, unpushed: number, nowMs: number): PushChannel {
-  if (channel.health === 'silent' || channel.lastPushAtMs === null || unpushed < missesForSilence(channel, nowMs)) return channel
+export function afterUnpushed(channel: PushChannel, unpushed: Unpushed): PushChannel {
+  return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed) ? silenced(channel) : channel
+}
+
+/**
+ * A test of two stories by what each would make of the same evidence. In a silence all of it is as expected. While pushes come, every overdue
+ * entry was lost by itself; and that none of the pushes came that are usual at this hour is chance, or the hour is not a usual one, which
+ * every entry that polls go on finding speaks against. So a busy carrier's silence is seen within minutes of the grace, a small one's after
+ * as many losses in a row as its pushes never had, and a quiet day, where polls find nothing, is none.
+ */
+function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Unpushed): boolean {
+  if (found < FOUND_MIN) return false
+  const loss = Math.min(0.9, Math.max(LOSS_MIN, lossOf(channel)))
+  const noneCame = Math.exp(-expectedSinceLastPush(channel, settledToMs))
+  return Math.min(1, noneCame + UNUSUAL * UNUSUAL_FIND ** found) * loss ** overdue < CHANCE_MAX
+}
+
+/** What was missed in the silence says nothing of how many are lost when pushes come. */
+function silenced(channel: PushChannel): PushChannel {
   return { ...channel, health: 'silent', missed: Math.max(0, channel.missed - channel.missedSincePush), pushedSinceSilence: 0 }
 }
 
-/** How many misses since the last push it takes to call it silence. */
-function missesForSilence(channel: PushChannel, nowMs: number): number {
-  if (expectedSinceLastPush(channel, nowMs) >= OVERDUE_PUSHES) return SILENT_MISSES_MIN_OVERDUE
-  const loss = Math.min(0.9, Math.max(0.005, lossOf(channel)))
-  return Math.max(SILENT_MISSES_MIN, Math.ceil(Math.log(CHANCE_MAX) / Math.log(loss)))
-}
-
-/** How many pushes would have come since the last one, by the habit of these hours on the days before. */
-function expectedSinceLastPush(channel: PushChannel, nowMs: number): number {
+/** How many pushes would have come from the last one to a time, by the habit of these hours on the days before. */
+function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   const { lastPushAtMs, byHour, days } = channel
   if (lastPushAtMs === null || days === 0) return 0
   let expected = 0
-  for (let atMs = Math.max(lastPushAtMs, nowMs - DAY_MS); atMs < nowMs; ) {
-    const endMs = Math.min(nowMs, (Math.floor(atMs / HOUR_MS) + 1) * HOUR_MS)
+  for (let atMs = Math.max(lastPushAtMs, toMs - DAY_MS); atMs < toMs; ) {
+    const endMs = Math.min(toMs, (Math.floor(atMs / HOUR_MS) + 1) * HOUR_MS)
     expected += (((byHour[hourOfDay(atMs)] ?? 0) / days) * (endMs - atMs)) / HOUR_MS
     atMs = endMs
   }
@@ -128,7 +155,8 @@ function expectedSinceLastPush(channel: PushChannel, nowMs: number): number {
 }
 
 function weigh(channel: PushChannel, pushed: boolean): PushChannel {
-  const fade = 1 - 1 / REMEMBERED
+  const pushedADay = channel.days === 0 ? 0 : channel.byHour.reduce((total, count) => total + count, 0) / channel.days
+  const fade = 1 - 1 / Math.max(REMEMBERED_MIN, pushedADay)
   return { ...channel, pushed: channel.pushed * fade + (pushed ? 1 : 0), missed: channel.missed * fade + (pushed ? 0 : 1) }
 }
 

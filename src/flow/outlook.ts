@@ -67,9 +67,10 @@ export function createOutlookKeeper(
       if (unpushed.length < UNPUSHED_MAX && eventAtMs > (channel.lastPushAtMs ?? Number.POSITIVE_INFINITY)) unpushed.push(eventAtMs)
     },
     review(graceMs) {
-      const nowMs = clock.now()
+      const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
-      channel = afterUnpushed(channel, unpushed.filter((eventAtMs) => eventAtMs + graceMs <= nowMs).length, nowMs)
+      const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length
+      channel = afterUnpushed(channel, { found: unpushed.length, overdue, settledToMs })
     },
     learnt: () => ({ rhythm, channel }),
     settle,

@@ -82,9 +82,45 @@ test('what was lost in a silence does not count against the pushes after it', ()
   expect(lossOf(found)).toBeLessThan(0.02)
 })
 
+const MINUTES_AFTER = (minutes: number) => ({ settledToMs: START + 2 * HOUR_MS + minutes * MINUTE_MS })
+
 test('entries that wait for their push longer than the grace are silence before they count as missed', () => {
-  const later = START + 2 * HOUR_MS
-  expect(afterUnpushed(healthy, 1, later).health).toBe('healthy')
-  expect(afterUnpushed(healthy, 5, later).health).toBe('silent')
-  expect(afterUnpushed(newPushChannel, 100, later).health).toBe('unknown')
+  const unpushed = (overdue: number) => ({ found: overdue, overdue, ...MINUTES_AFTER(0) })
+  expect(afterUnpushed(healthy, unpushed(1)).health).toBe('healthy')
+  expect(afterUnpushed(healthy, unpushed(5)).health).toBe('silent')
+  expect(afterUnpushed(newPushChannel, unpushed(100)).health).toBe('unknown')
+})
+
+test('the more pushes are lost while they come, the more losses in a row it takes to call it silence', () => {
+  const needed = (channel: PushChannel) =>
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].find(
+      (overdue) => afterUnpushed(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
+    ) ?? Number.NaN
+  const [none, twentieth, fifth] = ['.'.repeat(600), `${'.'.repeat(19)}x`.repeat(30), '....x'.repeat(120)].map((story) => told(story))
+  expect(needed(none ?? healthy)).toBeLessThan(needed(twentieth ?? healthy))
+  expect(needed(twentieth ?? healthy)).toBeLessThan(needed(fifth ?? healthy))
+})
+
+test('when pushes are usual at the hour and none comes, what polls go on finding is silence as soon as the grace is over', () => {
+  const yesterday = told('.'.repeat(300))
+  const today = told('.', yesterday, START + 24 * HOUR_MS)
+  const after = (minutes: number, found: number) =>
+    afterUnpushed(today, { found, overdue: 0, settledToMs: START + 24 * HOUR_MS + minutes * MINUTE_MS }).health
+  expect(after(30, 6)).toBe('silent')
+  expect(after(2, 6)).not.toBe('silent')
+})
+
+test('a day on which none of the usual pushes comes is no silence while polls find next to nothing', () => {
+  const yesterday = told('.'.repeat(300))
+  const today = told('.', yesterday, START + 24 * HOUR_MS)
+  expect(afterUnpushed(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
+})
+
+test('a night in which polls find what the day lost is not taken for a loss of more', () => {
+  const days = told('.'.repeat(2880))
+  const night = Array.from({ length: 100 }, (_, at) => START + at * MINUTE_MS).reduce(
+    (channel, eventAtMs) => afterMiss(channel, { eventAtMs, nowMs: START + 50 * HOUR_MS }),
+    days,
+  )
+  expect(night.health).toBe('healthy')
 })
