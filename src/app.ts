@@ -156,7 +156,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
 
   const { quietHours } = config.poll
   const upstream = createUpstream({ carrier, write: writer.verbs })
-  const followClock = createFollowClock({ write: writer.verbs, clock, log }, memory?.atMs ?? null)
+  const followClock = createFollowClock({ write: writer.verbs, clock, log, onShifted: () => relaying.wake() }, memory?.atMs ?? null)
   let keptAtMs = clock.monotonic()
   const keepMemory = async () => {
     if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return

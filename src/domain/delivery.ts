@@ -139,6 +139,12 @@ function deadReason(outcome: Exclude<AttemptOutcome, { kind: 'accepted' }>): Dea
   return outcome.reason === 'forbidden' ? 'forbidden' : 'unreachable'
 }
 
+/** The health of an endpoint when the clock was put back: what lies in a future that was taken back would count as later than all to come. */
+export function healthByClock({ lastSuccessAtMs, failingSinceMs }: EndpointHealth, nowMs: number): EndpointHealth {
+  const past = (atMs: number | null) => (atMs === null ? null : Math.min(atMs, nowMs))
+  return { lastSuccessAtMs: past(lastSuccessAtMs), failingSinceMs: past(failingSinceMs) }
+}
+
 /** The health of an endpoint after an attempt: one success ends the failing, however sporadic it is; what it had no part in says nothing. */
 export function healthAfter(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
   if (outcome.kind === 'accepted') return { lastSuccessAtMs: nowMs, failingSinceMs: null }

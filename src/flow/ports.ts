@@ -172,7 +172,7 @@ export interface WriteSide {
   /** Polls for the parcel of an identifier no more, until a push or an app's question revives it; null: there is none. Deletes nothing. */
   unwatch(request: { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
-   * Moves the checks of at most `limit` parcels with ids above `afterParcelId` back by what the wall clock was put back by. Returns the last
+   * Moves the checks and deliveries of at most `limit` parcels with ids above `afterParcelId` back by what the wall clock was put back by. Returns the last
    * id it looked at; null: there are no more.
    */
   shiftSchedule(request: {

@@ -1,3 +1,4 @@
+import { healthByClock } from '../domain/delivery.ts'
 import type { Watched, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { type RecordOptions, type RecordPorts, revive, schedule } from './record.ts'
 
@@ -34,6 +35,11 @@ export function createWatchOrders(ports: RecordPorts & { readonly store: WriteSt
         return { parcelId: parcel.parcelId }
       }),
 
-    shiftSchedule: (request) => store.transaction((tx) => tx.shiftSchedule(request)),
+    shiftSchedule: (request) =>
+      store.transaction(async (tx) => {
+        const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
+        for (const state of states) await tx.saveEndpoint({ ...state, health: healthByClock(state.health, request.nowMs) })
+        return await tx.shiftSchedule(request)
+      }),
   }
 }

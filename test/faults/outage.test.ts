@@ -44,7 +44,7 @@ async function openPoller(parcels: number, ratePerSecond: number) {
     budget.release()
     return 'recorded' as const
   }
-  const followClock = createFollowClock({ write: store.writes, clock, log }, null)
+  const followClock = createFollowClock({ write: store.writes, clock, log, onShifted: () => undefined }, null)
   const pollDue = createPollDue(
     { write: store.writes, refresh: { poll }, meter: { missedPush: () => undefined }, clock, log, isQuiet: () => false },
     { concurrency: 4 },
@@ -132,8 +132,8 @@ test('P13: a clock that was put back while the relay was down is seen at the nex
     return null
   }
   const clock = { now: () => START_MS, monotonic: () => 5 }
-  await createFollowClock({ write: { shiftSchedule }, clock, log }, START_MS + HOUR_MS)()
-  await createFollowClock({ write: { shiftSchedule }, clock, log }, START_MS - HOUR_MS)()
+  await createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)()
+  await createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS - HOUR_MS)()
   expect(shifts).toEqual([HOUR_MS])
 })
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { noFilters } from '../../src/domain/endpoint.ts'
 import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../src/flow/ports.ts'
+import { deliverOptions } from '../support/policy.ts'
 import { openStore } from '../support/write-side.ts'
 
 const HOUR_MS = 3_600_000
@@ -102,6 +103,36 @@ test('O6: one that is refused while its endpoint accepts others dies at the end 
   await writes.replayDeliveries({ selection: { ...any, deliveryId, states: ['dead'] }, to: id, after: 0, limit: 10, nowMs: pass(1) })
   expect(await attemptsUntilDead(503)).toBeUndefined()
   expect(await attemptsUntilDead(200)).toBeGreaterThan(3)
+})
+
+test('O15: a clock put back by a day delays no attempt by it, and no success in the day taken back lets anything die', async () => {
+  const { push, pass, turn, writes, now, accepted } = await startEndpoint()
+  await push(at(1, ['2002']))
+  await turn()
+  await turn()
+  expect(accepted).toHaveLength(1)
+  await push(at(1))
+  await turn()
+  await turn(503)
+  pass(-24 * HOUR_MS)
+  await writes.shiftSchedule({ byMs: 24 * HOUR_MS, nowMs: now(), afterParcelId: 0, limit: 500 })
+  expect((await turn()).nextAtMs).toBe(now() + 5000)
+  // Down for three days: the success of the other delivery lies before all of this, though a clock once said otherwise.
+  for (let hour = 0; hour < 72; hour++) {
+    pass(HOUR_MS)
+    await turn(503)
+  }
+  pass(HOUR_MS)
+  for (let round = 0; round < 2; round++) await turn()
+  expect(accepted).toHaveLength(2)
+})
+
+test('O15: a clock put forward sends no more at once than an endpoint takes', async () => {
+  const { push, pass, turn } = await startEndpoint()
+  for (let parcel = 0; parcel < 30; parcel++) await push(at(1, [String(3000 + parcel)]))
+  for (let round = 0; round < 4; round++) await turn(503)
+  pass(48 * HOUR_MS)
+  expect((await turn(503)).claimed).toHaveLength(deliverOptions.perEndpoint)
 })
 
 test('O7: 120 h of nothing but failures disable an endpoint, which is told once; everything is kept, and enabled again it goes on', async () => {
