@@ -10,7 +10,7 @@ export interface WatchListPorts {
 
 export interface WatchListRequest {
   readonly format: WatchListFormat
-  /** All or none: a list with one bad line watches nothing. */
+  /** A list with one bad line watches nothing. Up to `ATOMIC_MAX` identifiers, neither does one that the store fails at. */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
 }
@@ -34,39 +34,39 @@ export interface WatchListError {
   readonly reason: string
 }
 
-/** Identifiers watched in one transaction: what pushes wait for meanwhile takes milliseconds. */
+/** Identifiers watched in one transaction: what pushes wait for meanwhile takes some seven milliseconds. */
 const BATCH = 500
+/** As many as are all or none whatever the store does: thirty milliseconds. A hundred thousand would keep pushes waiting for seconds. */
+export const ATOMIC_MAX = 2000
 const ERRORS_TOLD = 1000
 const RETRY_AFTER_MS = 5000
 
 /**
- * Watches a list of identifiers, many in a transaction, as its lines arrive. By default each line is on its own: the good ones are watched
- * and the bad ones told. Throws `bad_request` (atomic, and a line is bad), `body_too_large` (too many lines) and `storage_unavailable`; its
- * facts say how much is watched already, and sending the same list again does no harm.
+ * Watches a list of identifiers, many in a transaction. By default each line is on its own: the good ones are watched and the bad ones told.
+ * Throws `bad_request` (atomic, and a line is bad), `body_too_large` (too many lines) and `storage_unavailable`; its
+ * facts say how many are watched already, the first ones of the list, and sending the same list again does no harm.
  */
 export function createWatchList(ports: WatchListPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, atomic, lines }) => {
     const read = createWatchLineReader(format)
     const errors: WatchListError[] = []
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, errors }
-    let batch: string[] = []
+    const identifiers: string[] = []
 
+    // Read to its end before anything is done: a sender that has to wait while we write runs into the time a request may take.
     for await (const text of lines) {
       tally.lines += 1
-      if (tally.lines > WATCH_LINES_MAX) throw tooLong(tally.watched)
+      if (tally.lines > WATCH_LINES_MAX) throw tooLong()
       const line = read(text)
-      if (line.kind === 'identifier') batch.push(line.identifier)
+      if (line.kind === 'identifier') identifiers.push(line.identifier)
       if (line.kind === 'bad') {
         tally.failed += 1
         if (errors.length < ERRORS_TOLD) errors.push({ line: tally.lines, reason: line.reason })
       }
-      if (!atomic && batch.length >= BATCH) {
-        await watchBatch(ports, batch, tally)
-        batch = []
-      }
     }
     if (atomic && tally.failed > 0) throw refused(tally)
-    for (let at = 0; at < batch.length; at += BATCH) await watchBatch(ports, batch.slice(at, at + BATCH), tally)
+    const size = atomic && identifiers.length <= ATOMIC_MAX ? ATOMIC_MAX : BATCH
+    for (let at = 0; at < identifiers.length; at += size) await watchBatch(ports, identifiers.slice(at, at + size), tally)
     return tally
   }
 }
@@ -77,7 +77,7 @@ async function watchBatch(
   tally: { watched: number; created: number },
 ): Promise<void> {
   const watched = await write.watchMany({ identifiers, nowMs: clock.now() }).catch((cause: unknown) => {
-    const message = `The store takes no writes now. ${tally.watched} are watched; send the list again.`
+    const message = `The store takes no writes now. The first ${tally.watched} are watched; send the list again.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })
   })
   invalidate(watched.map(({ parcelId }) => parcelId))
@@ -85,9 +85,8 @@ async function watchBatch(
   tally.created += watched.filter(({ created }) => created).length
 }
 
-function tooLong(watched: number): AppError {
-  const message = `A list may have at most ${WATCH_LINES_MAX} lines. Of the first ones ${watched} are watched.`
-  return new AppError('body_too_large', message, { facts: { watched } })
+function tooLong(): AppError {
+  return new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. None is watched.`, { facts: { watched: 0 } })
 }
 
 function refused({ failed, errors }: WatchListReport): AppError {
