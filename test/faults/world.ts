@@ -133,8 +133,8 @@ export async function problemOf(response: Response): Promise<unknown> {
 }
 
 /** Asks again at the edge until it is so. */
-export async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  const giveUpAtMs = performance.now() + 10_000
+export async function eventually(holds: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
+  const giveUpAtMs = performance.now() + withinMs
   while (!(await holds())) {
     if (performance.now() > giveUpAtMs) throw new Error('it never came to be')
     await new Promise((resolve) => setTimeout(resolve, 20))
