@@ -14,7 +14,7 @@ import { openFollowPushes } from './flow/follow-pushes.ts'
 import { createLookAtParcels } from './flow/look-at-parcels.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
-import type { BatchReport, CarrierMemory, Log } from './flow/ports.ts'
+import type { BatchReport, Log } from './flow/ports.ts'
 import { createReadiness } from './flow/readiness.ts'
 import { createReceive } from './flow/receive.ts'
 import { createRefresh } from './flow/refresh.ts'
@@ -33,7 +33,7 @@ import { createTokens } from './http/tokens.ts'
 import { listen } from './listen.ts'
 import { createMetrics } from './metrics.ts'
 import { openRelaying } from './relaying.ts'
-import { createCarrier } from './remote/carrier-client.ts'
+import { type CarrierOptions, createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
 import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch.ts'
 import { createFeedSignal } from './run/feed-signal.ts'
@@ -92,7 +92,12 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     return null
   })
   const pushes = await openFollowPushes({ write: writer.verbs, log, wake: () => relaying.wake() })
-  const carrier = openCarrier(config, log, memory, (left) => writer.verbs.rememberCarrier(left))
+  let settings = config
+  const carrier = openCarrier(config, log, {
+    memory,
+    remember: (left) => writer.verbs.rememberCarrier(left),
+    password: () => settings.upstream.password.reveal(),
+  })
   const metrics = createMetrics(async () => ({
     ...(await reads.counts(clock.now())),
     commitQueue: recorder.waiting(),
@@ -252,6 +257,7 @@ export async function startRelay(config: Config, log: Log): Promise<RunningRelay
     died: writer.died,
     async reload(next) {
       await relaying.reload(next)
+      settings = next
       authenticate.replaceApps(appsOf(next))
       current = verifierOf(next)
     },
@@ -294,14 +300,12 @@ function atRestKeys(config: Config, storePath: string): AtRestKeys {
   return { list: () => [file.read()].filter((key) => key !== null), first: () => file.readOrMake() }
 }
 
-function openCarrier(config: Config, log: Log, memory: CarrierMemory | null, remember: (memory: CarrierMemory) => Promise<void>) {
+function openCarrier(config: Config, log: Log, kept: Pick<CarrierOptions, 'memory' | 'remember' | 'password'>) {
   const { upstream } = config
   const { proxy: _proxy, ...carrierSettings } = upstream
   return createCarrier({
     ...carrierSettings,
-    memory,
-    remember,
-    password: () => upstream.password.reveal(),
+    ...kept,
     clock: systemClock,
     log,
     ...(upstream.caFile === null ? {} : { ca: readCertificates('upstream.caFile', upstream.caFile) }),

@@ -1,3 +1,4 @@
+import { deliveryRules } from './config/delivery-rules.ts'
 import type { Config } from './config.ts'
 import type { BatchReport, WriteSide } from './flow/ports.ts'
 import type { PackedBatch } from './run/packed-batch.ts'
@@ -24,6 +25,7 @@ const VERBS = [
   'keepLearnt',
   'settleMissedPushes',
   'deliveryTurn',
+  'adjustDelivery',
   'syncEndpoints',
   'tellOperator',
   'catchUp',
@@ -37,8 +39,6 @@ const VERBS = [
   'probe',
   'close',
 ] as const
-/** A claimed delivery is nobody else's for its timeout and this. */
-const LEASE_MARGIN_MS = 5000
 
 /** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on the event loop that answers. */
 export async function hostWriter(config: Config, sqlitePath: string): Promise<Hosted<HostedWriteSide>> {
@@ -48,11 +48,7 @@ export async function hostWriter(config: Config, sqlitePath: string): Promise<Ho
     options: {
       sqlitePath,
       record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
-      deliver: {
-        policy: { scheduleMs: config.delivery.scheduleMs, jitter: config.delivery.jitter },
-        perEndpoint: config.delivery.perEndpoint,
-        leaseMs: config.delivery.timeoutMs + LEASE_MARGIN_MS,
-      },
+      deliver: deliveryRules(config),
     },
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.

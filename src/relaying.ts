@@ -1,13 +1,14 @@
+import { deliveryRules } from './config/delivery-rules.ts'
 import { readCertificates } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import type { DeliverySigner } from './domain/delivery-request.ts'
 import { createEndpointSigners } from './flow/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries } from './flow/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from './flow/manage-endpoints.ts'
-import type { Clock, ConfiguredEndpoint, Log, Meter, ReadSide, Route, Vault, WriteSide } from './flow/ports.ts'
+import type { Clock, ConfiguredEndpoint, DeliverySender, Log, Meter, ReadSide, Route, Vault, WriteSide } from './flow/ports.ts'
 import { createRelay, type RouteOf } from './flow/relay.ts'
 import { createEgressGuard } from './remote/egress-guard.ts'
-import { createSender } from './remote/sender.ts'
+import { createSender, type Sender } from './remote/sender.ts'
 import { createAlarm } from './run/alarm.ts'
 import { createMemory } from './run/memory.ts'
 import { startWorker } from './run/worker.ts'
@@ -28,6 +29,7 @@ type WriteSideOfRelaying = Pick<
   WriteSide,
   | 'deliveryTurn'
   | 'catchUp'
+  | 'adjustDelivery'
   | 'syncEndpoints'
   | 'relayId'
   | 'reserveEndpoint'
@@ -63,8 +65,14 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
   const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? {}
   const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
   await sync(config)
-  const guard = createEgressGuard({ allowNetworks: config.delivery.allowNetworks, ownPorts: ports.ownPorts })
-  const sender = createSender({ guard, timeoutMs: config.delivery.timeoutMs, clock })
+  const openWay = ({ delivery: { allowNetworks, timeoutMs } }: Config) => {
+    const guard = createEgressGuard({ allowNetworks, ownPorts: ports.ownPorts })
+    return { guard, sender: createSender({ guard, timeoutMs, clock }) }
+  }
+  let way = openWay(config)
+  const retiring = new Set<Sender>()
+  // Looked up at every attempt: a reload replaces it, and connections to where nothing may be sent any more with it.
+  const sender: DeliverySender = { send: (request) => way.sender.send(request) }
   const signerOf = createEndpointSigners({
     vault: ports.vault,
     configuredKey: ({ origin, endpoint }) => {
@@ -116,7 +124,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       signerOf,
       routeOf,
       refuseUrl: (url) => {
-        const verdict = guard.checkUrl(url)
+        const verdict = way.guard.checkUrl(url)
         return verdict.ok ? null : verdict.reason
       },
       wake: wakeAll,
@@ -139,6 +147,11 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
         routes = before.routes
         throw error
       }
+      await write.adjustDelivery(deliveryRules(next))
+      const retired = way.sender
+      way = openWay(next)
+      retiring.add(retired)
+      void retired.retire().finally(() => retiring.delete(retired))
       wakeAll()
     },
     async stop() {
@@ -146,7 +159,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       behindAlarm.cancel()
       await behind.stop()
       await worker.stop()
-      await sender.close()
+      await Promise.all([way.sender, ...retiring].map((one) => one.close()))
       await relay.stop()
     },
   }

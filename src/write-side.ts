@@ -41,6 +41,7 @@ export async function openWriteSide(
   const keeper = await openKeepLearnt({ store, clock, log })
   const outlook = given ?? createOutlookKeeper(clock, keeper.from)
   const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
+  let rules = options.deliver
   const record = createRecord(ports, options.record)
   const watch = createWatch(ports, options.record)
   return {
@@ -48,7 +49,20 @@ export async function openWriteSide(
     ...createWatchOrders(ports, options.record),
     ...createCarrierMemory(store),
     ...createCatchUp(store),
-    ...createDeliver(store, options.deliver),
+    ...createDeliver(store, {
+      get policy() {
+        return rules.policy
+      },
+      get perEndpoint() {
+        return rules.perEndpoint
+      },
+      get leaseMs() {
+        return rules.leaseMs
+      },
+    }),
+    async adjustDelivery(next) {
+      rules = next
+    },
     async record(batch) {
       const report = await record(batch)
       for (const atMs of timesPushBrought(batch, report)) outlook.pushed(atMs)

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { type RunningRelay, startRelay } from '../app.ts'
+import { needsRestart } from '../config/needs-restart.ts'
 import { type Config, ConfigError, loadConfig, notYetSupported } from '../config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../log.ts'
@@ -36,7 +37,7 @@ async function serve(config: Config, path: string): Promise<void> {
   // Before anything is started: a signal that comes meanwhile is not lost, and does not kill.
   const stopped = untilSignalled()
   const started = startRelay(config, log)
-  reloadOnSignal(started, path, log)
+  reloadOnSignal({ started, config, path, log })
   const relay = await started
   log.info({ public: relay.publicUrl, internal: relay.internalUrl }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
@@ -50,21 +51,31 @@ async function serve(config: Config, path: string): Promise<void> {
 }
 
 /** SIGHUP: the config is read again. One that cannot be used is told of, with every problem, and changes nothing. */
-function reloadOnSignal(relay: Promise<RunningRelay>, path: string, log: Log): void {
+function reloadOnSignal(served: Served): void {
   let last = Promise.resolve()
   process.on('SIGHUP', () => {
-    last = last.then(() => reload(relay, path, log))
+    last = last.then(() => reload(served))
   })
 }
 
-async function reload(relay: Promise<RunningRelay>, path: string, log: Log): Promise<void> {
+interface Served {
+  readonly started: Promise<RunningRelay>
+  /** As it was when the relay started. */
+  readonly config: Config
+  readonly path: string
+  readonly log: Log
+}
+
+async function reload({ started, config: before, path, log }: Served): Promise<void> {
   try {
     const config = loadConfig(path)
     for (const warning of config.warnings) log.warn({}, warning)
     const unsupported = notYetSupported(config)
     if (unsupported.length > 0) throw new ConfigError(unsupported.map((setting) => `this version cannot do yet what ${setting} asks for`))
-    await (await relay).reload(config)
-    log.info({}, 'the config was read again: apps, webhook keys, endpoints and the operator are as it says now; the rest needs a restart')
+    await (await started).reload(config)
+    log.info({}, 'the config was read again: apps, the keys and the password, endpoints, delivery and the operator are as it says now')
+    const settings = needsRestart(before, config)
+    if (settings.length > 0) log.warn({ settings }, 'what has changed besides is not in effect: these settings need a restart')
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
     log.error({ problems }, 'the config was read again and cannot be used; nothing has changed')

@@ -1,10 +1,10 @@
-import type { BackoffPolicy } from '../domain/backoff.ts'
 import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delivery.ts'
 import type { Endpoint } from '../domain/endpoint.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
 import type {
   ConfiguredEndpoint,
+  DeliveryRules,
   DeliveryTurn,
   DeliveryTurnReport,
   EndpointNotice,
@@ -17,13 +17,8 @@ import type {
 import { startAt, whyNot } from './start-of-endpoint.ts'
 import { syncOperator, tellOperator } from './tell-operator.ts'
 
-export interface DeliverOptions {
-  readonly policy: BackoffPolicy
-  /** Attempts at the same time to an endpoint that says nothing else. */
-  readonly perEndpoint: number
-  /** How long a claim holds: longer than an attempt may take. */
-  readonly leaseMs: number
-}
+/** Read anew at every turn. */
+export type DeliverOptions = DeliveryRules
 
 /** A shorter trouble is nobody's business when it is over. */
 const WORTH_TELLING_MS = 60 * 60 * 1000

@@ -1,3 +1,4 @@
+import type { BackoffPolicy } from '../domain/backoff.ts'
 import type { AttemptResult, DeadReason, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
 import type { FeedItem } from '../domain/feed-event.ts'
@@ -194,6 +195,8 @@ export interface WriteSide {
   tokenKey(): Promise<Uint8Array>
   /** Settles attempts and claims the next ones, in one transaction. */
   deliveryTurn(turn: DeliveryTurn): Promise<DeliveryTurnReport>
+  /** How deliveries are settled and handed out from now on. */
+  adjustDelivery(rules: DeliveryRules): Promise<void>
   /** Makes the endpoints of origin `config`, and the operator's, what the config file says; those it no longer names are removed. */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null): Promise<void>
   /** Queues an operator event, if the config says where they go. */
@@ -402,6 +405,13 @@ export interface WriteTx {
   saveSettlement(request: { readonly delivery: DeliveryRef; readonly settlement: Settlement; readonly nowMs: number }): Promise<void>
   loadSetting(name: string): Promise<Uint8Array | null>
   saveSetting(name: string, value: Uint8Array): Promise<void>
+}
+
+/** `perEndpoint`: attempts at the same time to one that says nothing else; `leaseMs`: how long a claim holds, longer than an attempt may take. */
+export interface DeliveryRules {
+  readonly policy: BackoffPolicy
+  readonly perEndpoint: number
+  readonly leaseMs: number
 }
 
 /** `from`: the sequence it starts at when it is new; null or absent: what is recorded from then on. */

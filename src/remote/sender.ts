@@ -29,11 +29,12 @@ export interface SenderOptions {
   readonly startTimer?: StartTimer
 }
 
-/** Posts to endpoints. `close` ends what is in flight; whatever is sent afterwards is interrupted. */
+/** Posts to endpoints. `close` ends what is in flight; whatever is sent afterwards is interrupted. `retire` lets what is in flight end first. */
 export interface Sender {
   /** Never rejects for what the other side, the network or the guard does: failure is a value. */
   send(request: SendRequest): Promise<AttemptResult>
   close(): Promise<void>
+  retire(): Promise<void>
 }
 
 const interrupted: SendFailure = { reason: 'interrupted', detail: 'CLOSED' }
@@ -46,6 +47,7 @@ interface Answer {
 export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer }: SenderOptions): Sender {
   const agents = createAgents(guard, timeoutMs)
   const running = new Set<Deadline>()
+  let onIdle: (() => void) | null = null
   let isClosed = false
 
   async function exchange(sending: SendRequest, deadline: Deadline): Promise<Answer> {
@@ -74,6 +76,12 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
     return unanswered(isStorm ? { reason: 'bad_response', detail: 'ONLY_PROVISIONAL' } : { reason: 'timeout', detail: 'DEADLINE' })
   }
 
+  async function close(): Promise<void> {
+    isClosed = true
+    for (const deadline of running) deadline.abort()
+    await agents.destroy()
+  }
+
   return {
     async send(sending) {
       const startedMs = clock.monotonic()
@@ -86,13 +94,17 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
       } finally {
         running.delete(deadline)
         deadline.end()
+        if (running.size === 0) onIdle?.()
       }
     },
-    async close() {
-      isClosed = true
-      for (const deadline of running) deadline.abort()
-      await agents.destroy()
+    async retire() {
+      await new Promise<void>((resolve) => {
+        onIdle = resolve
+        if (running.size === 0) resolve()
+      })
+      await close()
     },
+    close,
   }
 }
 

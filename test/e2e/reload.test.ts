@@ -77,6 +77,26 @@ test('a reload changes the endpoints of the config and leaves managed ones alone
   expect(receiver.pushes[0]?.headers['x-service-hmac-sha256']).toBe(expectedSignature(body, OTHER_KEY))
 })
 
+test('a reload changes how and where events are delivered, and names what needs a restart', async () => {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  receiver.answer(() => 503)
+  const relay = await start({ delivery: { allowNetworks: ['10.0.0.0/8'], schedule: ['1h'] } })
+  const operate = await operatorOf(relay)
+  const add = { name: 'shop', url: receiver.url }
+  expect((await operate('POST', '/relay/endpoints', add)).body).toMatchObject({ detail: expect.stringContaining('loopback') })
+  const delivery = { allowNetworks: ['127.0.0.0/8'], schedule: ['100ms', '100ms', '100ms'], jitter: 0 }
+  relay.reload({ delivery, limits: { batch: 100 }, upstream: { password: 'another password', timeout: '3s' } })
+  await vi.waitFor(async () => expect((await operate('POST', '/relay/endpoints', add)).status).toBe(201), { timeout: 3000 })
+  await push(relay.publicUrl, pushBody())
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(2), { timeout: 3000 })
+  await vi.waitFor(() => expect(relay.said()).toContain('need a restart'), SOON)
+  expect(relay.said()).toContain('"settings":["upstream.timeout","limits"]')
+  expect(relay.said()).not.toContain('another password')
+  relay.reload({ delivery: { ...delivery, allowNetworks: ['10.0.0.0/8'] } })
+  await vi.waitFor(async () => expect((await operate('POST', '/relay/endpoints/1/test')).body).toMatchObject({ reason: 'forbidden' }), SOON)
+})
+
 test('a config that is bad when it is read again is told of with its problems, and nothing changes', async () => {
   const { publicUrl, reload, said } = await start()
   reload({ webhook: { sharedKeys: [OTHER_KEY] }, limits: { batch: 'many' } })

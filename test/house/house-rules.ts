@@ -92,11 +92,16 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@node-rs/argon2'],
     platform: EDGE,
   },
-  { place: 'hosted-writer.ts', imports: ['config.ts', 'flow/ports.ts', 'run/', 'write-side.ts'], libraries: [], platform: [] },
+  {
+    place: 'hosted-writer.ts',
+    imports: ['config.ts', 'config/delivery-rules.ts', 'flow/ports.ts', 'run/', 'write-side.ts'],
+    libraries: [],
+    platform: [],
+  },
   { place: 'listen.ts', imports: ['config.ts', 'config/', 'http/'], libraries: [], platform: ['node:http'] },
   {
     place: 'relaying.ts',
-    imports: ['config.ts', 'config/named-file.ts', 'domain/', 'flow/', 'remote/', 'run/'],
+    imports: ['config.ts', 'config/delivery-rules.ts', 'config/named-file.ts', 'domain/', 'flow/', 'remote/', 'run/'],
     libraries: [],
     platform: [],
   },

@@ -1,0 +1,44 @@
+import type { Settings } from '../config.ts'
+import { isSecret } from '../secret.ts'
+
+/** Taken by a reload. */
+const LIVE: ReadonlySet<string> = new Set([
+  'apps',
+  'endpoints',
+  'delivery',
+  'operator',
+  'webhook.sharedKeys',
+  'upstream.password',
+  'warnings',
+])
+/** Sections of which a reload takes a part. */
+const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream'])
+
+/** The settings, by their names in the file, that are not as they were when the relay started and that a reload does not take. */
+export function needsRestart(started: Settings, next: Settings): readonly string[] {
+  return changedNames(started, next)
+    .flatMap((name) => {
+      if (!PARTLY.has(name)) return [name]
+      return changedNames(sectionOf(started, name), sectionOf(next, name)).map((key) => `${name}.${key}`)
+    })
+    .filter((name) => !LIVE.has(name))
+    .map((name) => name.replace(/Ms$/, ''))
+}
+
+function sectionOf(settings: object, name: string): object {
+  const section: unknown = new Map<string, unknown>(Object.entries(settings)).get(name)
+  return typeof section === 'object' && section !== null ? section : {}
+}
+
+function changedNames(before: object, after: object): readonly string[] {
+  const [was, is] = [new Map<string, unknown>(Object.entries(before)), new Map<string, unknown>(Object.entries(after))]
+  return [...is.keys()].filter((name) => JSON.stringify(plain(was.get(name))) !== JSON.stringify(plain(is.get(name))))
+}
+
+/** Secrets as what they are, to be compared and nothing else. */
+function plain(value: unknown): unknown {
+  if (isSecret(value)) return value.reveal()
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]))
+}
