@@ -75,12 +75,12 @@ const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 
-/** The composition root: the one place that knows every room. Resolves when both addresses answer. */
-export async function startRelay(config: Config, log: Log): Promise<RunningRelay> {
+/** The composition root: the one place that knows every room. Resolves when both addresses answer. `starting`: the writer, if its thread is under way already. */
+export async function startRelay(config: Config, log: Log, starting?: ReturnType<typeof hostWriter>): Promise<RunningRelay> {
   if (config.store.engine !== 'sqlite') throw new Error('this version keeps its data in SQLite only')
   const clock = systemClock
   const storePath = config.store.path
-  const writer = await hostWriter(config, storePath)
+  const writer = await (starting ?? hostWriter(config, storePath))
   const reads = createReadStore(openSqliteReader(storePath))
   const disk = createDiskWatch(
     { measure: () => measureDisk(storePath), log },

@@ -1,8 +1,9 @@
 import { Command } from 'commander'
-import { type RunningRelay, startRelay } from '../app.ts'
+import type { RunningRelay } from '../app.ts'
 import { needsRestart } from '../config/needs-restart.ts'
 import { type Config, ConfigError, loadConfig, notYetSupported } from '../config.ts'
 import type { Log } from '../flow/ports.ts'
+import { hostWriter } from '../hosted-writer.ts'
 import { createLog } from '../log.ts'
 import { fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -36,7 +37,7 @@ async function serve(config: Config, path: string): Promise<void> {
   for (const warning of config.warnings) log.warn({}, warning)
   // Before anything is started: a signal that comes meanwhile is not lost, and does not kill.
   const stopped = untilSignalled()
-  const started = startRelay(config, log)
+  const started = start(config, log)
   reloadOnSignal({ started, config, path, log })
   const relay = await started
   log.info({ public: relay.publicUrl, internal: relay.internalUrl }, 'relay ready')
@@ -48,6 +49,15 @@ async function serve(config: Config, path: string): Promise<void> {
   log.info({ signal: ended.signal }, 'stopping: what is in flight is finished first')
   await relay.stop()
   log.info({}, 'relay stopped')
+}
+
+/** The writer's thread loads its code while this one loads all the rest: one after the other they are most of a start. */
+async function start(config: Config, log: Log): Promise<RunningRelay> {
+  const writer = config.store.engine === 'sqlite' ? hostWriter(config, config.store.path) : undefined
+  // What fails meanwhile is told by whoever waits for it.
+  writer?.catch(() => undefined)
+  const { startRelay } = await import('../app.ts')
+  return await startRelay(config, log, writer)
 }
 
 /** SIGHUP: the config is read again. One that cannot be used is told of, with every problem, and changes nothing. */

@@ -50,6 +50,7 @@ export const ROOMS: readonly Room[] = [
       'config/',
       'domain/',
       'flow/',
+      'hosted-writer.ts',
       'log.ts',
       'remote/',
       'sandbox/',
