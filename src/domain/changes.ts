@@ -13,6 +13,7 @@ export interface EntryChange {
 
 /** What changed between two derivations of the same groups, the later one holding every sighting of the earlier. */
 export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
+  if (before.length === 0) return after.map((entry) => ({ kind: 'entry', entry }))
   const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))
   return after.flatMap((entry): EntryChange[] => {
     const formers = new Set(entry.members.flatMap((kept) => formerOf.get(sightingId(kept)) ?? []))

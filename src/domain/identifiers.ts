@@ -3,6 +3,7 @@ const FORM = /^[A-Z0-9]{4,40}$/
 /** Reads a tracking number or tracking id: trimmed, ASCII letters upper-cased; `null` unless 4 to 40 letters and digits (DOMAIN 1.1). */
 export function parseIdentifier(text: unknown): string | null {
   if (typeof text !== 'string' || text.length > 200) return null
+  if (FORM.test(text)) return text
   const folded = text.trim().replace(/[a-z]/g, (letter) => letter.toUpperCase())
   return FORM.test(folded) ? folded : null
 }

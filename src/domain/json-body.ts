@@ -33,6 +33,8 @@ export function readJson(body: Uint8Array): JsonReading {
 
 /** Whether valid JSON text nests arrays and objects deeper than `max`. */
 function nestsDeeper(text: string, max: number): boolean {
+  // What opens fewer than that cannot: nearly every body, told without a look at each character.
+  if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return false
   let depth = 0
   let inString = false
   for (let at = 0; at < text.length; at++) {
@@ -44,6 +46,13 @@ function nestsDeeper(text: string, max: number): boolean {
     } else if (unit === 0x5d || unit === 0x7d) depth--
   }
   return false
+}
+
+/** How often it occurs; beyond `enough` no more are counted. */
+function occurrences(text: string, character: string, enough: number): number {
+  let count = 0
+  for (let at = text.indexOf(character); at !== -1 && count <= enough; at = text.indexOf(character, at + 1)) count++
+  return count
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,6 +1,6 @@
 /** What lone surrogates and NUL become in derived text; the raw bytes keep what was sent (DOMAIN 5.3). */
 export function derivedText(text: string): string {
-  return text.toWellFormed().replaceAll('\u0000', '\ufffd')
+  return text.isWellFormed() && !text.includes('\u0000') ? text : text.toWellFormed().replaceAll('\u0000', '\ufffd')
 }
 
 /** Orders strings as their UTF-8 bytes would be: negative, 0 or positive. UTF-16 order differs where surrogates meet U+E000..U+FFFF. */

@@ -75,17 +75,21 @@ function parseTrackingIds(value: unknown): readonly string[] | null {
 }
 
 function parseTexts(consumer: unknown, detailed: unknown): Readonly<Record<string, Texts>> {
-  const byLanguage = new Map<string, Texts>()
-  for (const [field, list] of [['consumer', consumer] as const, ['detailed', detailed] as const]) {
-    if (!Array.isArray(list)) continue
-    for (const item of list) {
-      if (!isObject(item)) continue
-      const language = parseLanguageTag(member(item, 'languageCode'))
-      const value = member(item, 'value')
-      if (language !== null && typeof value === 'string') {
-        byLanguage.set(language, { ...byLanguage.get(language), [field]: derivedText(value) })
-      }
-    }
+  // No language tag in lower case is the name of anything an object has of its own accord.
+  const byLanguage: Record<string, { consumer?: string; detailed?: string }> = {}
+  for (const { language, text } of readTexts(consumer)) byLanguage[language] = { consumer: text }
+  for (const { language, text } of readTexts(detailed)) (byLanguage[language] ??= {}).detailed = text
+  return byLanguage
+}
+
+function readTexts(list: unknown): readonly { readonly language: string; readonly text: string }[] {
+  if (!Array.isArray(list)) return []
+  const texts = []
+  for (const item of list) {
+    if (!isObject(item)) continue
+    const language = parseLanguageTag(member(item, 'languageCode'))
+    const value = member(item, 'value')
+    if (language !== null && typeof value === 'string') texts.push({ language, text: derivedText(value) })
   }
-  return Object.fromEntries(byLanguage)
+  return texts
 }

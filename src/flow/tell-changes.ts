@@ -82,6 +82,7 @@ async function expectPush(tx: WriteTx, { parcel, nowMs, missedPushGraceMs }: Tol
 
 /** The entry that a push has just joined, if only polls had told of it, and told of it as backfill (DOMAIN 6.6). */
 export function findRevealed(before: readonly Entry[], after: readonly Entry[], parcelBefore: ParcelState): Entry | null {
+  if (before.length === 0) return null
   const backfill = new Set(
     before.filter((entry) => isBackfill(entry, parcelBefore)).flatMap((entry) => entry.members.map(({ sequence }) => sequence)),
   )
