@@ -319,10 +319,8 @@ export interface FeedEvent {
 /** The store inside one transaction. Every verb sees what the ones before it did. */
 export interface WriteTx {
   nextSequence(): number
-  /** Counts a push received before, looked for among those of its parcel (null: those not understood); false: it is new. */
-  countDuplicate(parcelId: number | null, digest: Uint8Array): Promise<boolean>
-  /** Returns the number it is kept under. */
-  saveInbox(entry: InboxEntry): Promise<number>
+  /** The number a push is kept under; null: it is a duplicate of one of its parcel's (of those not understood), and was only counted. */
+  saveInbox(entry: InboxEntry): Promise<number | null>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifier(identifier: IdentifierState): Promise<void>
   createParcel(nowMs: number): Promise<ParcelState>

@@ -107,22 +107,26 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) return { outcome: { kind: 'expired' }, touched: [] }
 
   const { parcel, ...found } = await findOrJoin(tx, { asked: null, trackingIds: observation.trackingIds }, push.receivedAtMs)
-  const digest = bodyDigest(push.body)
-  if (await tx.countDuplicate(parcel.parcelId, digest)) return { outcome: { kind: 'duplicate' }, touched: [] }
+  const inboxId = await tx.saveInbox({
+    push,
+    digest: bodyDigest(push.body),
+    state: 'recorded',
+    reason: null,
+    parcelId: parcel.parcelId,
+  })
+  if (inboxId === null) return { outcome: { kind: 'duplicate' }, touched: [] }
   const known = {
     ...revive(parcel, push.receivedAtMs),
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
   }
-  const inboxId = await tx.saveInbox({ push, digest, state: 'recorded', reason: null, parcelId: parcel.parcelId })
   return await merge(tx, { before: parcel, now: known, ...found }, { kind: 'push', observation, inboxId }, ports, options)
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
   if (incoming.kind === 'push') {
-    const digest = bodyDigest(incoming.body)
-    if (await tx.countDuplicate(null, digest)) return { outcome: { kind: 'duplicate' }, touched: [] }
-    await tx.saveInbox({ push: incoming, digest, state: 'quarantined', reason, parcelId: null })
+    const inboxId = await tx.saveInbox({ push: incoming, digest: bodyDigest(incoming.body), state: 'quarantined', reason, parcelId: null })
+    if (inboxId === null) return { outcome: { kind: 'duplicate' }, touched: [] }
   }
   if (reason === 'parcel_full') await flagFull(tx, incoming)
   return { outcome: { kind: 'quarantined', reason }, touched: [] }
@@ -202,7 +206,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const { observation } = source
   const nowMs = ports.clock.now()
   const second = observation.kind === 'push' && touched.length === 1 ? Math.floor(observation.sighting.instant.atMs / 1000) : null
-  const before = await tx.loadSightings(parcel.parcelId, second)
+  const before = second !== null && isNewest(parcel, second) ? [] : await tx.loadSightings(parcel.parcelId, second)
   // Oldest first: what happened first is numbered first, and relayed first.
   const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), tx.nextSequence)
   const entriesBefore = deriveEntries(before)
@@ -259,6 +263,11 @@ function afterPoll(parcel: ParcelState, askedAtMs: number): ParcelState {
   }
 }
 
+/** Whether a second is later than all that is known of a parcel. */
+function isNewest({ latest }: ParcelState, second: number): boolean {
+  return latest === null || second > Math.floor(latest.atMs / 1000)
+}
+
 /** The first of the history. A push touches one second: only when that is the newest one does the whole history have to be looked at. */
 async function findLatest(
   tx: WriteTx,
@@ -266,10 +275,9 @@ async function findLatest(
   touchedEntries: readonly Entry[],
   second: number | null,
 ): Promise<ParcelState['latest']> {
-  const newestSecond = parcel.latest === null ? null : Math.floor(parcel.latest.atMs / 1000)
-  if (second !== null && newestSecond !== null && second < newestSecond) return parcel.latest
   const [only, ...more] = touchedEntries
-  if (second !== null && (newestSecond === null || second > newestSecond) && only !== undefined && more.length === 0) return latestOf(only)
+  if (second !== null && only !== undefined && more.length === 0 && isNewest(parcel, second)) return latestOf(only)
+  if (second !== null && parcel.latest !== null && second < Math.floor(parcel.latest.atMs / 1000)) return parcel.latest
   const entries = deriveEntries(await tx.loadSightings(parcel.parcelId, null))
   const [latest] = orderHistory(entries, instantsTie(entries) ? await tx.loadOrder(parcel.parcelId) : [])
   return latest === undefined ? null : latestOf(latest)

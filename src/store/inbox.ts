@@ -9,23 +9,11 @@ const QUARANTINED = 1
 /** A push that was not understood belongs to no parcel. */
 const NO_PARCEL = 0
 
-const findByDigest = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
-  db.selectFrom('inbox').select('id').where('parcel_id', '=', p.parcelId).where('digest', '=', p.digest),
-)
-
-const countOne = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
-  db
-    .updateTable('inbox')
-    .set((row) => ({ duplicates: row('duplicates', '+', 1) }))
-    .where('parcel_id', '=', p.parcelId)
-    .where('digest', '=', p.digest),
-)
-
 const moveAll = statement<{ from: number; into: number }>()((db, p) =>
   db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', '=', p.from),
 )
 
-const insert = statement<{
+const insertOrCount = statement<{
   digest: Uint8Array
   receivedAtMs: number
   keyIndex: number
@@ -47,7 +35,10 @@ const insert = statement<{
       parcel_id: p.parcelId,
       body: p.body,
     })
-    .returning('id'),
+    .onConflict((conflict) =>
+      conflict.columns(['parcel_id', 'digest']).doUpdateSet((row) => ({ duplicates: row('inbox.duplicates', '+', 1) })),
+    )
+    .returning(['id', 'duplicates']),
 )
 
 const quarantined = statement()((db) =>
@@ -57,21 +48,16 @@ const quarantined = statement()((db) =>
     .where('state', '=', QUARANTINED),
 )
 
-/** Counts a push that was received before; false: it is new. Looked for among its parcel's, so that the index grows where parcels are new. */
-export async function countDuplicate(session: Session, parcelId: number | null, digest: Uint8Array): Promise<boolean> {
-  const known = await session.all(findByDigest, { parcelId: parcelId ?? NO_PARCEL, digest })
-  if (known.length === 0) return false
-  await session.run(countOne, { parcelId: parcelId ?? NO_PARCEL, digest })
-  return true
-}
-
 export async function moveInbox(session: Session, from: number, into: number): Promise<void> {
   await session.run(moveAll, { from, into })
 }
 
-/** Returns the number it is kept under. */
-export async function saveInbox(session: Session, { push, digest, state, reason, parcelId }: InboxEntry): Promise<number> {
-  const [row] = await session.all(insert, {
+/**
+ * Returns the number it is kept under; null: it was received before, and is counted. It is looked for among its parcel's, so that the index
+ * grows where parcels are new.
+ */
+export async function saveInbox(session: Session, { push, digest, state, reason, parcelId }: InboxEntry): Promise<number | null> {
+  const [row] = await session.all(insertOrCount, {
     digest,
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
@@ -82,7 +68,7 @@ export async function saveInbox(session: Session, { push, digest, state, reason,
     body: push.body,
   })
   if (row === undefined) throw new Error('a push was kept and got no number')
-  return row.id
+  return row.duplicates === 0 ? row.id : null
 }
 
 const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: number }>()((db, p) =>

@@ -11,7 +11,7 @@ import { decodeParcel } from './codec.ts'
 import type { Contents } from './contents.ts'
 import type { Session } from './engine.ts'
 import { viewParcel } from './parcel-view.ts'
-import { findIdentifiers, loadIdentifiers, loadParcel } from './parcels.ts'
+import { findIdentifier, loadIdentifiers, loadParcel } from './parcels.ts'
 import { statement } from './statement.ts'
 
 /** How many rows are looked at for one page, whatever they hold: a question that few parcels answer must not hold up everybody else's. */
@@ -148,8 +148,8 @@ const NOBODY: ParcelState = {
 
 /** All that is known of one parcel. */
 export async function inspectParcel(session: Session, contents: Contents, identifier: string): Promise<InspectedParcel | null> {
-  const [found] = await findIdentifiers(session, [identifier])
-  if (found === undefined) return null
+  const found = await findIdentifier(session, identifier)
+  if (found === null) return null
   const { parcelId } = found
   return {
     state: await loadParcel(session, parcelId),

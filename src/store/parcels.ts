@@ -13,25 +13,29 @@ const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('parcel')
 
 type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
 
-const updateParcel = statement<ParcelRow>()((db, p) =>
+const updateWhole = statement<ParcelRow>()((db, p) =>
   db
     .updateTable('parcel')
-    .set({
-      watched_at_ms: p.watched_at_ms,
-      first_pushed_at_ms: p.first_pushed_at_ms,
-      revived_at_ms: p.revived_at_ms,
-      entry_count: p.entry_count,
-      latest_status: p.latest_status,
-      latest_at_ms: p.latest_at_ms,
-      heard_at_ms: p.heard_at_ms,
-      checked_at_ms: p.checked_at_ms,
-      failures: p.failures,
-      next_poll_at_ms: p.next_poll_at_ms,
-      stopped: p.stopped,
-      is_full: p.is_full,
-    })
+    .set({ ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped })
     .where('id', '=', p.id),
 )
+/** Without what is indexed: SQLite moves an index's entry for a column that is set, though it is set to what it was. */
+const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
+
+function factsOf(p: ParcelRow) {
+  return {
+    watched_at_ms: p.watched_at_ms,
+    first_pushed_at_ms: p.first_pushed_at_ms,
+    revived_at_ms: p.revived_at_ms,
+    entry_count: p.entry_count,
+    latest_status: p.latest_status,
+    latest_at_ms: p.latest_at_ms,
+    heard_at_ms: p.heard_at_ms,
+    checked_at_ms: p.checked_at_ms,
+    failures: p.failures,
+    is_full: p.is_full,
+  }
+}
 
 export async function createParcel(session: Session, nowMs: number): Promise<ParcelState> {
   const [row] = await session.all(insertParcel, { nowMs })
@@ -50,15 +54,17 @@ export async function loadParcel(session: Session, parcelId: number): Promise<Pa
   return state
 }
 
-export async function saveParcel(session: Session, state: ParcelState): Promise<void> {
-  await session.run(updateParcel, encodeParcel(state))
+/** `before`: the state it is known to be in, if it is. */
+export async function saveParcel(session: Session, state: ParcelState, before?: ParcelState): Promise<void> {
+  const sameSchedule = before?.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
+  await session.run(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
 }
 
 export async function deleteParcel(session: Session, parcelId: number): Promise<void> {
   await session.run(deleteRow, { id: parcelId })
 }
 
-const findIdentifier = statement<{ value: string }>()((db, p) =>
+const selectIdentifier = statement<{ value: string }>()((db, p) =>
   db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', '=', p.value),
 )
 const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
@@ -77,13 +83,9 @@ const refuse = statement<{ value: string; nowMs: number }>()((db, p) =>
   db.updateTable('identifier').set({ refused_at_ms: p.nowMs }).where('value', '=', p.value),
 )
 
-export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
-  const found: IdentifierState[] = []
-  for (const value of values) {
-    const [row] = await session.all(findIdentifier, { value })
-    if (row !== undefined) found.push({ value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 })
-  }
-  return found
+export async function findIdentifier(session: Session, value: string): Promise<IdentifierState | null> {
+  const [row] = await session.all(selectIdentifier, { value })
+  return row === undefined ? null : { value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 }
 }
 
 export async function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): Promise<void> {

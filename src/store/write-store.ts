@@ -16,19 +16,11 @@ import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint } from './
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, isRelayed, prunedTo, settlePush } from './feed.ts'
 import { readFeedEntries } from './feed-entries.ts'
-import { countDuplicate, listPushes, saveInbox } from './inbox.ts'
+import { listPushes, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
+import { createKnownParcels } from './known-parcels.ts'
 import { createLeases } from './leases.ts'
-import {
-  createParcel,
-  findIdentifiers,
-  findParcel,
-  loadParcel,
-  markRefused,
-  pollableIdentifiers,
-  saveIdentifier,
-  saveParcel,
-} from './parcels.ts'
+import { markRefused, pollableIdentifiers } from './parcels.ts'
 import { shiftSchedule } from './schedule-shift.ts'
 import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
 import { loadOrder, loadSightings, saveSighting } from './sightings.ts'
@@ -39,6 +31,7 @@ const SEQUENCE = 'sequence'
 export function createWriteStore(engine: WriteEngine): WriteStore {
   const { session } = engine
   const contents = createContents(session)
+  const known = createKnownParcels(session)
   const leases = createLeases()
   /** The last number given; null: not read yet, or given in a transaction that was undone. */
   let sequence: number | null = null
@@ -50,15 +43,21 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       sequence = (sequence ?? 0) + 1
       return sequence
     },
-    countDuplicate: (parcelId, digest) => countDuplicate(session, parcelId, digest),
     saveInbox: (entry) => saveInbox(session, entry),
-    findIdentifiers: (values) => findIdentifiers(session, values),
-    saveIdentifier: (identifier) => saveIdentifier(session, identifier),
-    createParcel: (nowMs) => createParcel(session, nowMs),
-    findParcel: (parcelId) => findParcel(session, parcelId),
-    loadParcel: (parcelId) => loadParcel(session, parcelId),
-    saveParcel: (state) => saveParcel(session, state),
-    joinParcels: (join) => joinParcels(session, contents, join),
+    findIdentifiers: known.findIdentifiers,
+    saveIdentifier: known.saveIdentifier,
+    createParcel: known.create,
+    findParcel: known.find,
+    async loadParcel(parcelId) {
+      const state = await known.find(parcelId)
+      if (state === null) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+      return state
+    },
+    saveParcel: known.save,
+    async joinParcels(join) {
+      known.forget()
+      await joinParcels(session, contents, join)
+    },
     loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
     saveSighting: (parcelId, kept) => saveSighting(session, contents, parcelId, kept),
     loadOrderAnswer: (parcelId) => loadOrderAnswer(session, parcelId),
@@ -78,7 +77,10 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),
     leasePolls: leases.take,
     releasePoll: leases.release,
-    shiftSchedule: (request) => shiftSchedule(session, request),
+    async shiftSchedule(request) {
+      known.forget()
+      return await shiftSchedule(session, request)
+    },
     markNotPollable: (identifier, nowMs) => markRefused(session, identifier, nowMs),
     markLanguageAsked: (parcelId, language, upTo) => markLanguageAsked(session, parcelId, language, upTo),
     async listEndpoints() {
@@ -120,6 +122,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
         sequence = null
         endpoints = null
         contents.forget()
+        known.forget()
         throw error
       }
     },
@@ -129,6 +132,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       } catch (error) {
         endpoints = null
         contents.forget()
+        known.forget()
         throw error
       }
     },
