@@ -76,9 +76,9 @@ function parseTrackingIds(value: unknown): readonly string[] | null {
 
 function parseTexts(consumer: unknown, detailed: unknown): Readonly<Record<string, Texts>> {
   // No language tag in lower case is the name of anything an object has of its own accord.
-  const byLanguage: Record<string, { consumer?: string; detailed?: string }> = {}
+  const byLanguage: Record<string, Texts> = {}
   for (const { language, text } of readTexts(consumer)) byLanguage[language] = { consumer: text }
-  for (const { language, text } of readTexts(detailed)) (byLanguage[language] ??= {}).detailed = text
+  for (const { language, text } of readTexts(detailed)) byLanguage[language] = { ...byLanguage[language], detailed: text }
   return byLanguage
 }
 
