@@ -241,11 +241,18 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const checked = observation.kind === 'poll' ? afterPoll(counted, observation.askedAtMs) : counted
   if (observation.kind === 'poll') tx.releasePoll(parcel.parcelId)
   const latest = await findLatest(tx, checked, entries, second)
-  await tx.saveParcel(await schedule(tx, { ...checked, latest }, ports, options))
+  const scheduled = await schedule(tx, { ...checked, latest }, ports, options)
+  await tx.saveParcel(observation.kind === 'push' ? noLater(scheduled, parcel.nextPollAtMs) : scheduled)
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
   const remark = remarkOn(observation, entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries, queued } as const
   return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
+}
+
+/** A check that a push puts off stays where it is: that it is later by now is found when its time has come (flow/claim-due), once for all pushes. */
+function noLater(scheduled: ParcelState, plannedMs: number | null): ParcelState {
+  if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
+  return { ...scheduled, nextPollAtMs: plannedMs }
 }
 
 async function saveAnswer(tx: WriteTx, parcelId: number, poll: PollObservation): Promise<void> {

@@ -13,6 +13,8 @@ export interface WriteEngine {
   transaction<T>(work: () => Promise<T>): Promise<T>
   /** Undoes only `work` when it rejects, within a transaction. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
+  /** Within a transaction: whether anybody else has written since this was last asked, so that what is remembered may not be so. */
+  changedElsewhere(): boolean
   /** Whether the database failed, rather than what was asked of it. */
   isStorageFailure(error: unknown): boolean
   close(): Promise<void>

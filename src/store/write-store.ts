@@ -38,6 +38,18 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
   /** As they stand; null: not read yet, or changed. Looked at for every new entry. */
   let endpoints: readonly EndpointState[] | null = null
 
+  /** What is remembered may not be so: a transaction was undone, or somebody else has written. */
+  function forget(): void {
+    sequence = null
+    forgetRows()
+  }
+
+  function forgetRows(): void {
+    endpoints = null
+    contents.forget()
+    known.forget()
+  }
+
   const tx: WriteTx = {
     nextSequence() {
       sequence = (sequence ?? 0) + 1
@@ -112,6 +124,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     async transaction(work) {
       try {
         return await engine.transaction(async () => {
+          if (engine.changedElsewhere()) forget()
           const before = sequence ?? decodeNumber(await loadSetting(session, SEQUENCE))
           sequence = before
           const result = await work(tx)
@@ -119,10 +132,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
           return result
         })
       } catch (error) {
-        sequence = null
-        endpoints = null
-        contents.forget()
-        known.forget()
+        forget()
         throw error
       }
     },
@@ -130,9 +140,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       try {
         return await engine.savepoint(work)
       } catch (error) {
-        endpoints = null
-        contents.forget()
-        known.forget()
+        // Numbers given in it are not given again.
+        forgetRows()
         throw error
       }
     },

@@ -57,10 +57,17 @@ async function openChecked(path: string): Promise<Database.Database> {
 function engineOf(db: Database.Database, lock: StoreLock): WriteEngine {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
+  const readVersion = db.prepare('PRAGMA data_version').pluck()
   const inTurn = createTurns()
+  let version = readVersion.get()
 
   return {
     session: createSession(db),
+    changedElsewhere() {
+      const before = version
+      version = readVersion.get()
+      return version !== before
+    },
     transaction: (work) => inTurn(() => bracket(db, begin, commit, work)),
     async savepoint(work) {
       db.exec('SAVEPOINT one')
