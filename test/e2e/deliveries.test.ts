@@ -73,7 +73,7 @@ test('an attempt that got no answer tells why', async () => {
   expect(body.attempts).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'refused' })]))
 })
 
-test('a replayed delivery arrives under the id it had', async () => {
+test('O6: a replayed delivery arrives under the id it had', async () => {
   const world = await start()
   await world.add('shop')
   const id = await killOne(world)

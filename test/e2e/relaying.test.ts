@@ -121,7 +121,7 @@ test('filters and backfill decide what an endpoint gets', async () => {
   expect(SHARED_KEY).not.toBe(KEY)
 })
 
-test('an endpoint with a rate is sent no more than that', async () => {
+test('O6: an endpoint with a rate is sent no more than that', async () => {
   const receiver = await startReceiver()
   const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url, rate: 10 }])
   await Promise.all(Array.from({ length: 20 }, (_, parcel) => push(relay.publicUrl, at(1, { trackingIds: [String(6000 + parcel)] }))))

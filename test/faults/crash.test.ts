@@ -17,7 +17,7 @@ const PARCELS = 10
 const NO_CARRIER = 'http://127.0.0.1:9'
 
 test.each(STORES)(
-  `S1: of pushes that were answered 200, kill -9 under load loses none, ${CYCLES} times over on one store (%i)`,
+  `S1, F1: of pushes that were answered 200, kill -9 under load loses none, ${CYCLES} times over on one store (%i)`,
   async (store) => {
     const folder = temporaryFolder()
     const config = writeConfig(folder, NO_CARRIER, { log: { level: 'info' } })

@@ -104,7 +104,7 @@ test('I15: failures over the limit of an address become 429, while a valid push 
   expect((await push(url, BODY)).status).toBe(200)
 })
 
-test('I15: a forwarded address is believed only from a trusted proxy', async () => {
+test('I15, H10: a forwarded address is believed only from a trusted proxy', async () => {
   const fail = async (url: string, from: string) =>
     (await push(url, BODY, { 'x-service-hmac-sha256': 'wrong', 'x-forwarded-for': from })).status
   const open = await startPublic({ failuresPerMinute: 1 })

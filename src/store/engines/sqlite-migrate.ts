@@ -30,7 +30,7 @@ export async function migrate(db: Database.Database): Promise<void> {
       return
     }
     await sql`ROLLBACK`.execute(connection)
-    throw new Error(`the database cannot be brought to the schema of this version: ${describe(error)}`, { cause: error })
+    throw new Error(`store: ${db.name} cannot be brought to the schema of this version: ${describe(error)}`, { cause: error })
   })
 }
 

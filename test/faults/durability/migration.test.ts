@@ -1,0 +1,88 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { beforeAll, expect, test } from 'vitest'
+import { openSqliteWriter } from '../../../src/store/engines/sqlite.ts'
+import { NotReady, needStrace, spawnTraced } from '../../support/strace.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** Every call of a first start by `npm run faults`; here some of them. */
+const LONG = process.env.RELAY_FAULTS === 'long'
+const CALLS: Readonly<Record<string, readonly number[]>> = LONG
+  ? { pwrite64: upTo(60), 'fsync,fdatasync': upTo(20) }
+  : { pwrite64: [1, 2, 6, 14, 24, 40], 'fsync,fdatasync': [1, 3] }
+
+beforeAll(needStrace)
+
+test.each(Object.keys(CALLS))(
+  'S14: a first start that is killed at any %s leaves the old schema or the new one, and the next start completes it',
+  async (calls) => {
+    const parent = temporaryFolder()
+    const whole = await schemaOf(join(parent, 'whole.db'))
+    const told: string[] = []
+    for (const when of CALLS[calls] ?? []) told.push(await trial(parent, calls, when, whole))
+    // Some were killed before anything was there, or nothing was shown about what is half done.
+    expect(told).toContain('killed')
+  },
+  600_000,
+)
+
+test('S14: a store that a newer relay has migrated is refused with the reason, and left as it is', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  const before = await schemaOf(path)
+  const db = new Database(path)
+  db.prepare("INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-later', '2030-01-01T00:00:00Z')").run()
+  db.exec('CREATE TABLE later (id INTEGER)')
+  db.close()
+  await expect(openSqliteWriter(path)).rejects.toThrow(new RegExp(`${path}.*it was made by a newer one`))
+  expect(tables(path)).toEqual([...before, 'CREATE TABLE later (id INTEGER)'].toSorted())
+})
+
+async function trial(parent: string, calls: string, when: number, whole: readonly string[]): Promise<'killed' | 'started'> {
+  const folder = join(parent, `${calls}-${when}`)
+  mkdirSync(folder)
+  const path = join(folder, 'relay.db')
+  const files = ['', '-wal', '-shm', '-journal', '.lock', '.marker'].flatMap((suffix) => ['-P', `${path}${suffix}`])
+  const strace = [...files, '-e', `trace=${calls}`, '-e', `inject=${calls}:signal=SIGKILL:when=${when}`, '-o', join(folder, 'trace')]
+  const killed = await spawnTraced(folder, { strace }).then(
+    async (relay) => {
+      await relay.kill().catch(() => undefined)
+      return false
+    },
+    (failure: unknown) => {
+      if (failure instanceof NotReady) return true
+      throw failure
+    },
+  )
+  const label = `${calls} ${when}`
+  const left = tables(path)
+  expect([[], whole], label).toContainEqual(left)
+  expect(await schemaOf(path), label).toEqual(whole)
+  return killed ? 'killed' : 'started'
+}
+
+/** The schema of a store after a start. */
+async function schemaOf(path: string): Promise<readonly string[]> {
+  await (await openSqliteWriter(path)).close()
+  return tables(path)
+}
+
+/** What is in a database, as it would be found by whoever opens it next; nothing where there is none. */
+function tables(path: string): readonly string[] {
+  let db: Database.Database
+  try {
+    db = new Database(path, { fileMustExist: true, readonly: true })
+  } catch {
+    return []
+  }
+  try {
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+    return db.prepare<[], string>('SELECT sql FROM sqlite_master WHERE sql IS NOT NULL').pluck().all().map(String).toSorted()
+  } finally {
+    db.close()
+  }
+}
+
+function upTo(last: number): readonly number[] {
+  return Array.from({ length: last }, (_, at) => at + 1)
+}
