@@ -4,6 +4,7 @@ import { createCatchUp } from './flow/catch-up.ts'
 import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
 import { openKeepLearnt } from './flow/keep-learnt.ts'
 import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
+import { createPlanAnew } from './flow/plan-anew.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
 import { createRecord, type RecordOptions } from './flow/record.ts'
 import { createWatch } from './flow/watch.ts'
@@ -44,6 +45,7 @@ export async function openWriteSide(
   let rules = options.deliver
   const record = createRecord(ports, options.record)
   const watch = createWatch(ports, options.record)
+  const planAnew = createPlanAnew(ports, options.record)
   return {
     ...watch,
     ...createWatchOrders(ports, options.record),
@@ -73,6 +75,7 @@ export async function openWriteSide(
       for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
       keeper.countMissed(missed.length)
       outlook.review(options.record.missedPushGraceMs)
+      await planAnew(nowMs)
       return missed
     },
     pushChannel: async () => keeper.view(outlook.learnt()),
