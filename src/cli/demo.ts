@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { presentCompletion, presentGuide } from './demo/guide.ts'
-import { happeningsBetween } from './demo/happenings.ts'
+import { type Happening, happeningsBetween } from './demo/happenings.ts'
 import { createLineView } from './demo/line-view.ts'
 import { createLiveView } from './demo/live-view.ts'
 import { createLook } from './demo/look.ts'
@@ -25,15 +25,17 @@ const LOOK_EVERY_MS = 500
 /** With --until-complete: how long after the last event every history must be complete. */
 const PATIENCE_MS = 60_000
 
-/** `parcel-relay demo`: a relay and a carrier that loses pushes, to be watched. */
+/** `parcel-relay demo`: a relay, a carrier that loses pushes, and a subscriber that gets every event, to be watched. */
 export function demoCommand(): Command {
   const command = new Command('demo')
-    .description('a relay beside a sandbox carrier that loses pushes: see the gaps filled (config/demo.yaml, a temporary store)')
+    .description(
+      'a relay between a sandbox carrier that loses pushes and a subscriber that gets everything (config/demo.yaml, a temporary store)',
+    )
     .option('--parcels <number>', 'how many parcels live', whole(1, 500), 30)
     .option('--seconds <number>', 'how long their lives take', whole(1, 3600), 50)
     .option('--seed <number>', 'the same seed, the same lives', whole(0, 1_000_000), 1)
     .option('--loss <fraction>', 'fraction of the pushes that the carrier loses', fraction, 0.2)
-    .option('--free-ports', 'any free ports instead of 8080, 8081 and 8090', false)
+    .option('--free-ports', 'any free ports instead of 8080, 8081, 8090 and 8091', false)
     .option('--until-complete', 'end as soon as every history is complete; exit code 1 if that takes too long', false)
     .action(run)
   return withExitCodes(command)
@@ -75,15 +77,20 @@ async function run(flags: Flags): Promise<void> {
     const asked = ending.signal.aborted
     end()
     await stage.stop()
-    view.end(`${asked ? 'Stopped' : 'Done'}: the relay and the carrier have ended, and the store is removed.`)
+    view.end(`${asked ? 'Stopped' : 'Done'}: the relay, the carrier and the subscriber have ended, and the store is removed.`)
   }
 }
 
 async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal): Promise<void> {
-  const { carrier, relay } = stage
+  const { carrier, relay, subscriber } = stage
   const shop = await openShop(relay.internalUrl)
   for (const { trackingNumber } of carrier.world.parcels()) await shop.watch(trackingNumber)
-  const look = createLook(carrier, shop)
+  // An event names a parcel by its tracking ids; the rest of the demo by what a person types.
+  const byTrackingNumber = (news: Happening): Happening => ({
+    ...news,
+    trackingNumber: carrier.world.parcel(news.trackingNumber)?.trackingNumber ?? news.trackingNumber,
+  })
+  const look = createLook(carrier, shop, subscriber)
   const giveUpAtMs = performance.now() + flags.seconds * 1000 + PATIENCE_MS
   carrier.resume()
 
@@ -99,14 +106,16 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       guided = true
     }
     if (guided) {
-      view.show(now, happeningsBetween(before, now))
+      view.show(now, [...happeningsBetween(before, now), ...subscriber.takeNews().map(byTrackingNumber)])
       before = now
     }
-    const complete = carrier.finished() && now.parcels.every((parcel) => parcel.complete)
+    const entries = carrier.world.parcels().reduce((sum, parcel) => sum + parcel.entries, 0)
+    const complete = carrier.finished() && now.parcels.every((parcel) => parcel.complete) && now.subscriber.events >= entries
     if (complete && !completed) view.note(presentCompletion(stage, now))
     completed ||= complete
     if (complete && flags.untilComplete) return
-    if (flags.untilComplete && performance.now() > giveUpAtMs) return fail('not every history became complete in time')
+    if (flags.untilComplete && performance.now() > giveUpAtMs)
+      return fail('not every history became complete, or reached the subscriber, in time')
     await delay(LOOK_EVERY_MS, undefined, { signal: ending }).catch(() => undefined)
   }
 }

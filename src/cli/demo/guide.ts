@@ -13,15 +13,17 @@ export interface GuideOptions {
 
 /** What the demo prints first: what is to be seen, where everything is, and lines to paste. */
 export function presentGuide(stage: Stage, options: GuideOptions): string {
-  const { relay, carrier, webhookUrl, folder, takenPorts } = stage
+  const { relay, carrier, subscriber, webhookUrl, folder, takenPorts } = stage
   const lines = [
     '',
     `parcel relay, a demo: ${options.parcels} parcels live their lives in ${options.seconds} seconds. The carrier, a sandbox, loses ${Math.round(options.loss * 100)} % of its`,
-    'pushes, sends some twice and some out of order. The relay takes the pushes, asks the carrier for what is missing, and answers apps.',
+    'pushes, sends some twice and some out of order. The relay takes the pushes, asks the carrier for what is missing, answers apps, and',
+    'pushes every new event once to a subscriber, whether a push or a poll brought it.',
     '',
     `  relay, public    ${relay.publicUrl}   the carrier pushes to ${webhookUrl}`,
     `  relay, internal  ${relay.internalUrl}   apps and operators ask here`,
     `  sandbox carrier  ${carrier.url}   its API, and its control plane under /sandbox/`,
+    `  subscriber       ${subscriber.url}   the relay pushes to it, signed with a key of its own`,
     `  logins           ${SHOP.username} / ${SHOP.password} (may ask)   ${ADMIN.username} / ${ADMIN.password} (may also watch and refresh)`,
     `  store            ${folder}/demo.db (new; removed at the end)`,
     ...(takenPorts.length === 0
@@ -76,12 +78,13 @@ function eventOf(trackingId: string, nowMs: number): string {
 
 /** What is said once every history is complete. */
 export function presentCompletion({ relay, carrier }: Stage, picture: Picture): string {
-  const { parcels } = picture
+  const { parcels, subscriber } = picture
   const trackingNumber = parcels[0]?.trackingNumber ?? ''
   const scan = { trackingNumber, status: 'TerminalUpdated', detailedStatus: 'ParcelUpdated', location: 'Kiruna' }
   return [
     '',
     `All ${parcels.length} histories are complete: for every parcel the relay's answer to all?language=en is byte for byte the carrier's own.`,
+    `The subscriber was sent ${subscriber.events} events, each signed, whether a push or a poll had brought it.`,
     'The demo goes on until Ctrl-C. To give the carrier more to tell (the second line: no pushes any more, so polls must find it):',
     '',
     `curl -s -w '\\n' ${carrier.url}/sandbox/scan -d '${JSON.stringify(scan)}'`,

@@ -1,6 +1,6 @@
 import type { EventPicture, ParcelPicture, Picture } from './picture.ts'
 
-export type HappeningKind = 'pushed' | 'lost' | 'filled' | 'complete'
+export type HappeningKind = 'pushed' | 'lost' | 'filled' | 'complete' | 'relayed'
 
 export interface Happening {
   readonly kind: HappeningKind

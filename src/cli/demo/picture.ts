@@ -23,6 +23,8 @@ export interface ParcelPicture {
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
   readonly pushes: PushCounts
+  /** Different events that the subscriber was sent, and pushes to it with a wrong signature. */
+  readonly subscriber: { readonly events: number; readonly wrong: number }
 }
 
 export interface Totals {

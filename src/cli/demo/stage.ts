@@ -8,6 +8,7 @@ import type { Log } from '../../flow/ports.ts'
 import type { Sandbox } from '../../sandbox/handle.ts'
 import { startSandbox } from '../../sandbox/sandbox.ts'
 import { type FoundPort, findPort } from './ports.ts'
+import { type Subscriber, startSubscriber } from './subscriber.ts'
 
 export interface StageOptions {
   readonly parcels: number
@@ -25,6 +26,7 @@ export interface StageOptions {
 export interface Stage {
   readonly relay: RunningRelay
   readonly carrier: Sandbox
+  readonly subscriber: Subscriber
   readonly webhookUrl: string
   /** What the carrier signs its pushes with. */
   readonly sharedKey: string
@@ -38,28 +40,32 @@ export interface Stage {
 const CONFIG_FILE = fileURLToPath(new URL('../../../config/demo.yaml', import.meta.url))
 const HOST = '127.0.0.1'
 const CARRIER_PORT = 8090
+const SUBSCRIBER_PORT = 8091
 /** From the first booking to the last delivery, as the sandbox plans lives. */
 const PLANNED_SECONDS = 56 * 3600
 
-/** A relay with a new store and a carrier whose time stands still, both in this process. */
+/** A relay with a new store, a carrier whose time stands still and a subscriber, all in this process. */
 export async function setStage(options: StageOptions): Promise<Stage> {
   const settings = loadConfig(CONFIG_FILE)
   const { listen } = settings
-  const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT]
+  const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT]
   const found: FoundPort[] = []
   for (const port of wanted) found.push(await findPort(HOST, options.freePorts ? 0 : port))
-  const [publicPort = 0, internalPort = 0, carrierPort = 0] = found.map(({ port }) => port)
+  const [publicPort = 0, internalPort = 0, carrierPort = 0, subscriberPort = 0] = found.map(({ port }) => port)
 
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
   // However the process ends, short of being killed.
   process.once('exit', removeFolder)
   const carrierUrl = `http://${HOST}:${carrierPort}`
+  const [endpoint] = settings.endpoints
+  const subscriber = await startSubscriber(HOST, subscriberPort, endpoint?.sharedKey.reveal() ?? '')
   const config: Config = {
     ...settings,
     store: { engine: 'sqlite', path: join(folder, 'demo.db') },
     listen: { public: { ...listen.public, port: publicPort }, internal: { ...listen.internal, port: internalPort } },
     upstream: { ...settings.upstream, baseUrl: carrierUrl, authUrl: `${carrierUrl}/auth/token` },
+    endpoints: endpoint === undefined ? [] : [{ ...endpoint, url: subscriber.url }],
     log: { level: 'error' },
   }
   const relay = await startRelay(config, troubleOnly(options.onTrouble))
@@ -68,6 +74,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   return {
     relay,
     carrier,
+    subscriber,
     webhookUrl,
     sharedKey: sharedKeyOf(config),
     folder,
@@ -75,6 +82,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
     async stop() {
       await carrier.stop()
       await relay.stop()
+      await subscriber.stop()
       removeFolder()
     },
   }

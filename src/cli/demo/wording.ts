@@ -6,21 +6,25 @@ const WORDS: Readonly<Record<HappeningKind, string>> = {
   lost: 'push lost        ',
   filled: 'filled by a poll ',
   complete: 'history complete ',
+  relayed: 'subscriber got   ',
 }
 
 export function presentHappening({ kind, trackingNumber, about }: Happening): string {
   return `${WORDS[kind]} ${trackingNumber}  ${about}`
 }
 
-/** `pushes received` and `duplicates` are the relay's own metrics; the rest is the carrier's truth compared with the relay's answers. */
+/** The subscriber counts what it got; `pushes received` and `duplicates` are the relay's own metrics; the rest is the carrier's truth compared with the relay's answers. */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
   const { complete, parcels, lost, filled } = totalsOf(picture)
   const { received, duplicates } = picture.pushes
+  const { events, wrong } = picture.subscriber
   return [
     `histories complete ${complete}/${parcels}`,
     `pushes received ${received}`,
     `lost by the carrier ${lost}`,
     `of these filled by polls ${filled}`,
     `duplicates ${duplicates}`,
+    `sent to the subscriber ${events}`,
+    ...(wrong === 0 ? [] : [`with a wrong signature ${wrong}`]),
   ]
 }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { ask, logIn } from '../../support/relay.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
 const run = promisify(execFile)
@@ -12,13 +13,18 @@ async function paste(lines: readonly string[]): Promise<readonly string[]> {
   return stdout.trimEnd().split('\n')
 }
 
+async function countEntries(internalUrl: string): Promise<number> {
+  const response = await ask(internalUrl, await logIn(internalUrl), '/relay/events?after=0&limit=500')
+  return [...(await response.text()).matchAll(/"kind":"entry"/g)].length
+}
+
 test('the demo says where everything is, its lines work when pasted, it completes every history, and Ctrl-C leaves nothing', async () => {
   const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
   await demo.said('Ctrl-C ends the demo.')
-  const [publicUrl, internalUrl, carrierUrl] = ['relay, public', 'relay, internal', 'sandbox carrier'].map((name) =>
-    addressOf(demo.lines, name),
+  const [publicUrl, internalUrl, carrierUrl, subscriberUrl] = ['relay, public', 'relay, internal', 'sandbox carrier', 'subscriber  '].map(
+    (name) => addressOf(demo.lines, name),
   )
-  expect(new Set([publicUrl, internalUrl, carrierUrl, '']).size).toBe(4)
+  expect(new Set([publicUrl, internalUrl, carrierUrl, subscriberUrl, '']).size).toBe(5)
   expect(demo.lines.join('\n')).toMatch(/shop \/ shop-demo-password .* admin \/ admin-demo-password/)
   expect(readdirSync(demo.folder)).toHaveLength(1)
 
@@ -36,6 +42,11 @@ test('the demo says where everything is, its lines work when pasted, it complete
   const lost = /lost by the carrier (\d+) · of these filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '')
   expect(Number(lost?.[1])).toBeGreaterThan(0)
   expect(lost?.[2]).toBe(lost?.[1])
+  const said = demo.lines.join('\n')
+  expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature right$/m)
+  expect(said).not.toContain('wrong signature')
+  // Whether pushed, found by a poll, or pushed by hand: every entry of the feed.
+  await demo.said(`sent to the subscriber ${await countEntries(internalUrl ?? '')}`)
 
   const [scanned = '', faults = '', ...metrics] = await paste(
     demo.lines.slice(demo.lines.findIndex((line) => line.includes('To give the carrier more'))).filter((line) => line.startsWith('curl')),
@@ -47,5 +58,5 @@ test('the demo says where everything is, its lines work when pasted, it complete
   demo.child.kill('SIGINT')
   expect(await demo.ended).toEqual([0, null])
   expect(demo.isAlone()).toBe(true)
-  for (const url of [publicUrl, internalUrl, carrierUrl]) await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+  for (const url of [publicUrl, internalUrl, carrierUrl, subscriberUrl]) await expect(fetch(`${url}/healthz`)).rejects.toThrow()
 }, 60_000)

@@ -12,7 +12,7 @@ async function finishedPicture(loss: number, historyOf: (answer: string) => stri
   await sandbox.finish()
   const parcels = sandbox.world.parcels().map((parcel) => pictureOf(parcel, historyOf(parcel.answers.en)))
   await sandbox.stop()
-  return { parcels, pushes: { received: receiver.pushes.length, duplicates: 0 } }
+  return { parcels, pushes: { received: receiver.pushes.length, duplicates: 0 }, subscriber: { events: 0, wrong: 0 } }
 }
 
 test("a history that equals the carrier's is complete, and everything lost was filled by a poll", async () => {

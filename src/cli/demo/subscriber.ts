@@ -1,0 +1,79 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { Happening } from './happenings.ts'
+
+/** An app that the relay pushes to, written as somebody outside would: it knows nothing but its key and the headers. */
+export interface Subscriber {
+  readonly url: string
+  /** What came since the last time this was asked. */
+  takeNews(): readonly Happening[]
+  /** Different events with a right signature, and pushes with a wrong one. */
+  counts(): { readonly events: number; readonly wrong: number }
+  stop(): Promise<void>
+}
+
+const BODY_BYTES_MAX = 1024 * 1024
+/** What came before is told by then: a subscriber that remembers for ever grows for ever. */
+const REMEMBERED_MAX = 100_000
+
+export async function startSubscriber(host: string, port: number, sharedKey: string): Promise<Subscriber> {
+  const seen = new Set<string>()
+  let news: Happening[] = []
+  let wrong = 0
+
+  /** The status for a push. The same event may come twice: what is new is told by its id. */
+  function take(body: Buffer, headers: IncomingMessage['headers']): number {
+    const expected = createHmac('sha256', sharedKey).update(body).digest()
+    const given = Buffer.from(String(headers['x-service-hmac-sha256']), 'base64')
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
+      wrong += 1
+      return 401
+    }
+    const id = String(headers['webhook-id'])
+    if (seen.has(id)) return 200
+    if (seen.size < REMEMBERED_MAX) seen.add(id)
+    news.push({ kind: 'relayed', ...presentEvent(body.toString()) })
+    return 200
+  }
+
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= BODY_BYTES_MAX) chunks.push(chunk)
+      else request.destroy()
+    })
+    request.on('end', () => void response.writeHead(take(Buffer.concat(chunks), request.headers)).end())
+  }).listen(port, host)
+  await once(server, 'listening')
+
+  return {
+    url: `http://${host}:${port}/events`,
+    takeNews() {
+      const taken = news
+      news = []
+      return taken
+    },
+    counts: () => ({ events: seen.size, wrong }),
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** One line's worth of an event as it came. */
+function presentEvent(body: string): Pick<Happening, 'trackingNumber' | 'about'> {
+  const event: unknown = JSON.parse(body)
+  const say = (name: string): unknown => (typeof event === 'object' && event !== null ? Reflect.get(event, name) : undefined)
+  const ids = say('trackingIds')
+  const place = say('location')
+  return {
+    trackingNumber: Array.isArray(ids) ? String(ids[0]) : '',
+    about: `${String(say('detailedStatus'))}${typeof place === 'string' ? ` in ${place}` : ''}, signature right`,
+  }
+}
