@@ -1,4 +1,4 @@
-import type { Clock, Log, Meter, WriteSide } from './ports.ts'
+import type { Clock, DuePoll, Log, Meter, WriteSide } from './ports.ts'
 import type { Refresh } from './refresh.ts'
 
 export interface PollDuePorts {
@@ -16,24 +16,53 @@ export interface PollDuePorts {
 /** A poller that dies lets its parcels lapse back to due after this. Longer than any one poll may take. */
 const LEASE_MS = 5 * 60_000
 
+/** So much of the room must be free before more is claimed: a claim each time one ends would ask the store too often. */
+const FREE_PART = 1 / 4
+
 /**
- * One pass of the poller: settles what was missed, claims the most overdue parcels, as many as may be asked about at once, and asks. `busy`:
- * there may be more. When the carrier cannot be asked, nothing more is claimed until the next wake.
+ * One pass of the poller: settles what was missed, waits until there is room, and claims the most overdue parcels for it. What hangs takes
+ * room and holds up no other. `busy`: there may be more, and what was begun goes on meanwhile. `idle`: nothing more is due, or the carrier
+ * cannot be asked, so that nothing more is claimed until the next wake; then all that was begun has ended.
  */
 export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, clock, log } = ports
+  const inFlight = new Set<Promise<void>>()
+  let isRefused = false
+
+  function start(due: DuePoll): void {
+    const asked: Promise<void> = refresh
+      .poll(due)
+      .then(
+        (refreshed) => {
+          if (refreshed === 'unavailable') isRefused = true
+        },
+        (err: unknown) => {
+          isRefused = true
+          log.error({ err, parcelId: due.parcelId }, 'a poll failed; no more are made until the next wake')
+        },
+      )
+      .finally(() => inFlight.delete(asked))
+    inFlight.add(asked)
+  }
+
+  async function rest(): Promise<'idle'> {
+    await Promise.all(inFlight)
+    isRefused = false
+    return 'idle'
+  }
+
   return async () => {
     const nowMs = clock.now()
     for (const { eventAtMs, foundAtMs, parcelId } of await write.settleMissedPushes(nowMs)) {
       ports.meter.missedPush(Math.max(0, foundAtMs - eventAtMs))
       log.info({ parcelId, lateMs: foundAtMs - eventAtMs }, 'a push was missed: a poll brought its entry')
     }
-    if (ports.isQuiet(nowMs)) return 'idle'
-    const limit = Math.min(concurrency, ports.askable?.() ?? concurrency)
-    if (limit === 0) return 'idle'
-    const due = await write.claimDuePolls({ nowMs, limit, leaseMs: LEASE_MS })
-    const refreshed = await Promise.all(due.map((one) => refresh.poll(one)))
-    if (refreshed.includes('unavailable')) return 'idle'
-    return due.length === limit ? 'busy' : 'idle'
+    const limit = ports.isQuiet(nowMs) ? 0 : Math.min(concurrency, ports.askable?.() ?? concurrency)
+    while (!isRefused && inFlight.size > 0 && limit - inFlight.size < limit * FREE_PART) await Promise.race(inFlight)
+    const room = limit - inFlight.size
+    if (isRefused || room <= 0) return await rest()
+    const due = await write.claimDuePolls({ nowMs: clock.now(), limit: room, leaseMs: LEASE_MS })
+    due.forEach(start)
+    return due.length === room ? 'busy' : await rest()
   }
 }

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { createPollDue } from '../../src/flow/poll-due.ts'
+import type { DuePoll } from '../../src/flow/ports.ts'
+import type { Refreshed } from '../../src/flow/refresh.ts'
+import { createLogBook } from '../support/relay.ts'
+
+const CONCURRENCY = 4
+
+/** A poller over so many due parcels; a poll ends when the test says so, or at once. */
+function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refreshed> | Refreshed) {
+  const waiting = Array.from({ length: parcels }, (_, at): DuePoll => ({ parcelId: at + 1, identifiers: [`PD${at}`] }))
+  const asked: number[] = []
+  let inFlight = 0
+  let most = 0
+  const { log, lines } = createLogBook()
+  const pass = createPollDue(
+    {
+      write: { claimDuePolls: async ({ limit }) => waiting.splice(0, limit), settleMissedPushes: async () => [] },
+      refresh: {
+        async poll({ parcelId }) {
+          asked.push(parcelId)
+          inFlight += 1
+          most = Math.max(most, inFlight)
+          try {
+            return await ends(parcelId)
+          } finally {
+            inFlight -= 1
+          }
+        },
+      },
+      meter: { missedPush: () => undefined },
+      clock: { now: () => 0, monotonic: () => 0 },
+      log,
+      isQuiet: () => false,
+    },
+    { concurrency: CONCURRENCY },
+  )
+  return { pass, asked, lines, inFlight: () => inFlight, most: () => most }
+}
+
+test('P2: a parcel whose answer hangs takes a place and holds up no other', async () => {
+  const hanging = Promise.withResolvers<Refreshed>()
+  const { pass, asked, most, inFlight } = openPoller(40, (parcelId) => (parcelId === 2 ? hanging.promise : 'recorded'))
+  for (let passes = 0; asked.length < 40 && passes < 60; passes++) expect(await pass()).toBe('busy')
+  expect([asked.length, most()]).toEqual([40, CONCURRENCY])
+  hanging.resolve('recorded')
+  expect([await pass(), inFlight()]).toEqual(['idle', 0])
+})
+
+test('once the carrier cannot be asked nothing more is claimed until the next wake, and what was begun has ended', async () => {
+  const { pass, asked, inFlight } = openPoller(40, (parcelId) => (parcelId === 3 ? 'unavailable' : 'recorded'))
+  let last = await pass()
+  while (last === 'busy') last = await pass()
+  expect(asked.length).toBeLessThan(3 * CONCURRENCY)
+  expect(inFlight()).toBe(0)
+  while ((await pass()) === 'busy');
+  expect(asked).toHaveLength(40)
+})
+
+test('a poll that fails in an unforeseen way is logged, and the poller rests and then goes on', async () => {
+  const { pass, asked, lines } = openPoller(9, (parcelId) => (parcelId === 1 ? Promise.reject(new Error('unforeseen')) : 'recorded'))
+  while ((await pass()) === 'busy');
+  while ((await pass()) === 'busy');
+  expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
+})
