@@ -28,13 +28,25 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     return second === undefined || second === null ? [first] : [first, second]
   }
 
+  /** The same state has the same keys, until the key that is being replaced runs out. */
+  const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
+
   return async (state, nowMs) => {
+    const found = known.get(state)
+    if (found !== undefined && nowMs < found.untilMs) return found.signer
+    const signer = await signerOf(state, nowMs)
+    const previousUntilMs = state.keys?.previous?.untilMs ?? 0
+    if (signer !== null) known.set(state, { signer, untilMs: previousUntilMs > nowMs ? previousUntilMs : Number.POSITIVE_INFINITY })
+    return signer
+  }
+
+  async function signerOf(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
     const { endpoint, keys } = state
     const previous = keys?.previous ?? null
     const isRotating = previous !== null && previous.untilMs > nowMs
     const name = digest(JSON.stringify([endpoint.id, endpoint.signature, keys?.current ?? configuredKey(state), isRotating]))
-    const known = made.get(name)
-    if (known !== undefined) return known
+    const ready = made.get(name)
+    if (ready !== undefined) return ready
     const texts = await keysOf(state, nowMs)
     if (texts.length === 0) {
       if (!unreadable.has(name)) {
