@@ -2,11 +2,14 @@ import { deliveryRules } from './config/delivery-rules.ts'
 import type { Config } from './config.ts'
 import type { BatchReport, WriteSide } from './flow/ports.ts'
 import type { PackedBatch } from './run/packed-batch.ts'
+import { createReportUnpacker, type PackedReport, type PackedTurn, packTurn } from './run/packed-turn.ts'
 import { type Hosted, hostOnThread } from './run/thread.ts'
 import type { WriterData } from './write-side.ts'
 
 /** The write side as its thread offers it: a batch travels packed. */
 export type HostedWriteSide = Omit<WriteSide, 'record'> & { record(batch: PackedBatch): Promise<BatchReport> }
+
+type OnThread = Omit<HostedWriteSide, 'deliveryTurn'> & { deliveryTurn(turn: PackedTurn): Promise<PackedReport> }
 
 const VERBS = [
   'record',
@@ -53,5 +56,7 @@ export async function hostWriter(config: Config, sqlitePath: string): Promise<Ho
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  return await hostOnThread<HostedWriteSide>(file, workerData, VERBS)
+  const { verbs, died } = await hostOnThread<OnThread>(file, workerData, VERBS)
+  const unpackReport = createReportUnpacker()
+  return { verbs: { ...verbs, deliveryTurn: async (turn) => unpackReport(await verbs.deliveryTurn(packTurn(turn))) }, died }
 }

@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createLog } from './log.ts'
 import { type PackedBatch, unpackBatch } from './run/packed-batch.ts'
+import { createReportPacker, type PackedTurn, unpackTurn } from './run/packed-turn.ts'
 import { serveVerbs } from './run/thread.ts'
 import { systemClock } from './system-clock.ts'
 import { openWriteSide, type WriterData } from './write-side.ts'
@@ -10,4 +11,9 @@ if (parentPort === null) throw new Error('this file is the writer thread; it is 
 // Only the composition root starts this thread, with this data.
 const { options, logLevel } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
-serveVerbs(parentPort, { ...verbs, record: (packed: PackedBatch) => verbs.record(unpackBatch(packed)) })
+const packReport = createReportPacker()
+serveVerbs(parentPort, {
+  ...verbs,
+  record: (packed: PackedBatch) => verbs.record(unpackBatch(packed)),
+  deliveryTurn: async (packed: PackedTurn) => packReport(await verbs.deliveryTurn(unpackTurn(packed))),
+})

@@ -1,12 +1,13 @@
 import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delivery.ts'
-import type { Endpoint } from '../domain/endpoint.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
+import { createClaims } from './claims.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
+import { handOut } from './hand-out.ts'
 import type {
+  ClaimedDelivery,
   ConfiguredEndpoint,
   DeliveryRules,
   DeliveryTurn,
-  DeliveryTurnReport,
   EndpointNotice,
   EndpointState,
   SettledAttempt,
@@ -28,32 +29,25 @@ export function createDeliver(
   store: WriteStore,
   options: DeliverOptions,
 ): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
+  const claims = createClaims()
   return {
     ...createEditEndpoints(store),
 
-    deliveryTurn: (turn) =>
-      store.transaction(async (tx) => {
-        const states = new Map((await tx.listEndpoints()).map((state) => [state.endpoint.id, state]))
-        const changed = new Set<string>()
-        const notices: EndpointNotice[] = []
-        for (const attempt of turn.settled) {
-          const state = states.get(attempt.endpointId)
-          // Removed while it was attempted: cancelled, whatever came of it.
-          if (state === undefined) continue
-          const after = await settleOne(tx, state, attempt, turn.nowMs, options)
-          states.set(attempt.endpointId, after)
-          if (after !== state) changed.add(attempt.endpointId)
-          notices.push(...noticesOf(state, after, turn.nowMs))
-        }
-        for (const id of changed) {
-          const state = states.get(id)
-          if (state !== undefined) await tx.saveEndpoint(state)
-        }
-        // What befalls the operator's own endpoint is in the log: it could not be told there.
-        const isOperator = ({ endpointId }: EndpointNotice) => states.get(endpointId)?.origin === 'operator'
-        for (const notice of notices.filter((one) => !isOperator(one))) await tellOperator(tx, operatorEvent(notice), turn.nowMs)
-        return { ...(await handOut(tx, [...states.values()], turn, options)), notices }
-      }),
+    deliveryTurn: async (turn) => {
+      const claimed: ClaimedDelivery[] = []
+      try {
+        return await store.transaction(async (tx) => {
+          const { states, notices } = await settleAll(tx, turn, options)
+          for (const { endpointId, deliveryId } of turn.settled) claims.end(endpointId, deliveryId)
+          return { claimed, endpoints: states, notices, ...(await handOut(tx, { states, turn, claims, claimed }, options)) }
+        })
+      } catch (error) {
+        for (const { endpointId, deliveryId } of claimed) claims.end(endpointId, deliveryId)
+        // Nothing is written of what ended: it is told again.
+        for (const { endpointId, deliveryId } of turn.settled) claims.add(endpointId, deliveryId, turn.nowMs + options.leaseMs)
+        throw error
+      }
+    },
 
     tellOperator: (event, nowMs) => store.transaction((tx) => tellOperator(tx, event, nowMs)),
 
@@ -68,6 +62,34 @@ export function createDeliver(
         await syncOperator(tx, operatorUrl, nowMs)
       }),
   }
+}
+
+/** Writes down what ended; gives how all endpoints stand after it, and what operators should hear of. */
+async function settleAll(
+  tx: WriteTx,
+  turn: DeliveryTurn,
+  options: DeliverOptions,
+): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
+  const before = new Map((await tx.listEndpoints()).map((state) => [state.endpoint.id, state]))
+  const states = new Map(before)
+  const notices: EndpointNotice[] = []
+  for (const attempt of turn.settled) {
+    const state = states.get(attempt.endpointId)
+    // Removed while it was attempted: cancelled, whatever came of it.
+    if (state === undefined) continue
+    const after = await settleOne(tx, state, attempt, turn.nowMs, options)
+    states.set(attempt.endpointId, after)
+    notices.push(...noticesOf(state, after, turn.nowMs))
+  }
+  for (const [id, state] of states) {
+    const known = before.get(id)
+    if (known?.disabled !== state.disabled) await tx.saveEndpoint(state)
+    else if (known.health !== state.health) await tx.saveHealth(id, state.health)
+  }
+  // What befalls the operator's own endpoint is in the log: it could not be told there.
+  const isOperator = ({ endpointId }: EndpointNotice) => states.get(endpointId)?.origin === 'operator'
+  for (const notice of notices.filter((one) => !isOperator(one))) await tellOperator(tx, operatorEvent(notice), turn.nowMs)
+  return { states: [...states.values()], notices }
 }
 
 /** Writes an attempt and its delivery's fate down; gives how the endpoint stands after it. */
@@ -103,34 +125,6 @@ function operatorEvent({ endpoint: name, endpointId: id, kind }: EndpointNotice)
   const endpoint = { id, name }
   if (kind === 'recovered') return { event: 'endpoint_recovered', endpoint }
   return { event: 'endpoint_disabled', endpoint, because: kind === 'disabled_gone' ? 'gone' : 'failing' }
-}
-
-/** Claims what is due for every enabled endpoint with room, and says when to look again. */
-async function handOut(
-  tx: WriteTx,
-  states: readonly EndpointState[],
-  turn: DeliveryTurn,
-  { perEndpoint, leaseMs }: DeliverOptions,
-): Promise<Omit<DeliveryTurnReport, 'notices'>> {
-  const claimed = []
-  let nextAtMs: number | null = null
-  for (const { endpoint, disabled } of states) {
-    if (disabled !== null) continue
-    const room = Math.min((endpoint.concurrency ?? perEndpoint) - (turn.inFlight[endpoint.id] ?? 0), allowanceOf(endpoint, turn))
-    const request = { endpointId: endpoint.id, nowMs: turn.nowMs, limit: room, leaseUntilMs: turn.nowMs + leaseMs }
-    const mine = room > 0 ? await tx.claimDeliveries(request) : []
-    claimed.push(...mine)
-    // Without room it is the end of an attempt that calls for the next look.
-    const atMs = mine.length < room ? await tx.nextDeliveryAtMs(endpoint.id) : null
-    if (atMs !== null) nextAtMs = Math.min(nextAtMs ?? atMs, atMs)
-  }
-  return { claimed, endpoints: states, nextAtMs }
-}
-
-/** Whoever asks first does not know yet that the endpoint has a rate: one attempt is within any. */
-function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DeliveryTurn): number {
-  const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
-  return Math.min(allowed, claimsMax)
 }
 
 async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], configured: ConfiguredEndpoint): Promise<void> {

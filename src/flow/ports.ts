@@ -383,19 +383,15 @@ export interface WriteTx {
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds one when its id is '' or reserved; returns the id. */
   saveEndpoint(state: EndpointState): Promise<string>
+  /** Of an endpoint whose health is all that changed. */
+  saveHealth(endpointId: string, health: EndpointHealth): Promise<void>
   /** Cancels what waits for it. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
   queueDelivery(delivery: QueuedDelivery): Promise<void>
-  /** Leases the deliveries of an endpoint that are due, the most overdue first; of a parcel at most one at a time. */
-  claimDeliveries(request: {
-    readonly endpointId: string
-    readonly nowMs: number
-    readonly limit: number
-    readonly leaseUntilMs: number
-  }): Promise<readonly ClaimedDelivery[]>
-  /** When the next delivery of an endpoint falls due; null: none waits. */
-  nextDeliveryAtMs(endpointId: string): Promise<number | null>
+  /** The deliveries of an endpoint that may go next, the most overdue first; of a parcel at most one. */
+  findNextDeliveries(request: { readonly endpointId: string; readonly limit: number }): Promise<readonly NextDelivery[]>
+  loadDelivery(deliveryId: number): Promise<ClaimedDelivery>
   saveAttempt(attempt: AttemptRecord): Promise<void>
   /** See the verb of the same name. */
   replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
@@ -557,6 +553,11 @@ export interface SettledAttempt extends DeliveryRef {
 }
 
 /** What ended since the last turn, and how much more may be started. */
+export interface NextDelivery {
+  readonly deliveryId: number
+  readonly dueAtMs: number
+}
+
 export interface DeliveryTurn {
   readonly settled: readonly SettledAttempt[]
   /** Attempts under way, by endpoint id. */
@@ -579,6 +580,8 @@ export interface DeliveryTurnReport {
   readonly endpoints: readonly EndpointState[]
   /** What operators should hear of, once each. */
   readonly notices: readonly EndpointNotice[]
+  /** Endpoints, by id, that more is due for than there was room. */
+  readonly more: readonly string[]
   /** When something else falls due; null: nothing waits that has room to go. */
   readonly nextAtMs: number | null
 }

@@ -56,10 +56,13 @@ const NOTICES: Readonly<Record<EndpointNotice['kind'], string>> = {
 
 /** How long after the store failed it is tried again. */
 const REST_MS = 1000
+/** How long what ended may wait to be written down together with more. */
+const SETTLE_MS = 5
 
 /**
- * Pushes events to endpoints. What is owed is in the store; here is only what is under way, so a relay that dies owes it still: the claims
- * lapse, and it is sent again under the same id (DOMAIN 7.2).
+ * Pushes events to endpoints. What is owed is in the store; here is only what is under way, so a relay that dies owes it still, and sends it
+ * again under the same id when it starts (DOMAIN 7.2). An attempt counts against its endpoint's concurrency until it is written down, so that
+ * no more than that can come twice.
  */
 export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOptions): Relay {
   const { write, clock, log, wake } = ports
@@ -67,6 +70,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
   const running = new Set<Promise<void>>()
   let ended: SettledAttempt[] = []
   let endpoints = new Map<string, EndpointState>()
+  /** Endpoints that more is due for than there was room. */
+  let more: ReadonlySet<string> = new Set()
   const rates = createEndpointRates()
   let stopping = false
 
@@ -89,6 +94,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
       const waitMs = rates.waitMs()
       if (waitMs !== null) wake(clock.now() + waitMs)
       endpoints = new Map(report.endpoints.map((state) => [state.endpoint.id, state]))
+      more = new Set(report.more)
       for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
       if (report.nextAtMs !== null) wake(report.nextAtMs)
       return report.claimed
@@ -108,7 +114,14 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
     const result = await send(delivery, atMs)
     ports.meter.deliveryAttempted(result.kind, result.durationMs)
     ended.push({ ...rest, result, atMs, random: ports.random() })
-    wake(null)
+    wake(isTurnWorthwhile(delivery.endpointId) ? null : clock.now() + SETTLE_MS)
+  }
+
+  /** Whether an endpoint that more is due for has as many attempts free as under way: a turn costs much the same however much it does. */
+  function isTurnWorthwhile(endpointId: string): boolean {
+    if (!more.has(endpointId)) return false
+    const free = ended.reduce((count, attempted) => count + (attempted.endpointId === endpointId ? 1 : 0), 0)
+    return 2 * free >= (inFlight.get(endpointId) ?? 0)
   }
 
   async function send(delivery: ClaimedDelivery, nowMs: number): Promise<AttemptResult> {

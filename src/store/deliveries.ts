@@ -1,5 +1,5 @@
 import type { Settlement } from '../domain/delivery.ts'
-import type { AttemptRecord, ClaimedDelivery, DeliveryRef, QueuedDelivery } from '../flow/ports.ts'
+import type { AttemptRecord, ClaimedDelivery, DeliveryRef, NextDelivery, QueuedDelivery } from '../flow/ports.ts'
 import { DELIVERY_STATE } from './codec.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
@@ -62,60 +62,51 @@ export async function queueDelivery(session: Session, { endpointId, parcelId, se
   })
 }
 
-const due = statement<{ endpointId: number; nowMs: number; limit: number }>()((db, p) =>
+const next = statement<{ endpointId: number; limit: number }>()((db, p) =>
   db
     .selectFrom('delivery')
-    .leftJoin('inbox', 'inbox.id', 'delivery.inbox_id')
-    .leftJoin('composed_event', 'composed_event.sequence', 'delivery.sequence')
-    .selectAll('delivery')
-    .select(['inbox.body as pushed', 'composed_event.body as composed'])
-    .where('delivery.endpoint_id', '=', p.endpointId)
-    .where('delivery.state', '=', DELIVERY_STATE.due)
-    .where('delivery.next_attempt_at_ms', '<=', p.nowMs)
-    .orderBy('delivery.next_attempt_at_ms')
-    .limit(p.limit),
-)
-
-const lease = statement<{ id: number; leaseUntilMs: number }>()((db, p) =>
-  db.updateTable('delivery').set({ next_attempt_at_ms: p.leaseUntilMs }).where('id', '=', p.id),
-)
-
-/** The lease is the next attempt pushed forward: a relay that dies simply lets it lapse. */
-export async function claimDeliveries(
-  session: Session,
-  request: { readonly endpointId: string; readonly nowMs: number; readonly limit: number; readonly leaseUntilMs: number },
-): Promise<readonly ClaimedDelivery[]> {
-  const rows = await session.all(due, { endpointId: Number(request.endpointId), nowMs: request.nowMs, limit: request.limit })
-  const claimed: ClaimedDelivery[] = []
-  for (const row of rows) {
-    await session.run(lease, { id: row.id, leaseUntilMs: request.leaseUntilMs })
-    claimed.push({
-      deliveryId: row.id,
-      endpointId: request.endpointId,
-      parcelId: row.parcel_id,
-      sequence: row.sequence,
-      previousSequence: row.previous_sequence,
-      attempts: row.attempts,
-      firstFailedAtMs: row.first_failed_at_ms,
-      body: row.pushed ?? row.composed,
-    })
-  }
-  return claimed
-}
-
-const earliest = statement<{ endpointId: number }>()((db, p) =>
-  db
-    .selectFrom('delivery')
-    .select('next_attempt_at_ms')
+    .select(['id', 'next_attempt_at_ms'])
     .where('endpoint_id', '=', p.endpointId)
     .where('state', '=', DELIVERY_STATE.due)
     .orderBy('next_attempt_at_ms')
-    .limit(1),
+    .limit(p.limit),
 )
 
-export async function nextDeliveryAtMs(session: Session, endpointId: string): Promise<number | null> {
-  const [row] = await session.all(earliest, { endpointId: Number(endpointId) })
-  return row?.next_attempt_at_ms ?? null
+/** Read off the index of what is due alone, so that it takes the same however much waits. */
+export async function findNextDeliveries(
+  session: Session,
+  { endpointId, limit }: { readonly endpointId: string; readonly limit: number },
+): Promise<readonly NextDelivery[]> {
+  const rows = await session.all(next, { endpointId: Number(endpointId), limit })
+  return rows.map((row) => ({ deliveryId: row.id, dueAtMs: row.next_attempt_at_ms }))
+}
+
+const withPush = statement<{ id: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .leftJoin('inbox', 'inbox.id', 'delivery.inbox_id')
+    .select(['endpoint_id', 'delivery.parcel_id', 'delivery.sequence', 'previous_sequence', 'attempts', 'first_failed_at_ms', 'inbox_id'])
+    .select('inbox.body')
+    .where('delivery.id', '=', p.id),
+)
+const composed = statement<{ sequence: number }>()((db, p) =>
+  db.selectFrom('composed_event').select('body').where('sequence', '=', p.sequence),
+)
+
+export async function loadDelivery(session: Session, deliveryId: number): Promise<ClaimedDelivery> {
+  const [row] = await session.all(withPush, { id: deliveryId })
+  if (row === undefined) throw new Error('a delivery that is due is not there')
+  const { sequence, inbox_id: inboxId, body: pushed } = row
+  return {
+    deliveryId,
+    endpointId: String(row.endpoint_id),
+    parcelId: row.parcel_id,
+    sequence,
+    previousSequence: row.previous_sequence,
+    attempts: row.attempts,
+    firstFailedAtMs: row.first_failed_at_ms,
+    body: inboxId === null ? ((await session.all(composed, { sequence }))[0]?.body ?? null) : pushed,
+  }
 }
 
 const insertAttempt = statement<{

@@ -1,3 +1,4 @@
+import type { EndpointHealth } from '../domain/delivery.ts'
 import type { Endpoint } from '../domain/endpoint.ts'
 import type { EndpointState } from '../flow/ports.ts'
 import { decodeEndpoint, encodeEndpointSettings, encodeSealedKeys } from './codec.ts'
@@ -73,6 +74,14 @@ export async function saveEndpoint(
   if (endpoint.id === '') return idOf(await session.all(insertEndpoint, columns))
   await session.run(updateEndpoint, { ...columns, id: Number(endpoint.id) })
   return endpoint.id
+}
+
+const updateHealth = statement<{ id: number; succeededAtMs: number | null; failingSinceMs: number | null }>()((db, p) =>
+  db.updateTable('endpoint').set({ succeeded_at_ms: p.succeededAtMs, failing_since_ms: p.failingSinceMs }).where('id', '=', p.id),
+)
+
+export async function saveHealth(session: Session, endpointId: string, { lastSuccessAtMs, failingSinceMs }: EndpointHealth): Promise<void> {
+  await session.run(updateHealth, { id: Number(endpointId), succeededAtMs: lastSuccessAtMs, failingSinceMs })
 }
 
 function idOf([row]: readonly { readonly id: number }[]): string {

@@ -3,8 +3,8 @@ import { loadAnswers, loadOrderAnswer, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
 import {
   cancelDeliveries,
-  claimDeliveries,
-  nextDeliveryAtMs,
+  findNextDeliveries,
+  loadDelivery,
   queueDelivery,
   saveAttempt,
   saveComposedEvent,
@@ -12,7 +12,7 @@ import {
 } from './deliveries.ts'
 import { replayDeliveries } from './delivery-lists.ts'
 import { findAskable, findDuePolls } from './due-polls.ts'
-import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint } from './endpoints.ts'
+import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, isRelayed, prunedTo, settlePush } from './feed.ts'
 import { readFeedEntries } from './feed-entries.ts'
@@ -104,6 +104,10 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       endpoints = null
       return await saveEndpoint(session, state)
     },
+    async saveHealth(endpointId, health) {
+      endpoints = endpoints?.map((state) => (state.endpoint.id === endpointId ? { ...state, health } : state)) ?? null
+      await saveHealth(session, endpointId, health)
+    },
     async removeEndpoint(endpointId, nowMs) {
       endpoints = null
       await removeEndpoint(session, endpointId, nowMs)
@@ -111,8 +115,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     },
     saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
     queueDelivery: (delivery) => queueDelivery(session, delivery),
-    claimDeliveries: (request) => claimDeliveries(session, request),
-    nextDeliveryAtMs: (endpointId) => nextDeliveryAtMs(session, endpointId),
+    findNextDeliveries: (request) => findNextDeliveries(session, request),
+    loadDelivery: (deliveryId) => loadDelivery(session, deliveryId),
     replayDeliveries: (request) => replayDeliveries(session, request),
     saveAttempt: (attempt) => saveAttempt(session, attempt),
     saveSettlement: (settled) => saveSettlement(session, settled),

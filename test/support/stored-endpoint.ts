@@ -1,7 +1,7 @@
 import { type EndpointSettings, noFilters } from '../../src/domain/endpoint.ts'
 import type { ClaimedDelivery, SettledAttempt, WriteSide } from '../../src/flow/ports.ts'
 
-const settings: EndpointSettings = {
+export const endpointSettings: EndpointSettings = {
   name: 'shop',
   url: 'http://shop.internal/',
   enabled: true,
@@ -38,7 +38,7 @@ async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string,
 export async function addEndpoint(writes: WriteSide, nowMs: number, change: Partial<EndpointSettings & { readonly from: number }> = {}) {
   const id = await writes.reserveEndpoint(nowMs)
   const { from = null, ...changed } = change
-  await writes.addEndpoint({ id, settings: { ...settings, ...changed }, key: 'sealed', from })
+  await writes.addEndpoint({ id, settings: { ...endpointSettings, ...changed }, key: 'sealed', from })
   return {
     id,
     async take(): Promise<readonly ClaimedDelivery[]> {

@@ -1,0 +1,138 @@
+import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, EndpointState, SettledAttempt } from '../flow/ports.ts'
+
+/**
+ * Turns and their reports as they travel between the threads, for the reason that batches do (see `PackedBatch`): what would be thousands of
+ * small objects a second is a few columns of numbers and one block of bytes.
+ */
+export interface PackedTurn extends Omit<DeliveryTurn, 'settled'> {
+  readonly endpointIds: readonly string[]
+  /** `SETTLED_WIDTH` numbers each. */
+  readonly settled: ArrayBuffer
+  /** Results that say more than that an endpoint accepted, with their place. */
+  readonly results: readonly (readonly [place: number, result: AttemptResult])[]
+}
+
+export interface PackedReport extends Omit<DeliveryTurnReport, 'claimed' | 'endpoints'> {
+  readonly endpointIds: readonly string[]
+  /** `CLAIMED_WIDTH` numbers each. */
+  readonly claimed: ArrayBuffer
+  /** The bodies, one after the other. */
+  readonly bytes: ArrayBuffer
+  /** Null: as in the last report, but for their health. */
+  readonly endpoints: readonly EndpointState[] | null
+}
+
+const SETTLED_WIDTH = 10
+const CLAIMED_WIDTH = 8
+type AttemptResult = SettledAttempt['result']
+
+/** In the place of a time that is none, and of the length of a body that is none. */
+const NONE = -1
+
+export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
+  const places = createPlaces()
+  const numbers = new Float64Array(settled.length * SETTLED_WIDTH)
+  const results: [number, AttemptResult][] = []
+  for (const [place, attempt] of settled.entries()) {
+    const { deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, atMs, random, result } = attempt
+    const isPlain = result.kind === 'accepted' && result.answerStart.byteLength === 0
+    // Copied: a view would take all the memory it looks into along.
+    if (!isPlain) results.push([place, { ...result, answerStart: new Uint8Array(result.answerStart) }])
+    const status = result.kind === 'failed' ? NONE : result.status
+    const row = [deliveryId, places.of(endpointId), parcelId, sequence, attempts, firstFailedAtMs ?? NONE, atMs, random, result.durationMs]
+    numbers.set([...row, status], place * SETTLED_WIDTH)
+  }
+  return { ...rest, endpointIds: places.all(), settled: numbers.buffer, results }
+}
+
+export function unpackTurn({ endpointIds, settled: packed, results, ...rest }: PackedTurn): DeliveryTurn {
+  const numbers = new Float64Array(packed)
+  const said = new Map(results)
+  const settled = Array.from({ length: numbers.length / SETTLED_WIDTH }, (_, place): SettledAttempt => {
+    const row = rowOf(numbers, place, SETTLED_WIDTH)
+    return {
+      deliveryId: row(0),
+      endpointId: endpointIds[row(1)] ?? '',
+      parcelId: row(2),
+      sequence: row(3),
+      attempts: row(4),
+      firstFailedAtMs: row(5) === NONE ? null : row(5),
+      atMs: row(6),
+      random: row(7),
+      result: said.get(place) ?? { kind: 'accepted', status: row(9), durationMs: row(8), answerStart: EMPTY },
+    }
+  })
+  return { ...rest, settled }
+}
+
+/** What is told of endpoints only when it changed; to be made anew with each thread. */
+export function createReportPacker(): (report: DeliveryTurnReport) => PackedReport {
+  let told: readonly EndpointState[] | null = null
+  return ({ claimed, endpoints, ...rest }) => {
+    const known = told
+    const isKnown = known !== null && known.length === endpoints.length && endpoints.every((state, at) => isSame(state, known[at]))
+    told = endpoints
+    const places = createPlaces()
+    const numbers = new Float64Array(claimed.length * CLAIMED_WIDTH)
+    const bytes = new Uint8Array(claimed.reduce((sum, { body }) => sum + (body?.byteLength ?? 0), 0))
+    let end = 0
+    for (const [place, { body, ...delivery }] of claimed.entries()) {
+      const { deliveryId, endpointId, parcelId, sequence, previousSequence, attempts, firstFailedAtMs } = delivery
+      const row = [deliveryId, places.of(endpointId), parcelId, sequence, previousSequence, attempts, firstFailedAtMs ?? NONE]
+      numbers.set([...row, body?.byteLength ?? NONE], place * CLAIMED_WIDTH)
+      if (body === null) continue
+      bytes.set(body, end)
+      end += body.byteLength
+    }
+    return { ...rest, endpointIds: places.all(), claimed: numbers.buffer, bytes: bytes.buffer, endpoints: isKnown ? null : endpoints }
+  }
+}
+
+export function createReportUnpacker(): (report: PackedReport) => DeliveryTurnReport {
+  let known: readonly EndpointState[] = []
+  return ({ endpointIds, claimed: packed, bytes, endpoints, ...rest }) => {
+    known = endpoints ?? known
+    const numbers = new Float64Array(packed)
+    let end = 0
+    const claimed = Array.from({ length: numbers.length / CLAIMED_WIDTH }, (_, place): ClaimedDelivery => {
+      const row = rowOf(numbers, place, CLAIMED_WIDTH)
+      const length = row(7)
+      const from = end
+      end += Math.max(0, length)
+      return {
+        deliveryId: row(0),
+        endpointId: endpointIds[row(1)] ?? '',
+        parcelId: row(2),
+        sequence: row(3),
+        previousSequence: row(4),
+        attempts: row(5),
+        firstFailedAtMs: row(6) === NONE ? null : row(6),
+        body: length === NONE ? null : Buffer.from(bytes, from, length),
+      }
+    })
+    return { ...rest, claimed, endpoints: known }
+  }
+}
+
+const EMPTY = new Uint8Array()
+
+function rowOf(numbers: Float64Array, place: number, width: number): (column: number) => number {
+  return (column) => numbers[place * width + column] ?? 0
+}
+
+/** Numbers for names, from 0 on. */
+function createPlaces() {
+  const places = new Map<string, number>()
+  return {
+    of(name: string): number {
+      const place = places.get(name) ?? places.size
+      places.set(name, place)
+      return place
+    },
+    all: () => [...places.keys()],
+  }
+}
+
+function isSame(state: EndpointState, known: EndpointState | undefined): boolean {
+  return known !== undefined && state.endpoint === known.endpoint && state.keys === known.keys && state.disabled === known.disabled
+}
