@@ -1,0 +1,66 @@
+import { connect } from 'node:net'
+import { expect, test } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { push, writeConfig } from '../support/relay.ts'
+import { metricOf, runRelay } from '../support/relay-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** As many as two thousand by `npm run faults`. */
+const CONNECTIONS = process.env.RELAY_FAULTS === 'long' ? 2000 : 600
+const RSS_GROWTH_MAX = 64 * 1024 * 1024
+/** What is given to a header and to a whole request, and then some for a machine that is busy. */
+const HEADERS_MS = 5000
+const REQUEST_MS = 10_000
+const SLACK_MS = 4000
+
+const HEAD = 'POST /webhooks/status HTTP/1.1\r\nHost: relay\r\n'
+const SLOW = [
+  { sends: '', drip: '', withinMs: HEADERS_MS },
+  { sends: HEAD, drip: 'x', withinMs: HEADERS_MS },
+  { sends: `${HEAD}x-service-hmac-sha256: ${'A'.repeat(43)}=\r\nContent-Length: 5000\r\n\r\n{`, drip: ' ', withinMs: REQUEST_MS },
+] as const
+
+/** Opens a connection that never gets to an end; resolves with how long it was left open. */
+function dawdle(port: number, { sends, drip }: (typeof SLOW)[number]): Promise<number> {
+  const begunAtMs = performance.now()
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => void socket.write(sends))
+    const timer = setInterval(() => void socket.write(drip), 1000)
+    socket.on('error', () => undefined).resume()
+    socket.on('close', () => {
+      clearInterval(timer)
+      resolve(performance.now() - begunAtMs)
+    })
+  })
+}
+
+test(`H15, F7: ${CONNECTIONS} connections that send nothing, or drip, are closed in time; meanwhile pushes are taken and memory stays`, async () => {
+  await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
+  const memory = async () => await metricOf(relay.internalUrl, 'process_resident_memory_bytes')
+  const pushed = async (nth: number) => (await push(relay.publicUrl, pushBody({ location: `meanwhile ${nth}` }))).status
+  for (let nth = 0; nth < 50; nth++) await pushed(nth)
+  const before = await memory()
+
+  const port = Number(new URL(relay.publicUrl).port)
+  const open = Array.from({ length: CONNECTIONS }, async (_, at) => {
+    const slow = SLOW[at % SLOW.length] ?? SLOW[0]
+    return { tookMs: await dawdle(port, slow), withinMs: slow.withinMs }
+  })
+  let left = true
+  const closed = Promise.all(open).finally(() => {
+    left = false
+  })
+  const answered: { readonly status: number; readonly tookMs: number }[] = []
+  let most = 0
+  for (let nth = 0; left; nth++) {
+    const begunAtMs = performance.now()
+    answered.push({ status: await pushed(1000 + nth), tookMs: performance.now() - begunAtMs })
+    if (nth % 50 === 0) most = Math.max(most, await memory())
+  }
+  for (const { tookMs, withinMs } of await closed) expect(tookMs).toBeLessThan(withinMs + SLACK_MS)
+  expect(answered.length).toBeGreaterThan(50)
+  expect(answered.filter(({ status }) => status !== 200)).toEqual([])
+  // The middle one: the figures of latency are the bench's, on a machine that does nothing else.
+  expect(answered.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)[Math.floor(answered.length / 2)]).toBeLessThan(1000)
+  expect(most - before).toBeLessThan(RSS_GROWTH_MAX)
+}, 60_000)
