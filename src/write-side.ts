@@ -67,7 +67,7 @@ export async function openWriteSide(
     },
     async record(batch) {
       const report = await record(batch)
-      for (const atMs of timesPushBrought(batch, report)) outlook.pushed(atMs)
+      for (const atMs of timesPushed(batch, report)) outlook.pushed(atMs)
       return report
     },
     async settleMissedPushes(nowMs) {
@@ -91,11 +91,11 @@ export async function openWriteSide(
   }
 }
 
-/** When pushes arrived that brought an entry nobody knew. */
-function timesPushBrought(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
+/** When pushes arrived. One whose entry a poll had brought just before shows as well that they come; one that is repeated shows nothing. */
+function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
   return outcomes.flatMap((outcome, at) => {
     const incoming = batch[at]
-    return incoming?.kind === 'push' && outcome.kind === 'recorded' && outcome.newEntries > 0 ? [incoming.receivedAtMs] : []
+    return incoming?.kind === 'push' && outcome.kind === 'recorded' ? [incoming.receivedAtMs] : []
   })
 }
 

@@ -78,7 +78,7 @@ export function lossOf({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.verdicts)
 }
 
-/** A push brought a new entry. */
+/** A push came and was recorded, whether or not a poll had brought its entry just before. */
 export function afterPush(channel: PushChannel, atMs: number): PushChannel {
   const wasSilent = channel.health === 'silent'
   const counted = countArrival(weigh(channel, true), atMs)
@@ -132,8 +132,10 @@ export function afterUnpushed(channel: PushChannel, unpushed: Unpushed): PushCha
 function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Unpushed): boolean {
   if (found < FOUND_MIN) return false
   const loss = Math.min(0.9, Math.max(LOSS_MIN, lossOf(channel)))
-  const noneCame = Math.exp(-expectedSinceLastPush(channel, settledToMs))
-  return Math.min(1, noneCame + UNUSUAL * UNUSUAL_FIND ** found) * loss ** overdue < CHANCE_MAX
+  // At the full cadence polls find whatever happens, on an unusual day as well: then only the losses speak.
+  const noneCame =
+    channel.health === 'healthy' ? Math.exp(-expectedSinceLastPush(channel, settledToMs)) + UNUSUAL * UNUSUAL_FIND ** found : 1
+  return Math.min(1, noneCame) * loss ** overdue < CHANCE_MAX
 }
 
 /** What was missed in the silence says nothing of how many are lost when pushes come. */

@@ -124,3 +124,11 @@ test('a night in which polls find what the day lost is not taken for a loss of m
   )
   expect(night.health).toBe('healthy')
 })
+
+test('while many pushes are lost, what polls find is no silence by the habit of the hour, only by losses in a row', () => {
+  const lossyToday = told('..x'.repeat(100))
+  const after = (overdue: number) => afterUnpushed(lossyToday, { found: 20, overdue, settledToMs: START + 20 * HOUR_MS }).health
+  expect(lossyToday.health).toBe('lossy')
+  expect(after(2)).toBe('lossy')
+  expect(after(12)).toBe('silent')
+})
