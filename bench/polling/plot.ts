@@ -44,6 +44,7 @@ export function plot({ parcels, bars, curves }: Plotted): string {
   const height = top + CURVES.titleTop + CURVES.height + 56
   return `${[
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${INK}">`,
+    '<title>How late the relay knows of lost pushes, beside simpler pollers</title>',
     `<rect x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="8" fill="#fff" stroke="${FAINT}"/>`,
     ...parts,
     '</svg>',
