@@ -149,7 +149,8 @@ const end = statement<{ id: number; attempts: number; state: number; reason: str
     .updateTable('delivery')
     .set({ attempts: p.attempts, state: p.state, reason: p.reason, settled_at_ms: p.nowMs })
     .where('id', '=', p.id)
-    .where('state', '!=', DELIVERY_STATE.cancelled),
+    .where('state', '!=', DELIVERY_STATE.cancelled)
+    .returning('parcel_id'),
 )
 const firstUnsettled = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
   db
@@ -180,8 +181,9 @@ export async function saveSettlement(session: Session, { delivery, settlement, n
     return
   }
   const reason = settlement.state === 'dead' ? settlement.reason : null
-  await session.run(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
-  await releaseFirst(session, Number(delivery.endpointId), delivery.parcelId, nowMs)
+  const [ended] = await session.all(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
+  // Of the parcel as it is now: while it was attempted, its parcel may have been joined to another.
+  if (ended !== undefined) await releaseFirst(session, Number(delivery.endpointId), ended.parcel_id, nowMs)
 }
 
 /** The earliest delivery of a parcel that has not ended may go. */
