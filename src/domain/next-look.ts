@@ -1,6 +1,7 @@
 import { hourOfWeek, type WaitOutlook } from './rhythm.ts'
 
 const HOUR_MS = 3_600_000
+const HOURS_OF_WEEK = 168
 
 export interface LookQuestion {
   /** When it was last certain that no scan had come since the latest one known: epoch milliseconds. */
@@ -36,30 +37,57 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  */
 export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizonMs, stepMs }: LookQuestion): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
+  const { unscannedAfter, rootOfRate } = factorsOf(outlook)
+  const savesPerRoot = Math.sqrt(2 * priceHours * hidden)
+  let hour = hourOfWeek(fromMs)
+  let hourEndMs = (Math.floor(fromMs / HOUR_MS) + 1) * HOUR_MS
   let unscanned = 1
   let lost = 0
   let balance = 0
-  let best = { balance: 0, atMs: fromMs + stepMs }
+  let bestBalance = 0
+  let bestMs = fromMs + stepMs
   for (let atMs = fromMs; atMs < endMs; ) {
-    const hour = hourOfWeek(atMs)
-    const rate = outlook.rates[hour] ?? outlook.meanRate
-    const hourEndMs = (Math.floor(atMs / HOUR_MS) + 1) * HOUR_MS
     // Steps grow with the wait: a sixteenth of it is precise enough, and keeps the sum short.
     const nextMs = Math.min(hourEndMs, endMs, atMs + Math.max(stepMs, (atMs - fromMs) / 16))
     const hours = (nextMs - atMs) / HOUR_MS
-    const before = { unscanned, lost }
-    unscanned *= Math.exp(-rate * hours)
-    lost = lost * Math.exp(-(1 - hidden) * (outlook.followingRates[hour] ?? 0) * hours) + hidden * (before.unscanned - unscanned)
-    const meanUnscanned = (before.unscanned + unscanned) / 2
-    const meanLost = (before.lost + lost) / 2
-    const saves = Math.sqrt(2 * priceHours * hidden * rate)
-    balance += hours * (doubt * (meanUnscanned + meanLost) + meanLost - saves * meanUnscanned)
-    if (balance < best.balance) best = { balance, atMs: nextMs }
-    atMs = nextMs
+    const unscannedBefore = unscanned
+    const lostBefore = lost
+    unscanned *= hours === 1 ? (unscannedAfter[hour] ?? 1) : Math.exp(-(outlook.rates[hour] ?? 0) * hours)
+    if (lost > 0) lost *= Math.exp(-(1 - hidden) * (outlook.followingRates[hour] ?? 0) * hours)
+    lost += hidden * (unscannedBefore - unscanned)
+    const meanUnscanned = (unscannedBefore + unscanned) / 2
+    const meanLost = (lostBefore + lost) / 2
+    balance += hours * (doubt * (meanUnscanned + meanLost) + meanLost - savesPerRoot * (rootOfRate[hour] ?? 0) * meanUnscanned)
+    if (balance < bestBalance) {
+      bestBalance = balance
+      bestMs = nextMs
+    }
     if (unscanned + lost < 1e-4) break
+    if (nextMs === hourEndMs) {
+      hour = (hour + 1) % HOURS_OF_WEEK
+      hourEndMs += HOUR_MS
+    }
+    atMs = nextMs
   }
   // Still better to wait at the end of the sum: then for as long as may be.
-  return best.atMs === endMs ? fromMs + horizonMs : best.atMs
+  return bestMs === endMs ? fromMs + horizonMs : bestMs
+}
+
+/** By hour of the week: what every sum over an outlook needs of each hour, and what would take most of its time. */
+interface Factors {
+  /** The chance that no scan comes in that hour. */
+  readonly unscannedAfter: Float64Array
+  readonly rootOfRate: Float64Array
+}
+
+const factors = new WeakMap<WaitOutlook, Factors>()
+
+function factorsOf(outlook: WaitOutlook): Factors {
+  const known = factors.get(outlook)
+  if (known !== undefined) return known
+  const made = { unscannedAfter: outlook.rates.map((rate) => Math.exp(-rate)), rootOfRate: outlook.rates.map(Math.sqrt) }
+  factors.set(outlook, made)
+  return made
 }
 
 /** After so long a wait there is nothing finer to tell. */
