@@ -31,7 +31,7 @@ export const ROOMS: readonly Room[] = [
     place: 'store/engines/',
     imports: ['domain/', 'flow/ports.ts'],
     libraries: ['better-sqlite3', 'kysely', 'pg'],
-    platform: [...EDGE, ...FILES],
+    platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
   { place: 'remote/', imports: ['domain/', 'flow/ports.ts'], libraries: ['ipaddr.js', 'p-retry', 'undici'], platform: EDGE },
   // Of the domain only the words for failure: a loop refuses work, it decides nothing about parcels.

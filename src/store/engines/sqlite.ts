@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
 import { bind, type Params, type SqlValue, type Statement } from '../statement.ts'
+import { createCarrying } from './sqlite-carry.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
 import { lockStore, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
@@ -10,8 +11,8 @@ import { migrate } from './sqlite-migrate.ts'
 const BUSY_TIMEOUT_MS = 100
 /** The log of changes is cut back to this after a checkpoint, in bytes, or it stays as large as it ever grew. */
 const JOURNAL_BYTES_MAX = 64 * 1024 * 1024
-/** The log is carried over to the database when it holds this many pages: pages that many commits change are then carried over once. */
-const CHECKPOINT_PAGES = 8000
+/** At this many pages the log is carried over to the database at a commit, if the thread that does it otherwise could not. */
+const CHECKPOINT_PAGES = 32_000
 const CACHE_KIB = 64 * 1024
 
 /**
@@ -23,7 +24,7 @@ export async function openSqliteWriter(path: string): Promise<WriteEngine> {
     makeFolder(dirname(path))
     const lock = lockStore(path)
     try {
-      return engineOf(await openChecked(path), lock)
+      return engineOf(await openChecked(path), lock, path)
     } catch (error) {
       lock.release()
       throw error
@@ -54,11 +55,21 @@ async function openChecked(path: string): Promise<Database.Database> {
   }
 }
 
-function engineOf(db: Database.Database, lock: StoreLock): WriteEngine {
+function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEngine {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const readVersion = db.prepare('PRAGMA data_version').pluck()
+  const logState = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   const inTurn = createTurns()
+  const carrying = createCarrying({
+    path,
+    pagesWaiting() {
+      // The driver cannot know what a pragma answers with.
+      const { log, checkpointed } = logState.get() as { readonly log: number; readonly checkpointed: number }
+      return log - checkpointed
+    },
+    finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
+  })
   let version = readVersion.get()
 
   return {
@@ -68,7 +79,12 @@ function engineOf(db: Database.Database, lock: StoreLock): WriteEngine {
       version = readVersion.get()
       return version !== before
     },
-    transaction: (work) => inTurn(() => bracket(db, begin, commit, work)),
+    transaction: (work) =>
+      inTurn(async () => {
+        const result = await bracket(db, begin, commit, work)
+        carrying.look()
+        return result
+      }),
     async savepoint(work) {
       db.exec('SAVEPOINT one')
       try {
@@ -83,6 +99,7 @@ function engineOf(db: Database.Database, lock: StoreLock): WriteEngine {
     },
     isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
     async close() {
+      await carrying.close()
       await inTurn(async () => void db.close())
       lock.release()
     },
