@@ -39,7 +39,6 @@ import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch
 import { createFeedSignal } from './run/feed-signal.ts'
 import { createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
-import { packBatch } from './run/packed-batch.ts'
 import { startSchedule } from './run/schedule.ts'
 import { startWorker } from './run/worker.ts'
 import { openSqliteReader } from './store/engines/sqlite.ts'
@@ -114,7 +113,7 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
   const feedSignal = createFeedSignal()
   const commit = createGroupCommit(
     {
-      record: (batch) => writer.verbs.record(packBatch(batch)),
+      record: writer.verbs.record,
       onCommitted(report, batch) {
         serve.invalidate(report.touchedParcels)
         feedSignal.tell()
@@ -319,12 +318,16 @@ function someLanguages(config: Config): readonly [string, ...string[]] {
   return [first, ...others]
 }
 
+/** Once a result, not once an observation. */
 function countMerged(report: BatchReport, count: (result: string, by: number) => void): void {
+  const counts = new Map<string, number>()
+  const add = (result: string, by: number) => counts.set(result, (counts.get(result) ?? 0) + by)
   for (const outcome of report.outcomes) {
-    if (outcome.kind === 'recorded' && outcome.remark !== undefined) count(outcome.remark, 1)
-    if (outcome.kind !== 'recorded') count(outcome.kind, 1)
-    else if (!outcome.changed) count('unchanged', 1)
-    else if (outcome.newEntries === 0) count('updated', 1)
-    else count('new_entry', outcome.newEntries)
+    if (outcome.kind === 'recorded' && outcome.remark !== undefined) add(outcome.remark, 1)
+    if (outcome.kind !== 'recorded') add(outcome.kind, 1)
+    else if (!outcome.changed) add('unchanged', 1)
+    else if (outcome.newEntries === 0) add('updated', 1)
+    else add('new_entry', outcome.newEntries)
   }
+  for (const [result, by] of counts) count(result, by)
 }

@@ -1,15 +1,16 @@
 import { deliveryRules } from './config/delivery-rules.ts'
 import type { Config } from './config.ts'
-import type { BatchReport, WriteSide } from './flow/ports.ts'
-import type { PackedBatch } from './run/packed-batch.ts'
+import type { WriteSide } from './flow/ports.ts'
+import { type PackedBatch, type PackedOutcomes, packBatch, unpackOutcomes } from './run/packed-batch.ts'
 import { createReportUnpacker, type PackedReport, type PackedTurn, packTurn } from './run/packed-turn.ts'
 import { type Hosted, hostOnThread } from './run/thread.ts'
 import type { WriterData } from './write-side.ts'
 
-/** The write side as its thread offers it: a batch travels packed. */
-export type HostedWriteSide = Omit<WriteSide, 'record'> & { record(batch: PackedBatch): Promise<BatchReport> }
-
-type OnThread = Omit<HostedWriteSide, 'deliveryTurn'> & { deliveryTurn(turn: PackedTurn): Promise<PackedReport> }
+/** The write side as its thread offers it: what is large or frequent travels packed. */
+interface OnThread extends Omit<WriteSide, 'record' | 'deliveryTurn'> {
+  record(batch: PackedBatch): Promise<PackedOutcomes>
+  deliveryTurn(turn: PackedTurn): Promise<PackedReport>
+}
 
 const VERBS = [
   'record',
@@ -44,7 +45,7 @@ const VERBS = [
 ] as const
 
 /** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on the event loop that answers. */
-export async function hostWriter(config: Config, sqlitePath: string): Promise<Hosted<HostedWriteSide>> {
+export async function hostWriter(config: Config, sqlitePath: string): Promise<Hosted<WriteSide>> {
   const { cadence, finished, missedPushGraceMs } = config.poll
   const workerData: WriterData = {
     logLevel: config.log.level,
@@ -58,5 +59,12 @@ export async function hostWriter(config: Config, sqlitePath: string): Promise<Ho
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
   const { verbs, died } = await hostOnThread<OnThread>(file, workerData, VERBS)
   const unpackReport = createReportUnpacker()
-  return { verbs: { ...verbs, deliveryTurn: async (turn) => unpackReport(await verbs.deliveryTurn(packTurn(turn))) }, died }
+  return {
+    verbs: {
+      ...verbs,
+      record: async (batch) => unpackOutcomes(await verbs.record(packBatch(batch))),
+      deliveryTurn: async (turn) => unpackReport(await verbs.deliveryTurn(packTurn(turn))),
+    },
+    died,
+  }
 }

@@ -73,13 +73,9 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
     labelNames: ['result'],
     registers,
   })
-  // Looking up a label costs as much as answering from the cache does: once a result is enough.
-  const servedAs = new Map<string, { inc(): void }>()
-  const servedBy = (result: string) => {
-    const known = servedAs.get(result) ?? served.labels(result)
-    servedAs.set(result, known)
-    return known
-  }
+  // Looking up labels costs as much as answering from the cache does: once for each is enough.
+  const servedBy = remembered((result) => served.labels(result))
+  const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
   const readGauges = createGauges(registry, gauges)
   return {
     async render() {
@@ -87,7 +83,7 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
-      pushReceived: (outcome, keyIndex) => received.inc({ outcome, key: keyIndex === null ? 'none' : String(keyIndex) }),
+      pushReceived: (outcome, keyIndex) => receivedBy(outcome, keyIndex === null ? 'none' : String(keyIndex)).inc(),
       batchCommitted(size, durationMs) {
         batch.observe(size)
         commit.observe(durationMs / 1000)
@@ -104,6 +100,16 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
       merged: (result, count) => merged.inc({ result }, count),
       served: (result) => servedBy(result).inc(),
     },
+  }
+}
+
+function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {
+  const made = new Map<string, T>()
+  return (label, more = '') => {
+    const name = `${label} ${more}`
+    const known = made.get(name) ?? make(label, more)
+    made.set(name, known)
+    return known
   }
 }
 

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { createLog } from './log.ts'
-import { type PackedBatch, unpackBatch } from './run/packed-batch.ts'
+import { type PackedBatch, packOutcomes, unpackBatch } from './run/packed-batch.ts'
 import { createReportPacker, type PackedTurn, unpackTurn } from './run/packed-turn.ts'
 import { serveVerbs } from './run/thread.ts'
 import { systemClock } from './system-clock.ts'
@@ -14,6 +14,6 @@ const verbs = await openWriteSide(options, systemClock, createLog({ level: logLe
 const packReport = createReportPacker()
 serveVerbs(parentPort, {
   ...verbs,
-  record: (packed: PackedBatch) => verbs.record(unpackBatch(packed)),
+  record: async (packed: PackedBatch) => packOutcomes(await verbs.record(unpackBatch(packed))),
   deliveryTurn: async (packed: PackedTurn) => packReport(await verbs.deliveryTurn(unpackTurn(packed))),
 })

@@ -16,6 +16,8 @@ export interface WebhookRouteOptions {
   readonly meter: Pick<Meter, 'pushReceived'>
 }
 
+const EMPTY = { 'Content-Length': '0' } as const
+
 /** POST {webhook.path}: where the carrier pushes. No body parser may run before this route. */
 export function webhookRoutes({ path, receive, bodies, countFailure, meter }: WebhookRouteOptions): Middleware {
   const failure = async (ctx: Parameters<Middleware>[0], error: unknown) =>
@@ -46,7 +48,8 @@ export function webhookRoutes({ path, receive, bodies, countFailure, meter }: We
       throw await failure(ctx, error)
     }
     // Durable: an empty 200, whatever was thought of the event.
-    ctx.body = null
-    ctx.status = 200
+    ctx.respond = false
+    ctx.res.writeHead(200, EMPTY)
+    ctx.res.end()
   }
 }

@@ -1,4 +1,4 @@
-import type { Incoming, IncomingPoll, IncomingPush } from '../flow/ports.ts'
+import type { BatchReport, Incoming, IncomingPoll, IncomingPush, RecordOutcome } from '../flow/ports.ts'
 
 /**
  * A batch as it travels to the writer's thread. A message of many small objects, each body dragging along the network buffer it was read
@@ -53,4 +53,35 @@ export function unpackBatch(packed: PackedBatch): readonly Incoming[] {
   return Array.from({ length: pushes.length + polls.size }, (_, place) => polls.get(place) ?? inOrder.next().value).filter(
     (incoming) => incoming !== undefined,
   )
+}
+
+/** What became of a batch, as it travels back. */
+export interface PackedOutcomes extends Omit<BatchReport, 'outcomes' | 'touchedParcels'> {
+  /** `RECORDED_WIDTH` numbers an observation: of one that was plainly recorded all there is to say, of another nothing. */
+  readonly recorded: ArrayBuffer
+  /** The others, with their place in the batch. */
+  readonly others: readonly (readonly [place: number, outcome: RecordOutcome])[]
+  readonly touched: ArrayBuffer
+}
+
+const RECORDED_WIDTH = 4
+
+export function packOutcomes({ outcomes, touchedParcels, ...rest }: BatchReport): PackedOutcomes {
+  const recorded = new Float64Array(outcomes.length * RECORDED_WIDTH)
+  const others: [number, RecordOutcome][] = []
+  for (const [place, outcome] of outcomes.entries()) {
+    if (outcome.kind !== 'recorded' || outcome.remark !== undefined) others.push([place, outcome])
+    else recorded.set([outcome.parcelId, outcome.changed ? 1 : 0, outcome.newEntries, outcome.queued], place * RECORDED_WIDTH)
+  }
+  return { ...rest, recorded: recorded.buffer, others, touched: Float64Array.from(touchedParcels).buffer }
+}
+
+export function unpackOutcomes({ recorded, others, touched, ...rest }: PackedOutcomes): BatchReport {
+  const numbers = new Float64Array(recorded)
+  const said = new Map(others)
+  const outcomes = Array.from({ length: numbers.length / RECORDED_WIDTH }, (_, place): RecordOutcome => {
+    const [parcelId = 0, changed = 0, newEntries = 0, queued = 0] = numbers.subarray(place * RECORDED_WIDTH, (place + 1) * RECORDED_WIDTH)
+    return said.get(place) ?? { kind: 'recorded', parcelId, changed: changed === 1, newEntries, queued }
+  })
+  return { ...rest, outcomes, touchedParcels: [...new Float64Array(touched)] }
 }

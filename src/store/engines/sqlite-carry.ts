@@ -32,7 +32,13 @@ export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carr
   function start(): Worker {
     // The file's own ending: sources run as they are in development and compiled from `dist`.
     const worker = new Worker(new URL(`./sqlite-carry-thread${import.meta.url.slice(-3)}`, import.meta.url), { workerData: path })
-    worker.on('message', () => void finish().catch(() => undefined).finally(ended))
+    worker.on(
+      'message',
+      () =>
+        void finish()
+          .catch(() => undefined)
+          .finally(ended),
+    )
     // Without it the log grows until SQLite itself carries it over, at a commit.
     worker.on('error', () => undefined)
     worker.on('exit', () => {
