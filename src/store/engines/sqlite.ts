@@ -64,9 +64,14 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
   const carrying = createCarrying({
     path,
     pagesWaiting() {
-      // The driver cannot know what a pragma answers with.
-      const { log, checkpointed } = logState.get() as { readonly log: number; readonly checkpointed: number }
-      return log - checkpointed
+      try {
+        // The driver cannot know what a pragma answers with.
+        const { log, checkpointed } = logState.get() as { readonly log: number; readonly checkpointed: number }
+        return log - checkpointed
+      } catch {
+        // What was committed stays committed, whatever cannot be read just now.
+        return 0
+      }
     },
     finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
   })

@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { openSqliteWriter } from '../../src/store/engines/sqlite.ts'
+import { createWriteStore } from '../../src/store/write-store.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** A value that fills a page of its own. */
+const PAGE = Buffer.alloc(3500, 'x')
+
+async function openFilled() {
+  const path = join(temporaryFolder(), 'relay.db')
+  const engine = await openSqliteWriter(path)
+  const store = createWriteStore(engine)
+  const look = new Database(path)
+  look.pragma('wal_autocheckpoint = 0')
+  onTestFinished(async () => {
+    look.close()
+    await engine.close()
+  })
+  let written = 0
+  const write = (pages: number) =>
+    store.transaction(async (tx) => {
+      for (let page = 0; page < pages; page++) await tx.saveSetting(`page ${written++}`, PAGE)
+    })
+  const state = () => look.prepare<[], { log: number; checkpointed: number }>('PRAGMA wal_checkpoint(NOOP)').get()
+  return { look, store, write, state }
+}
+
+test('the log of changes is carried over while the writer writes on, and then begun anew', async () => {
+  const { write, state } = await openFilled()
+  for (let batch = 0; batch < 16; batch++) await write(500)
+  expect(state()?.log).toBeGreaterThan(8000)
+  await vi.waitFor(
+    async () => {
+      await write(1)
+      expect(state()?.log).toBeLessThan(1000)
+    },
+    { timeout: 15_000, interval: 50 },
+  )
+})
+
+test('what somebody who holds an old view keeps back is carried over when they are gone', async () => {
+  const { look, write, state } = await openFilled()
+  await write(1)
+  look.exec('BEGIN; SELECT count(*) FROM setting')
+  for (let batch = 0; batch < 18; batch++) await write(500)
+  await write(1)
+  look.exec('COMMIT')
+  for (let batch = 0; batch < 18; batch++) await write(500)
+  await vi.waitFor(
+    async () => {
+      await write(1)
+      expect(state()?.log).toBeLessThan(1000)
+    },
+    { timeout: 15_000, interval: 50 },
+  )
+})
