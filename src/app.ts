@@ -123,6 +123,7 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
         if (report.outcomes.some((outcome) => outcome.kind === 'recorded' && outcome.queued > 0)) relaying.wake()
       },
       monotonic: clock.monotonic,
+      hear: writer.hear,
       onFailed(error) {
         readiness.storeFails(error)
         log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')

@@ -57,7 +57,7 @@ export async function hostWriter(config: Config, sqlitePath: string): Promise<Ho
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, died } = await hostOnThread<OnThread>(file, workerData, VERBS)
+  const { verbs, died, hear } = await hostOnThread<OnThread>(file, workerData, VERBS)
   const unpackReport = createReportUnpacker()
   return {
     verbs: {
@@ -66,5 +66,6 @@ export async function hostWriter(config: Config, sqlitePath: string): Promise<Ho
       deliveryTurn: async (turn) => unpackReport(await verbs.deliveryTurn(packTurn(turn))),
     },
     died,
+    hear,
   }
 }

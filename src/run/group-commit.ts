@@ -7,6 +7,8 @@ export interface GroupCommitPorts {
   /** Called after each commit and before anyone who waits for it is told. */
   readonly onCommitted: (report: BatchReport, batch: readonly Incoming[]) => void
   readonly onFailed: (error: unknown) => void
+  /** Takes in at once that a batch is committed, if a recorder on a thread has said so: it has nothing to do until it gets the next one. */
+  readonly hear?: () => void
   /** A clock that only goes forward. */
   readonly monotonic: () => number
 }
@@ -87,6 +89,7 @@ export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMa
   return {
     submit(incoming) {
       if (queue.length >= waitingMax) return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
+      ports.hear?.()
       return new Promise((resolve, reject) => {
         queue.push({ incoming, sinceMs: ports.monotonic(), resolve, reject })
         running ??= run()

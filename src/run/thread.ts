@@ -1,4 +1,4 @@
-import { type MessagePort, Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 
 /** Verbs with plain data in and out. */
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
@@ -24,6 +24,17 @@ export interface Hosted<V> {
   readonly verbs: V
   /** Resolves with what ended the thread, if it ends by itself. */
   readonly died: Promise<unknown>
+  /**
+   * Takes in at once what the thread has answered. Its answers come by themselves, but behind everything else that this turn of the event
+   * loop has to do, and all that time the thread may have nothing to do. Costs next to nothing when there is no answer.
+   */
+  readonly hear: () => void
+}
+
+/** How the thread answers: on a line of its own, with a count of the answers that can be looked at without listening. */
+interface Line {
+  readonly port: MessagePort
+  readonly answered: Int32Array
 }
 
 /**
@@ -51,12 +62,25 @@ export async function hostOnThread<V extends Verbs<V>>(
     died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error)))),
   ])
 
-  worker.on('message', ({ id, value, error }: Reply) => {
+  const { port1, port2 } = new MessageChannel()
+  const answered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  worker.postMessage({ port: port2, answered } satisfies Line, [port2])
+  let heard = 0
+  const take = ({ id, value, error }: Reply) => {
+    heard++
     const call = pending.get(id)
     pending.delete(id)
     if (error === undefined) call?.resolve(value)
     else call?.reject(error)
-  })
+  }
+  port1.on('message', take)
+  const hear = () => {
+    while (Atomics.load(answered, 0) !== heard) {
+      const received: { readonly message: Reply } | undefined = receiveMessageOnPort(port1)
+      if (received === undefined) return
+      take(received.message)
+    }
+  }
   const call = (verb: string, args: readonly unknown[]) =>
     new Promise<unknown>((resolve, reject) => {
       const id = ++calls
@@ -65,7 +89,7 @@ export async function hostOnThread<V extends Verbs<V>>(
     })
   // A message carries no types: the verbs on both ends are the same interface, compiled together.
   const verbs = Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => call(name, args)])) as unknown as V
-  return { verbs, died }
+  return { verbs, died, hear }
 }
 
 /** Blocks of bytes that an argument holds: they change hands instead of being copied, so their sender must not use them again. */
@@ -75,18 +99,23 @@ function buffersOf(value: unknown): readonly ArrayBuffer[] {
 
 /** The other end, on the thread. A verb named `close` ends the thread after it answered. */
 export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (...args: never[]) => Promise<unknown>>>): void {
-  port.on('message', ({ id, verb, args }: Call) => {
+  port.once('message', (line: Line) => port.on('message', (call: Call) => serve(call, line)))
+
+  function serve({ id, verb, args }: Call, line: Line): void {
     const run = verbs[verb]
     const answer = (reply: Reply) => {
-      port.postMessage(reply)
-      if (verb === 'close') port.close()
+      Atomics.add(line.answered, 0, 1)
+      line.port.postMessage(reply)
+      if (verb !== 'close') return
+      line.port.close()
+      port.close()
     }
     if (run === undefined) return answer({ id, error: new Error(`the thread knows no verb ${verb}`) })
     run(...(args as never[])).then(
       (value) => answer({ id, value }),
       (error: unknown) => answer({ id, error: asError(error) }),
     )
-  })
+  }
   port.postMessage('ready')
 }
 
