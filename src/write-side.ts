@@ -67,7 +67,8 @@ export async function openWriteSide(
     },
     async record(batch) {
       const report = await record(batch)
-      for (const atMs of timesPushed(batch, report)) outlook.pushed(atMs)
+      const times = timesPushed(batch, report)
+      if (times.length > 0) outlook.pushed(Math.max(...times), times.length)
       return report
     },
     async settleMissedPushes(nowMs) {

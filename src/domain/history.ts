@@ -32,6 +32,8 @@ interface Founding {
 
 /** Entries from sightings, group by group (DOMAIN 2.3), in no order. A pure function of the set: the order given does not matter. */
 export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
+  const [only] = sightings
+  if (only !== undefined && sightings.length === 1) return [presentLone(only)]
   const entries: Entry[] = []
   // Most sightings have their second to themselves, which needs no look at their words.
   for (const ofSecond of Map.groupBy(sightings, (kept) => Math.floor(kept.sighting.instant.atMs / 1000)).values()) {

@@ -20,7 +20,7 @@ export function lessonsOf(
   observation: PushObservation | PollObservation,
   entries: readonly Entry[],
 ): readonly Lesson[] {
-  const oldestFirst = entries.toSorted((a, b) => a.atMs - b.atMs)
+  const oldestFirst = entries.length < 2 ? entries : entries.toSorted((a, b) => a.atMs - b.atMs)
   const newer = oldestFirst.filter(({ atMs }) => before.latest === null || atMs > before.latest.atMs)
   return observation.kind === 'push'
     ? waits(before, newer, null)

@@ -78,16 +78,16 @@ export function lossOf({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.verdicts)
 }
 
-/** A push came and was recorded, whether or not a poll had brought its entry just before. */
-export function afterPush(channel: PushChannel, atMs: number): PushChannel {
+/** Pushes came and were recorded at about one time, whether or not polls had brought their entries just before. */
+export function afterPush(channel: PushChannel, atMs: number, count = 1): PushChannel {
   const wasSilent = channel.health === 'silent'
-  const counted = countArrival(weigh(channel, true), atMs)
+  const counted = countArrivals(weigh(channel, { pushed: count, missed: 0 }), atMs, count)
   return assess(
     {
       ...counted,
       health: wasSilent ? 'lossy' : counted.health,
       missedSincePush: 0,
-      pushedSinceSilence: wasSilent ? 1 : counted.pushedSinceSilence + 1,
+      pushedSinceSilence: wasSilent ? count : counted.pushedSinceSilence + count,
       lastPushAtMs: Math.max(channel.lastPushAtMs ?? atMs, atMs),
       evidenceFromMs: wasSilent ? atMs : channel.evidenceFromMs,
     },
@@ -100,7 +100,7 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
   if (eventAtMs < channel.evidenceFromMs || channel.health === 'silent') return channel
   const sincePush = channel.lastPushAtMs !== null && eventAtMs > channel.lastPushAtMs
   const missedSincePush = channel.missedSincePush + (sincePush ? 1 : 0)
-  const weighed = { ...weigh(channel, false), missedSincePush }
+  const weighed = { ...weigh(channel, { pushed: 0, missed: 1 }), missedSincePush }
   return sincePush && isSilence(channel, { found: missedSincePush, overdue: missedSincePush, settledToMs: eventAtMs })
     ? silenced(weighed)
     : assess(weighed, nowMs)
@@ -156,20 +156,23 @@ function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   return expected
 }
 
-function weigh(channel: PushChannel, pushed: boolean): PushChannel {
+/** Adds verdicts, each of which fades all before it. */
+function weigh(channel: PushChannel, { pushed, missed }: Pick<PushChannel, 'pushed' | 'missed'>): PushChannel {
   const pushedADay = channel.days === 0 ? 0 : channel.byHour.reduce((total, count) => total + count, 0) / channel.days
   const fade = 1 - 1 / Math.max(REMEMBERED_MIN, pushedADay)
-  return { ...channel, pushed: channel.pushed * fade + (pushed ? 1 : 0), missed: channel.missed * fade + (pushed ? 0 : 1) }
+  const faded = fade ** (pushed + missed)
+  const each = (1 - faded) / (1 - fade) / (pushed + missed)
+  return { ...channel, pushed: channel.pushed * faded + pushed * each, missed: channel.missed * faded + missed * each }
 }
 
-function countArrival(channel: PushChannel, atMs: number): PushChannel {
+function countArrivals(channel: PushChannel, atMs: number, arrived: number): PushChannel {
   const day = Math.floor(atMs / DAY_MS)
   const passed = channel.dayOf === 0 ? 0 : Math.max(0, day - channel.dayOf)
   const fade = DAY_FADE ** passed
   const hour = hourOfDay(atMs)
   return {
     ...channel,
-    byHour: channel.byHour.map((count, at) => count * fade + (at === hour ? 1 : 0)),
+    byHour: channel.byHour.map((count, at) => count * fade + (at === hour ? arrived : 0)),
     days: channel.dayOf === 0 ? 1 : channel.days * fade + Math.min(passed, 7),
     dayOf: Math.max(channel.dayOf, day),
   }

@@ -83,6 +83,11 @@ export interface Merged {
 
 /** Adds what an observation listed to what is kept. A pure union: no order of calls gives another set (only other sequences). */
 export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
+  const [first] = listed
+  if (kept.length === 0 && listed.length === 1 && first !== undefined) {
+    const only = [{ ...first, sequence: nextSequence() }]
+    return { kept: only, changed: only }
+  }
   const byId = new Map(kept.map((one) => [sightingId(one), one]))
   const changed = new Map<string, KeptSighting>()
   for (const one of listed) {

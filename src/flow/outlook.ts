@@ -11,7 +11,8 @@ export interface Learnt {
 export interface OutlookKeeper {
   current(): CadenceOutlook
   learn(lesson: Lesson): void
-  pushed(atMs: number): void
+  /** `count` pushes came by this time. */
+  pushed(atMs: number, count: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
   /** A poll brought an entry that nobody knew. */
   found(eventAtMs: number): void
@@ -57,8 +58,8 @@ export function createOutlookKeeper(
     learn(lesson) {
       if (lessons.length < WAITING_MAX) lessons.push(lesson)
     },
-    pushed(atMs) {
-      channel = afterPush(channel, atMs)
+    pushed(atMs, count) {
+      channel = afterPush(channel, atMs, count)
     },
     missed(miss) {
       channel = afterMiss(channel, miss)

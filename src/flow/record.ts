@@ -161,6 +161,8 @@ interface Found {
 
 /** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). */
 async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Found> {
+  const lone = await findLone(tx, names)
+  if (lone !== null) return { parcel: lone, touched: [lone.parcelId], renamed: false }
   const values = [...new Set([...(names.asked === null ? [] : [names.asked]), ...names.trackingIds])]
   const known = await tx.findIdentifiers(values)
   const [oldest, ...others] = [...new Set(known.map(({ parcelId }) => parcelId))].sort((a, b) => a - b)
@@ -180,6 +182,13 @@ async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Fou
     renamed = true
   }
   return { parcel: created ?? (await tx.loadParcel(parcelId)), touched: [parcelId, ...others], renamed }
+}
+
+/** The parcel of a push that names one tracking id which is known as one: nearly every push does, and then there is nothing to join or to note. */
+async function findLone(tx: WriteTx, { asked, trackingIds }: Names): Promise<ParcelState | null> {
+  if (asked !== null || trackingIds.length !== 1) return null
+  const [known] = await tx.findIdentifiers(trackingIds)
+  return known?.isTrackingId === true ? await tx.loadParcel(known.parcelId) : null
 }
 
 /** Watched again, whatever had stopped it: a push and an app's question both do (DOMAIN 6.1). */

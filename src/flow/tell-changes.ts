@@ -21,9 +21,9 @@ export async function tellChanges(tx: WriteTx, told: Told): Promise<number> {
   const { source, revealed } = told
   let queued = 0
   for (const change of told.changes.toSorted((a, b) => a.entry.sequence - b.entry.sequence)) queued += await tellChange(tx, told, change)
-  const changed = new Set(told.changes.map(({ entry }) => entry))
   for (const entry of told.rearranged) {
-    if (!changed.has(entry) && !(await isTold(tx, entry))) queued += await tellChange(tx, told, { kind: 'split', entry })
+    const isChanged = told.changes.some((change) => change.entry === entry)
+    if (!isChanged && !(await isTold(tx, entry))) queued += await tellChange(tx, told, { kind: 'split', entry })
   }
   if (revealed !== null) queued += await tellAs(tx, told, { feed: 'update', entry: revealed, carried: carriedBy(source), as: 'revealed' })
   return queued

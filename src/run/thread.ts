@@ -110,8 +110,8 @@ export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (..
       line.port.close()
       port.close()
     }
-    if (run === undefined) return answer({ id, error: new Error(`the thread knows no verb ${verb}`) })
-    run(...(args as never[])).then(
+    const running = run?.(...(args as never[])) ?? Promise.reject(new Error(`the thread knows no verb ${verb}`))
+    running.then(
       (value) => answer({ id, value }),
       (error: unknown) => answer({ id, error: asError(error) }),
     )
