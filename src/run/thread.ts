@@ -53,10 +53,6 @@ export async function hostOnThread<V extends Verbs<V>>(
     worker.once('error', resolve)
     worker.once('exit', (code) => resolve(new Error(`the writer thread ended with code ${code}`)))
   })
-  void died.then((error) => {
-    for (const { reject } of pending.values()) reject(error)
-    pending.clear()
-  })
   await Promise.race([
     new Promise((resolve) => worker.once('message', resolve)),
     died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error)))),
@@ -81,6 +77,12 @@ export async function hostOnThread<V extends Verbs<V>>(
       take(received.message)
     }
   }
+  void died.then((error) => {
+    // Its last answers may still lie on the line.
+    hear()
+    for (const { reject } of pending.values()) reject(error)
+    pending.clear()
+  })
   const call = (verb: string, args: readonly unknown[]) =>
     new Promise<unknown>((resolve, reject) => {
       const id = ++calls
