@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, Server as NetServer } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 export interface ServerOptions {
@@ -52,12 +52,16 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 
-  const answering = new Set<ServerResponse>()
+  // Of each connection the last answer that is owed: whatever else is owed there goes before it.
+  const owed = new Map<Socket, ServerResponse>()
   let stopping = false
   const handle: RequestListener = (req, res) => {
     if (stopping) res.setHeader('Connection', 'close')
-    answering.add(res)
-    res.once('close', () => answering.delete(res))
+    const { socket } = req
+    owed.set(socket, res)
+    res.on('close', () => {
+      if (owed.get(socket) === res) owed.delete(socket)
+    })
     listener(req, res)
   }
   server.on('request', handle)
@@ -70,7 +74,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     stop: (timeoutMs) => {
       stopping = true
       // Told that this was the last, no client begins another on a connection that is about to be closed.
-      for (const res of answering) if (!res.headersSent) res.setHeader('Connection', 'close')
+      for (const res of owed.values()) if (!res.headersSent) res.setHeader('Connection', 'close')
       return stop(server, timeoutMs)
     },
   }

@@ -339,3 +339,26 @@ test('X1: stopping lets what is in flight finish, takes nothing new, and ends th
   expect(await inFlight).toMatchObject({ status: 200, closed: true })
   await stopped
 })
+
+test('X1: pushes sent one right behind the other are all answered when it stops, and only the last is told that it was the last', async () => {
+  const gate = Promise.withResolvers<void>()
+  let submitted = 0
+  const { server, port } = await startPublic({
+    submit: () => {
+      submitted += 1
+      return gate.promise.then(() => ({ kind: 'duplicate' }))
+    },
+  })
+  const one = rawPush([signed(SIGNATURE), length(BODY)], BODY)
+  const inFlight = raw(port, [...one, ...one, ...one])
+  await eventually(() => submitted === 3)
+  const stopped = server.stop(5000)
+  gate.resolve()
+  const { text, closed } = await inFlight
+  expect([text.split(' 200 OK').length - 1, text.match(/^connection: .*$/gim), closed]).toEqual([
+    3,
+    ['Connection: keep-alive', 'Connection: keep-alive', 'Connection: close'],
+    true,
+  ])
+  await stopped
+})
