@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import getRawBody from 'raw-body'
 import { AppError } from '../domain/errors.ts'
 import { EdgeError } from './errors.ts'
 
@@ -35,59 +34,54 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
   let poolBytes = Math.floor(bytesInFlightMax / 2)
 
-  /** What one request holds of the pool, beyond its own share. */
-  const createClaim = () => {
-    let held = 0
-    let received = 0
-    return {
-      take(bytes: number): boolean {
-        received += bytes
-        const wanted = Math.max(0, received - shareBytes) - held
-        if (wanted > poolBytes) return false
-        held += wanted
-        poolBytes -= wanted
-        return true
-      },
-      release() {
-        poolBytes += held
-        held = 0
-      },
-    }
-  }
-
-  const read = async (req: IncomingMessage, take: (bytes: number) => boolean): Promise<Buffer> => {
-    const { promise: exceeded, reject } = Promise.withResolvers<never>()
-    const count = (chunk: Buffer) => {
-      if (!take(chunk.length))
-        reject(new EdgeError('overloaded', 'Too much is being received at once. Send it again later.', { retryAfterMs: RETRY_AFTER_MS }))
-    }
-    req.on('data', count)
-    try {
-      return await Promise.race([getRawBody(req, { limit: bodyBytesMax }), exceeded])
-    } catch (error) {
-      throw isTooLarge(error) ? tooLarge(bodyBytesMax) : error
-    } finally {
-      req.off('data', count)
-    }
-  }
+  /** `take` is asked before anything is kept, and says why so many bytes cannot be held, if they cannot. */
+  const read = (req: IncomingMessage, take: (received: number) => Error | null): Promise<Buffer> =>
+    new Promise((resolve, reject) => {
+      const chunks: Buffer[] = []
+      let received = 0
+      const keep = (chunk: Buffer) => {
+        received += chunk.length
+        const refused = take(received)
+        if (refused === null) {
+          chunks.push(chunk)
+          return
+        }
+        req.off('data', keep)
+        reject(refused)
+      }
+      req.on('data', keep)
+      req.on('end', () => resolve(Buffer.concat(chunks)))
+      req.on('close', () => {
+        // Every request closes in the end, and an error costs more than reading a body.
+        if (!req.readableEnded) reject(new Error('the client left in the middle of its body'))
+      })
+    })
 
   return {
     async use(req, res, use) {
-      const claim = createClaim()
+      // What this request holds of the pool, beyond its own share.
+      let held = 0
+      const take = (received: number): Error | null => {
+        if (received > bodyBytesMax) return tooLarge(bodyBytesMax)
+        const wanted = Math.max(0, received - shareBytes) - held
+        if (wanted > poolBytes) return overloaded()
+        held += wanted
+        poolBytes -= wanted
+        return null
+      }
       // A client that asked before it sends has sent nothing yet, and will not if it is refused now.
       let sending = !awaitsContinue(req)
       try {
         if (Number(req.headers['content-length'] ?? 0) > bodyBytesMax) throw tooLarge(bodyBytesMax)
         if (!sending) res.writeContinue()
         sending = true
-        const body = await read(req, (bytes) => claim.take(bytes))
-        return await use(body)
+        return await use(await read(req, take))
       } catch (error) {
         if (!sending || isCode(error, 'body_too_large')) res.setHeader('Connection', 'close')
         if (sending && !(await drained(req, DRAIN.bytesMax))) closeAfterAnswer(req, res)
         throw error
       } finally {
-        claim.release()
+        poolBytes += held
       }
     },
     async refuse(req, res) {
@@ -101,7 +95,6 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
 /** Reads on and forgets, until the end, the most bytes or the time; whether the request has ended by then. */
 async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean> {
   if (req.complete || req.destroyed) return req.complete
-  req.removeAllListeners('data')
   const { promise, resolve } = Promise.withResolvers<void>()
   let left = bytesMax
   const timer = setTimeout(resolve, DRAIN.timeMs)
@@ -129,10 +122,10 @@ function isCode(error: unknown, code: string): boolean {
   return error instanceof AppError && error.code === code
 }
 
-function isTooLarge(error: unknown): boolean {
-  return error instanceof Error && 'type' in error && error.type === 'entity.too.large'
-}
-
 function tooLarge(bytesMax: number): AppError {
   return new AppError('body_too_large', `A body may have at most ${bytesMax} bytes.`)
+}
+
+function overloaded(): EdgeError {
+  return new EdgeError('overloaded', 'Too much is being received at once. Send it again later.', { retryAfterMs: RETRY_AFTER_MS })
 }
