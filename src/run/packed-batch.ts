@@ -80,8 +80,9 @@ export function unpackOutcomes({ recorded, others, touched, ...rest }: PackedOut
   const numbers = new Float64Array(recorded)
   const said = new Map(others)
   const outcomes = Array.from({ length: numbers.length / RECORDED_WIDTH }, (_, place): RecordOutcome => {
-    const [parcelId = 0, changed = 0, newEntries = 0, queued = 0] = numbers.subarray(place * RECORDED_WIDTH, (place + 1) * RECORDED_WIDTH)
-    return said.get(place) ?? { kind: 'recorded', parcelId, changed: changed === 1, newEntries, queued }
+    const at = place * RECORDED_WIDTH
+    const number = (column: number) => numbers[at + column] ?? 0
+    return said.get(place) ?? { kind: 'recorded', parcelId: number(0), changed: number(1) === 1, newEntries: number(2), queued: number(3) }
   })
   return { ...rest, outcomes, touchedParcels: [...new Float64Array(touched)] }
 }
