@@ -30,7 +30,7 @@ export function figuresOf(runs: Runs, claimMs: number): readonly Figure[] {
     figure('silence noticed, minutes', [minutesOf(silent?.noticedAfterMs)], LOWER),
     figure('trusted again, minutes', [minutesOf(silent?.trustedAfterMs)], LOWER),
     figure('silences told while there was none, in all runs', [imagined], { ...LOWER, must: 0 }),
-    // Without pushes nobody could do much better than the relay: the row after it says how much.
+    // Wanted of the setting of the first row. Without pushes it is told beside the least that is possible for who knows all rates beforehand.
     ...SCARCE.map(({ wanted }) =>
       figure(`${wanted}, a tenth of the calls: staleness / first come first served`, [byWorth(runs, wanted)], {
         ...LOWER,
