@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 /** Two hundred by `npm run faults`, in pieces so that it shows how far it is. */
 const LONG = process.env.RELAY_FAULTS === 'long'
-const CYCLES = LONG ? 25 : 14
+const CYCLES = LONG ? 25 : 7
 const STORES = Array.from({ length: LONG ? 8 : 1 }, (_, at) => at + 1)
 const AT_ONCE = 16
 /** Prime to ten, so that what is refused for ever is spread over all of them. */

@@ -38,7 +38,8 @@ test(`H15, F7: ${CONNECTIONS} connections that send nothing, or drip, are closed
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   const memory = async () => await metricOf(relay.internalUrl, 'process_resident_memory_bytes')
   const pushed = async (nth: number) => (await push(relay.publicUrl, pushBody({ location: `meanwhile ${nth}` }))).status
-  for (let nth = 0; nth < 50; nth++) await pushed(nth)
+  // What a relay takes for itself once it works: code it compiles, a heap as large as its load wants it.
+  for (let nth = 0; nth < 40; nth++) await Promise.all(Array.from({ length: 50 }, (_, at) => pushed(nth * 50 + at)))
   const before = await memory()
 
   const port = Number(new URL(relay.publicUrl).port)
@@ -54,7 +55,7 @@ test(`H15, F7: ${CONNECTIONS} connections that send nothing, or drip, are closed
   let most = 0
   for (let nth = 0; left; nth++) {
     const begunAtMs = performance.now()
-    answered.push({ status: await pushed(1000 + nth), tookMs: performance.now() - begunAtMs })
+    answered.push({ status: await pushed(10_000 + nth), tookMs: performance.now() - begunAtMs })
     if (nth % 50 === 0) most = Math.max(most, await memory())
   }
   for (const { tookMs, withinMs } of await closed) expect(tookMs).toBeLessThan(withinMs + SLACK_MS)
