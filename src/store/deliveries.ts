@@ -81,13 +81,13 @@ export async function findNextDeliveries(
   return rows.map((row) => ({ deliveryId: row.id, dueAtMs: row.next_attempt_at_ms }))
 }
 
+/** No join: the driver's SQLite would plan it anew each time, which takes longer than running it. */
 const withPush = statement<{ id: number }>()((db, p) =>
   db
     .selectFrom('delivery')
-    .leftJoin('inbox', 'inbox.id', 'delivery.inbox_id')
-    .select(['endpoint_id', 'delivery.parcel_id', 'delivery.sequence', 'previous_sequence', 'attempts', 'first_failed_at_ms', 'inbox_id'])
-    .select('inbox.body')
-    .where('delivery.id', '=', p.id),
+    .select(['endpoint_id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'first_failed_at_ms', 'inbox_id'])
+    .select((of) => of.selectFrom('inbox').select('inbox.body').whereRef('inbox.id', '=', 'delivery.inbox_id').as('body'))
+    .where('id', '=', p.id),
 )
 const composed = statement<{ sequence: number }>()((db, p) =>
   db.selectFrom('composed_event').select('body').where('sequence', '=', p.sequence),
@@ -152,18 +152,21 @@ const end = statement<{ id: number; attempts: number; state: number; reason: str
     .where('state', '!=', DELIVERY_STATE.cancelled)
     .returning('parcel_id'),
 )
-const firstUnsettled = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
+const releaseFirstOf = statement<{ endpointId: number; parcelId: number; nowMs: number }>()((db, p) =>
   db
-    .selectFrom('delivery')
-    .select(['id', 'state'])
-    .where('endpoint_id', '=', p.endpointId)
-    .where('parcel_id', '=', p.parcelId)
-    .where('state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due])
-    .orderBy('sequence')
-    .limit(1),
-)
-const release = statement<{ id: number; nowMs: number }>()((db, p) =>
-  db.updateTable('delivery').set({ state: DELIVERY_STATE.due, next_attempt_at_ms: p.nowMs }).where('id', '=', p.id),
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.due, next_attempt_at_ms: p.nowMs })
+    .where('state', '=', DELIVERY_STATE.behind)
+    .where('id', '=', (of) =>
+      of
+        .selectFrom('delivery as first')
+        .select('first.id')
+        .where('first.endpoint_id', '=', p.endpointId)
+        .where('first.parcel_id', '=', p.parcelId)
+        .where('first.state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due])
+        .orderBy('first.sequence')
+        .limit(1),
+    ),
 )
 
 export interface Settled {
@@ -188,8 +191,7 @@ export async function saveSettlement(session: Session, { delivery, settlement, n
 
 /** The earliest delivery of a parcel that has not ended may go. */
 async function releaseFirst(session: Session, endpointId: number, parcelId: number, nowMs: number): Promise<void> {
-  const [first] = await session.all(firstUnsettled, { endpointId, parcelId })
-  if (first?.state === DELIVERY_STATE.behind) await session.run(release, { id: first.id, nowMs })
+  await session.run(releaseFirstOf, { endpointId, parcelId, nowMs })
 }
 
 const cancel = statement<{ endpointId: number; nowMs: number }>()((db, p) =>
