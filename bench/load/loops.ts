@@ -45,7 +45,8 @@ export async function openLoop(pool: Pool, requests: Requests, pacer: Pacer): Pr
     if (over && pool.inFlight() === 0) finish()
   })
   await pacer.run((dueMs) => {
-    const on = idle.pop()
+    // In turn: a connection that is never used is closed by its server before long.
+    const on = idle.shift()
     if (on === undefined) overdue.push(dueMs)
     else send(on, dueMs)
   })
