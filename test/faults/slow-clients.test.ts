@@ -37,7 +37,7 @@ function dawdle(port: number, { sends, drip }: (typeof SLOW)[number]): Promise<n
 test(`H15, F7: ${CONNECTIONS} connections that send nothing, or drip, are closed in time; meanwhile pushes are taken and memory stays`, async () => {
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   const memory = async () => await metricOf(relay.internalUrl, 'process_resident_memory_bytes')
-  const pushed = async (nth: number) => (await push(relay.publicUrl, pushBody({ location: `meanwhile ${nth}` }))).status
+  const pushed = async (nth: number) => (await push(relay.publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth)] }))).status
   // What a relay takes for itself once it works: code it compiles, a heap as large as its load wants it.
   for (let nth = 0; nth < 40; nth++) await Promise.all(Array.from({ length: 50 }, (_, at) => pushed(nth * 50 + at)))
   const before = await memory()
