@@ -1,6 +1,7 @@
+import { schedule } from './plan-check.ts'
 import type { AskablePoll, DuePoll, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { createRanking } from './rank-due.ts'
-import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
+import type { RecordOptions, RecordPorts } from './record.ts'
 
 /** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
 const SCARCE_AFTER_MS = 10 * 60_000

@@ -1,5 +1,6 @@
+import { schedule } from './plan-check.ts'
 import type { DuePlace, WriteStore, WriteTx } from './ports.ts'
-import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
+import type { RecordOptions, RecordPorts } from './record.ts'
 
 /** So many in one transaction, and so many transactions a pass of the poller: pushes wait for some milliseconds, and a million takes minutes. */
 const PLANNED_AT_ONCE = 256

@@ -1,4 +1,4 @@
-import { type CadenceOutlook, type CadencePolicy, nextCheck } from '../domain/cadence.ts'
+import type { CadenceOutlook, CadencePolicy } from '../domain/cadence.ts'
 import { diffEntries } from '../domain/changes.ts'
 import { bodyDigest } from '../domain/digest.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
@@ -11,6 +11,7 @@ import type { Lesson } from '../domain/rhythm.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { Source } from './carried-event.ts'
+import { noLater, revive, schedule } from './plan-check.ts'
 import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
 import { findRevealed, tellChanges } from './tell-changes.ts'
 import { frameOf, tellParcel } from './tell-parcel.ts'
@@ -191,16 +192,6 @@ async function findLone(tx: WriteTx, { asked, trackingIds }: Names): Promise<Par
   return known?.isTrackingId === true ? await tx.loadParcel(known.parcelId) : null
 }
 
-/** Watched again, whatever had stopped it: a push and an app's question both do (DOMAIN 6.1). */
-export function revive(parcel: ParcelState, nowMs: number): ParcelState {
-  return {
-    ...parcel,
-    watchedAtMs: parcel.watchedAtMs ?? nowMs,
-    revivedAtMs: Math.max(parcel.revivedAtMs, nowMs),
-    stopped: parcel.stopped === 'unwatched' ? null : parcel.stopped,
-  }
-}
-
 /** The parcel an observation is about, as it was and as the observation leaves it, and all whose answers may change. */
 interface Subject {
   readonly before: ParcelState
@@ -258,12 +249,6 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
 }
 
-/** A check that a push puts off stays where it is: that it is later by now is found when its time has come (flow/claim-due), once for all pushes. */
-function noLater(scheduled: ParcelState, plannedMs: number | null): ParcelState {
-  if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
-  return { ...scheduled, nextPollAtMs: plannedMs }
-}
-
 async function saveAnswer(tx: WriteTx, parcelId: number, poll: PollObservation): Promise<void> {
   const answer = keptAnswer(poll)
   const decidesOrder = betterOrderAnswer(await tx.loadOrderAnswer(parcelId), answer) === answer
@@ -301,19 +286,4 @@ async function findLatest(
 
 function latestOf(entry: Entry): NonNullable<ParcelState['latest']> {
   return { status: entry.status, atMs: entry.atMs }
-}
-
-/** Sets when the parcel is asked about again. */
-export async function schedule(
-  tx: WriteTx,
-  parcel: ParcelState,
-  ports: Pick<RecordPorts, 'clock' | 'outlook'>,
-  options: Pick<RecordOptions, 'cadence'>,
-): Promise<ParcelState> {
-  if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
-  // A parcel the carrier did not know: a new identifier may have come, or the refusal may be old enough. Others need no look.
-  const unpollable = parcel.stopped === 'unknown' && (await tx.pollableIdentifiers(parcel.parcelId, ports.clock.now())).length === 0
-  const next = nextCheck({ ...parcel, unpollable }, ports.outlook(), options.cadence)
-  if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
-  return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
 }

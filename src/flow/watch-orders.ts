@@ -1,6 +1,7 @@
 import { healthByClock } from '../domain/delivery.ts'
+import { revive, schedule } from './plan-check.ts'
 import type { Watched, WriteSide, WriteStore, WriteTx } from './ports.ts'
-import { type RecordOptions, type RecordPorts, revive, schedule } from './record.ts'
+import type { RecordOptions, RecordPorts } from './record.ts'
 
 type WatchOrders = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 

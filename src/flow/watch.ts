@@ -1,8 +1,9 @@
 import { deriveEntries } from '../domain/history.ts'
 import { createClaimDue } from './claim-due.ts'
+import { schedule } from './plan-check.ts'
 import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { isBackfill } from './queue-deliveries.ts'
-import { type RecordOptions, type RecordPorts, schedule } from './record.ts'
+import type { RecordOptions, RecordPorts } from './record.ts'
 
 type WatchVerbs = Pick<
   WriteSide,

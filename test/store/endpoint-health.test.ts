@@ -1,29 +1,17 @@
 import { expect, test } from 'vitest'
-import { noFilters } from '../../src/domain/endpoint.ts'
 import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../src/flow/ports.ts'
 import { deliverOptions } from '../support/policy.ts'
+import { endpointSettings } from '../support/stored-endpoint.ts'
 import { openStore } from '../support/write-side.ts'
 
 const HOUR_MS = 3_600_000
 const START_MS = Date.parse('2026-03-01T12:00:00Z')
 
-const settings = {
-  name: 'shop',
-  url: 'http://shop.internal/',
-  enabled: true,
-  signature: 'carrier',
-  filters: noFilters,
-  backfill: false,
-  ratePerSecond: null,
-  concurrency: null,
-  scheduleMs: null,
-} as const
-
 /** An endpoint that answers as the test says, on a clock that the test moves; no network is in it. */
 async function startEndpoint() {
   const store = await openStore(START_MS)
   const id = await store.writes.reserveEndpoint(START_MS)
-  await store.writes.addEndpoint({ id, settings, key: 'sealed', from: null })
+  await store.writes.addEndpoint({ id, settings: endpointSettings, key: 'sealed', from: null })
   let claimed: readonly ClaimedDelivery[] = []
   const accepted: ClaimedDelivery[] = []
 

@@ -43,13 +43,13 @@ export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carr
     worker.on('error', () => undefined)
     worker.on('exit', () => {
       thread = null
-      underWay = false
+      ended()
     })
     worker.unref()
     return worker
   }
 
-  /** Whoever holds an old view of the store keeps pages back: those are not tried for again at once. */
+  /** What could not be carried (somebody holds an old view of the store, or the thread ended) is not tried for again at once. */
   function ended(): void {
     if (closed) return
     nextAtPages = CARRIED_PAGES + pagesWaiting()
