@@ -57,8 +57,8 @@ export async function openKeepLearnt(ports: KeepLearntPorts): Promise<KeepLearnt
       missed,
       toldSilent: isToldSilent(toldSilent, channel.health),
     }
-    await savePushes(ports.store, told, told.toldSilent !== toldSilent, nowMs)
     const isNews = told.toldSilent !== toldSilent
+    await savePushes(ports.store, told, isNews, nowMs)
     toldSilent = told.toldSilent
     kept = { ...kept, channel, missed, pushesAtMs: nowMs }
     return isNews
