@@ -39,8 +39,21 @@ export type Params = Readonly<Record<string, SqlValue>>
 export function statement<P extends Params = Record<never, never>>() {
   return <R>(build: (db: Kysely<Tables>, params: P) => Compilable<R>): Statement<P, R> => {
     const { sql, parameters } = build(builder, placesOf<P>()).compile()
-    return { sql, places: parameters.map(asPlace) }
+    return plannedOnce(sql, parameters.map(asPlace))
   }
+}
+
+/**
+ * SQLite plans a statement anew at every run, which takes several times as long as running it, when it has looked at the value of a place
+ * to plan it: where a partial index may serve (`state = ?`) and wherever there is an order. So numbers that never change are written out,
+ * and what does change stands behind a plus, which hides it from the planner and does nothing else.
+ */
+function plannedOnce(sql: string, places: readonly (Place | SqlValue)[]): Pick<Statement<never, never>, 'sql' | 'places'> {
+  // No text of ours in a statement holds a question mark: texts are places too.
+  const [start = '', ...pieces] = sql.split('?')
+  if (pieces.length !== places.length) throw new TypeError(`not every question mark is a place: ${sql}`)
+  const written = pieces.map((piece, at) => `${typeof places[at] === 'number' ? places[at] : '+?'}${piece}`)
+  return { sql: start + written.join(''), places: places.filter((place) => typeof place !== 'number') }
 }
 
 function asPlace(parameter: unknown): Place | SqlValue {
