@@ -63,6 +63,8 @@ export interface RunningRelay {
   stop(): Promise<void>
 }
 
+/** How many observations may be with the recorder: a batch that it commits, and the next. */
+const RECORDER_BATCHES = 2
 /** How many observations may wait for their commit, as a multiple of a batch. */
 const WAITING_BATCHES = 64
 /** How long an observation may wait for its turn to be committed, before its commit itself. */
@@ -113,12 +115,12 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
   const feedSignal = createFeedSignal()
   const commit = createGroupCommit(
     {
-      record: writer.verbs.record,
-      onCommitted(report, batch) {
+      recorder: writer.recorder,
+      onCommitted(report) {
         serve.invalidate(report.touchedParcels)
         feedSignal.tell()
         readiness.storeWorks()
-        meter.batchCommitted(batch.length, report.durationMs)
+        meter.batchCommitted(report.outcomes.length, report.durationMs)
         countMerged(report, meter.merged)
         if (report.outcomes.some((outcome) => outcome.kind === 'recorded' && outcome.queued > 0)) relaying.wake()
       },
@@ -129,7 +131,11 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
         log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
       },
     },
-    { batchMax: config.limits.batch, waitingMax: config.limits.batch * WAITING_BATCHES, patienceMs: COMMIT_PATIENCE_MS },
+    {
+      recorderMax: config.limits.batch * RECORDER_BATCHES,
+      waitingMax: config.limits.batch * WAITING_BATCHES,
+      patienceMs: COMMIT_PATIENCE_MS,
+    },
   )
   const recorder = refuseWhenShort(commit, disk)
   const asking = { carrier, recorder, reads, write: writer.verbs, meter, clock, log }

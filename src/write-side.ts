@@ -18,12 +18,6 @@ const PROBE = 'probe'
 const TOKEN_KEY_BYTES = 32
 const RELAY_ID_BYTES = 6
 
-/** What the thread that hosts the write side is started with. */
-export interface WriterData {
-  readonly options: WriteSideOptions
-  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-}
-
 export interface WriteSideOptions {
   readonly sqlitePath: string
   readonly record: RecordOptions

@@ -1,19 +1,32 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import type { Incoming } from './flow/ports.ts'
+import type { WriterData } from './hosted-writer.ts'
 import { createLog } from './log.ts'
-import { type PackedBatch, packOutcomes, unpackBatch } from './run/packed-batch.ts'
+import { packOutcomes } from './run/packed-outcomes.ts'
 import { createReportPacker, type PackedTurn, unpackTurn } from './run/packed-turn.ts'
-import { serveVerbs } from './run/thread.ts'
+import { openOutlet } from './run/push-ring.ts'
+import { asError, serveVerbs } from './run/thread.ts'
 import { systemClock } from './system-clock.ts'
-import { openWriteSide, type WriterData } from './write-side.ts'
+import { openWriteSide } from './write-side.ts'
 
 /** The thread that writes: no sync to disk and no lock ever stands on the event loop that answers. */
 if (parentPort === null) throw new Error('this file is the writer thread; it is not run by itself')
 // Only the composition root starts this thread, with this data.
-const { options, logLevel } = workerData as WriterData
+const { options, logLevel, ring, batchMax } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
 const packReport = createReportPacker()
+const brought: Incoming[] = []
+const waiting = openOutlet(ring, () => brought.shift())
 serveVerbs(parentPort, {
   ...verbs,
-  record: async (packed: PackedBatch) => packOutcomes(await verbs.record(unpackBatch(packed))),
+  bring: async (incoming: Incoming) => void brought.push(incoming),
+  async commit() {
+    const batch = waiting.take(batchMax)
+    try {
+      return { taken: batch.length, packed: packOutcomes(await verbs.record(batch)) }
+    } catch (error) {
+      return { taken: batch.length, error: asError(error) }
+    }
+  },
   deliveryTurn: async (packed: PackedTurn) => packReport(await verbs.deliveryTurn(unpackTurn(packed))),
 })

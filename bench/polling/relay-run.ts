@@ -6,9 +6,11 @@ import type { PushHealth } from '../../src/domain/push-health.ts'
 import { createOutlookKeeper } from '../../src/flow/outlook.ts'
 import { createPollDue } from '../../src/flow/poll-due.ts'
 import type { IncomingPush, WriteSide } from '../../src/flow/ports.ts'
+import { readPush } from '../../src/flow/read-push.ts'
 import type { RecordOptions } from '../../src/flow/record.ts'
 import { createRefresh } from '../../src/flow/refresh.ts'
 import { createGroupCommit } from '../../src/run/group-commit.ts'
+import { recordHere } from '../../src/run/recorder.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { createSimulatedCarrier, pushBody } from './carrier.ts'
 import type { Lifecycle } from './lifecycles.ts'
@@ -88,14 +90,14 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   let newEntries = 0
   const recorder = createGroupCommit(
     {
-      record: write.record,
+      recorder: recordHere(write.record, 256),
       monotonic: clock.monotonic,
       onCommitted(report) {
         for (const outcome of report.outcomes) if (outcome.kind === 'recorded') newEntries += outcome.newEntries
       },
       onFailed: (error) => log.error({ error }, 'a batch failed'),
     },
-    { batchMax: 256, waitingMax: 1_000_000, patienceMs: Number.POSITIVE_INFINITY },
+    { recorderMax: 1_000_000, waitingMax: 1_000_000, patienceMs: Number.POSITIVE_INFINITY },
   )
   const refresh = createRefresh(
     { carrier: carrier.port, recorder, reads: { findParcel: async () => null }, write, meter, clock },
@@ -162,7 +164,7 @@ function eventsOf(lifecycles: readonly Lifecycle[], pushes: Pushes): readonly Si
     const arrivals = scans.flatMap((scan, at): SimulatedEvent[] => {
       const atMs = pushes[parcel]?.[at] ?? null
       if (atMs === null) return []
-      const push: IncomingPush = { kind: 'push', body: pushBody(id, scan), contentEncoding: null, receivedAtMs: atMs, keyIndex: 0 }
+      const push: IncomingPush = readPush({ body: pushBody(id, scan), contentEncoding: null, receivedAtMs: atMs, keyIndex: 0 })
       return [{ kind: 'push', atMs, parcel, at, push }]
     })
     return [{ kind: 'birth', atMs: scans[0]?.atMs ?? 0, id }, ...arrivals]

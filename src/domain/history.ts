@@ -1,6 +1,7 @@
+import { canonicalSighting } from './content.ts'
 import type { RawMembers } from './json-body.ts'
 import { type KeptSighting, sightingId } from './sightings.ts'
-import { canonicalSighting, groupOf, joinedKey, keyOf, keysFit, type SightingKey, type Texts, tellingRank } from './status-entry.ts'
+import { groupOf, joinedKey, keyOf, keysFit, type SightingKey, type Texts, tellingRank } from './status-entry.ts'
 import { compareBytes, mostTelling } from './text.ts'
 
 /** One status of a parcel, derived from all the sightings of it (DOMAIN 2). */

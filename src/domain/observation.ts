@@ -16,6 +16,8 @@ export type QuarantineReason =
 export interface PushObservation {
   readonly kind: 'push'
   readonly sighting: Sighting
+  /** `encodeContent(sighting)` */
+  readonly content: string
   /** 1 to 100, folded, no duplicates, in the order given. */
   readonly trackingIds: readonly string[]
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { canonicalSighting, encodeContent } from './content.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
-import { canonicalSighting, encodeContent, groupOf, keyOf, type Sighting } from './status-entry.ts'
+import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
  * A sighting as it is kept. Of equal sightings only one is: an observation that says of a group exactly what another said changes nothing
@@ -33,7 +34,7 @@ export function sightingId(kept: ListedSighting): string {
 
 /** The sightings of an observation, each with what must be kept of the others: its listing and its ordinal. In the observation's order. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
-  if (observation.kind === 'push') return [alone(observation.sighting, 0)]
+  if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
   // An answer with bad items decides no multiplicity: each of its sightings stands alone (DOMAIN 6.7).
   if (observation.skipped > 0) return observation.sightings.map((sighting) => alone(sighting, observation.askedAtMs))
 
@@ -49,8 +50,10 @@ export function sightingsOf(observation: PushObservation | PollObservation): rea
   return observation.sightings.flatMap((sighting) => listed.get(sighting) ?? [])
 }
 
+const ALONE = { listing: 0, ordinal: 0, askedAtMs: 0 } as const
+
 function alone(sighting: Sighting, askedAtMs: number): ListedSighting {
-  return { sighting, content: encodeContent(sighting), listing: 0, ordinal: 0, askedAtMs }
+  return { ...ALONE, sighting, content: encodeContent(sighting), askedAtMs }
 }
 
 /** @param sightings of one group and one observation, oldest first. */

@@ -1,3 +1,4 @@
+import { encodeContent } from './content.ts'
 import { parseIdentifier } from './identifiers.ts'
 import { parseInstant } from './instant.ts'
 import { isObject, member, readJson } from './json-body.ts'
@@ -37,24 +38,18 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
   const location = member(event, 'location')
   const displayToConsumer = member(event, 'displayToConsumer')
   const distributionType = member(event, 'distributionType')
-  return {
-    ok: true,
-    observation: {
-      kind: 'push',
-      trackingIds,
-      sighting: {
-        source: 'push',
-        status: derivedText(status),
-        detailedStatus: derivedText(detailedStatus),
-        instant,
-        location: typeof location === 'string' ? derivedText(location) : '',
-        displayToConsumer: typeof displayToConsumer === 'boolean' ? displayToConsumer : null,
-        distributionType: typeof distributionType === 'string' ? derivedText(distributionType) : null,
-        texts: parseTexts(member(event, 'consumerDescription'), member(event, 'detailedStatusDescription')),
-        extra: [],
-      },
-    },
-  }
+  const sighting = {
+    source: 'push',
+    status: derivedText(status),
+    detailedStatus: derivedText(detailedStatus),
+    instant,
+    location: typeof location === 'string' ? derivedText(location) : '',
+    displayToConsumer: typeof displayToConsumer === 'boolean' ? displayToConsumer : null,
+    distributionType: typeof distributionType === 'string' ? derivedText(distributionType) : null,
+    texts: parseTexts(member(event, 'consumerDescription'), member(event, 'detailedStatusDescription')),
+    extra: [],
+  } as const
+  return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting) } }
 }
 
 /** `identity` says that nothing was done to the body. */

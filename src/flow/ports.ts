@@ -10,6 +10,7 @@ import type { KeptAnswer } from '../domain/parcel-record.ts'
 import type { PushHealth } from '../domain/push-health.ts'
 import type { Remark } from '../domain/remark.ts'
 import type { KeptSighting } from '../domain/sightings.ts'
+import type { EventReading } from '../domain/webhook-event.ts'
 
 /** Wall clock for what is written down, monotonic clock for intervals; both in milliseconds. Injected so tests own time. */
 export interface Clock {
@@ -28,14 +29,22 @@ export interface Log {
 // ── the write side ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** A verified push as it arrived: what is stored is exactly `body`. */
-export interface IncomingPush {
-  readonly kind: 'push'
+/** A push whose signature is right. */
+export interface ReceivedPush {
   readonly body: Uint8Array
   /** The `Content-Encoding` header, if any: such a body is stored and quarantined, never inflated. */
   readonly contentEncoding: string | null
   readonly receivedAtMs: number
   /** Which of the configured keys matched, counted from 0. */
   readonly keyIndex: number
+}
+
+export interface IncomingPush extends ReceivedPush {
+  readonly kind: 'push'
+  /** `bodyDigest(body)` */
+  readonly digest: Uint8Array
+  /** What the body says, or why it says nothing. */
+  readonly reading: EventReading
 }
 
 export interface IncomingPoll {
@@ -270,7 +279,6 @@ export interface IdentifierState {
 /** A push as it is kept: the bytes, and what became of it. */
 export interface InboxEntry {
   readonly push: IncomingPush
-  readonly digest: Uint8Array
   readonly state: 'recorded' | 'quarantined'
   readonly reason: QuarantineReason | null
   readonly parcelId: number | null

@@ -1,6 +1,7 @@
 import { AppError } from '../domain/errors.ts'
 import { isSignature, type Verifier } from '../domain/signature.ts'
 import type { Clock, IncomingPush, Meter, RecordOutcome } from './ports.ts'
+import { readPush } from './read-push.ts'
 
 /** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {
@@ -42,7 +43,7 @@ export function createReceive({ verifier, recorder, meter, clock }: ReceivePorts
     try {
       keyIndex = verified(request)
       const { body, contentEncoding } = request
-      const outcome = await recorder.submit({ kind: 'push', body, contentEncoding, receivedAtMs, keyIndex })
+      const outcome = await recorder.submit(readPush({ body, contentEncoding, receivedAtMs, keyIndex }))
       meter.pushReceived(outcome.kind, keyIndex)
       return outcome
     } catch (cause) {

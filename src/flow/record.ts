@@ -1,6 +1,5 @@
 import type { CadenceOutlook, CadencePolicy } from '../domain/cadence.ts'
 import { diffEntries } from '../domain/changes.ts'
-import { bodyDigest } from '../domain/digest.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
 import { lessonsOf } from '../domain/lessons.ts'
 import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
@@ -9,7 +8,6 @@ import { ENTRIES_MAX } from '../domain/pull-response.ts'
 import { remarkOn } from '../domain/remark.ts'
 import type { Lesson } from '../domain/rhythm.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
-import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { Source } from './carried-event.ts'
 import { noLater, revive, schedule } from './plan-check.ts'
 import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
@@ -78,6 +76,7 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
   }
 
   return async (batch) => {
+    if (batch.length === 0) return { outcomes: [], touchedParcels: [], durationMs: 0 }
     const startedAt = clock.monotonic()
     const recorded = await recordAll(batch, false).catch((error: unknown) => {
       if (store.isStorageFailure(error)) throw error
@@ -101,7 +100,7 @@ async function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, op
 }
 
 async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
-  const reading = parseWebhookEvent(push.body, push.contentEncoding)
+  const { reading } = push
   if (!reading.ok) return await quarantine(tx, push, reading.reason)
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
@@ -110,7 +109,6 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   const { parcel, ...found } = await findOrJoin(tx, { asked: null, trackingIds: observation.trackingIds }, push.receivedAtMs)
   const inboxId = await tx.saveInbox({
     push,
-    digest: bodyDigest(push.body),
     state: 'recorded',
     reason: null,
     parcelId: parcel.parcelId,
@@ -126,7 +124,7 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
   if (incoming.kind === 'push') {
-    const inboxId = await tx.saveInbox({ push: incoming, digest: bodyDigest(incoming.body), state: 'quarantined', reason, parcelId: null })
+    const inboxId = await tx.saveInbox({ push: incoming, state: 'quarantined', reason, parcelId: null })
     if (inboxId === null) return { outcome: { kind: 'duplicate' }, touched: [] }
   }
   if (reason === 'parcel_full') await flagFull(tx, incoming)
@@ -139,8 +137,7 @@ async function flagFull(tx: WriteTx, incoming: Incoming): Promise<void> {
   if (known !== undefined) await tx.saveParcel({ ...(await tx.loadParcel(known.parcelId)), full: true })
 }
 
-function trackingIdsOf(push: IncomingPush): readonly string[] {
-  const reading = parseWebhookEvent(push.body, push.contentEncoding)
+function trackingIdsOf({ reading }: IncomingPush): readonly string[] {
   return reading.ok ? reading.observation.trackingIds : []
 }
 

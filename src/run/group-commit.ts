@@ -1,21 +1,21 @@
 import { AppError } from '../domain/errors.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../flow/ports.ts'
+import type { Committed, Recorder } from './recorder.ts'
 
 export interface GroupCommitPorts {
-  /** Durable when it resolves, nothing recorded when it rejects. */
-  readonly record: (batch: readonly Incoming[]) => Promise<BatchReport>
+  readonly recorder: Recorder
   /** Called after each commit and before anyone who waits for it is told. */
-  readonly onCommitted: (report: BatchReport, batch: readonly Incoming[]) => void
+  readonly onCommitted: (report: BatchReport) => void
   readonly onFailed: (error: unknown) => void
-  /** Takes in at once that a batch is committed, if a recorder on a thread has said so: it has nothing to do until it gets the next one. */
+  /** Takes in at once that a batch is committed, if a recorder on a thread has said so. */
   readonly hear?: () => void
   /** A clock that only goes forward. */
   readonly monotonic: () => number
 }
 
 export interface GroupCommitOptions {
-  /** The most observations in one transaction. */
-  readonly batchMax: number
+  /** The most that may be with the recorder: what is there can no longer be refused, only left unanswered. */
+  readonly recorderMax: number
   /** The most that may wait; more are refused at once, so that memory and waiting stay bounded. */
   readonly waitingMax: number
   /** How long one may wait for its turn; on a disk that is slower than that a sender is better told to come again. */
@@ -25,6 +25,7 @@ export interface GroupCommitOptions {
 export interface GroupCommit {
   /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
   submit(incoming: Incoming): Promise<RecordOutcome>
+  /** How many are not committed yet. */
   waiting(): number
   /** Resolves when nothing waits and nothing is being committed. */
   drained(): Promise<void>
@@ -41,64 +42,73 @@ const RETRY_AFTER_MS = 1000
 
 /**
  * Group commit: what arrives while one batch is being committed forms the next. One sync to disk then pays for many observations, and an
- * idle relay commits each at once. No timer: the commit itself is the wait.
+ * idle relay commits each at once. No timer: the commit itself is the wait. There is always a commit asked for that has not begun while
+ * anything waits, so that the recorder goes from one to the next without a word from here.
  */
-export function createGroupCommit(ports: GroupCommitPorts, { batchMax, waitingMax, patienceMs }: GroupCommitOptions): GroupCommit {
+export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): GroupCommit {
+  const { recorder } = ports
+  const { recorderMax, waitingMax, patienceMs } = options
+  /** Not with the recorder yet. */
   let queue: Waiting[] = []
-  let running: Promise<void> | null = null
+  /** With the recorder, oldest first. */
+  let put: Waiting[] = []
+  let whenDrained: (() => void)[] = []
 
   function refuseStale(): void {
     const sinceMs = ports.monotonic() - patienceMs
-    const firstInTime = queue.findIndex((waiting) => waiting.sinceMs >= sinceMs)
-    const stale = queue.splice(0, firstInTime === -1 ? queue.length : firstInTime)
-    for (const { reject } of stale) reject(unavailable('Storing takes too long. Send it again later.'))
+    const stale = ({ sinceMs: own }: Waiting) => own < sinceMs
+    if (!put.some(stale) && !queue.some(stale)) return
+    const failure = unavailable('Storing takes too long. Send it again later.')
+    for (const { reject } of [...put, ...queue].filter(stale)) reject(failure)
+    queue = queue.filter((waiting) => !stale(waiting))
   }
 
-  /** Hands the next batch to the recorder; what comes back tells its senders. Null: nothing waits. */
-  function start(): Promise<() => void> | null {
-    refuseStale()
-    if (queue.length === 0) return null
-    const batch = queue.slice(0, batchMax)
-    queue = queue.slice(batchMax)
-    const observations = batch.map(({ incoming }) => incoming)
-    return ports.record(observations).then(
-      (report) => () => {
-        ports.onCommitted(report, observations)
-        tellSenders(batch, report)
-      },
-      (error: unknown) => () => {
-        ports.onFailed(error)
-        const failure = unavailable('The store could not take this now. Send it again later.', error)
-        for (const { reject } of batch) reject(failure)
-      },
-    )
-  }
-
-  async function run(): Promise<void> {
-    let committing = start()
-    while (committing !== null) {
-      const tell = await committing
-      // The next batch is on its way before anyone is told of this one: telling takes time in which the recorder would have nothing to do.
-      committing = start()
-      tell()
-      committing ??= start()
+  function advance(): void {
+    let moved = 0
+    for (; put.length < recorderMax; moved++) {
+      const waiting = queue[moved]
+      if (waiting === undefined || !recorder.put(waiting.incoming)) break
+      put.push(waiting)
     }
-    running = null
+    if (moved > 0) queue = queue.slice(moved)
+    if (put.length > 0 && !recorder.isAwaited()) recorder.commit().then(settle, (error: unknown) => settle({ taken: put.length, error }))
+  }
+
+  function settle(committed: Committed): void {
+    const senders = put.slice(0, committed.taken)
+    put = put.slice(committed.taken)
+    refuseStale()
+    // The next is asked for before anyone is told of this one: telling takes time.
+    advance()
+    tell(senders, committed)
+    if (put.length > 0 || queue.length > 0) return
+    for (const drained of whenDrained) drained()
+    whenDrained = []
+  }
+
+  function tell(senders: readonly Waiting[], committed: Committed): void {
+    if ('report' in committed) {
+      if (senders.length > 0) ports.onCommitted(committed.report)
+      tellSenders(senders, committed.report)
+      return
+    }
+    ports.onFailed(committed.error)
+    const failure = unavailable('The store could not take this now. Send it again later.', committed.error)
+    for (const { reject } of senders) reject(failure)
   }
 
   return {
     submit(incoming) {
-      if (queue.length >= waitingMax) return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
+      if (queue.length + put.length >= waitingMax)
+        return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
       ports.hear?.()
       return new Promise((resolve, reject) => {
         queue.push({ incoming, sinceMs: ports.monotonic(), resolve, reject })
-        running ??= run()
+        advance()
       })
     },
-    waiting: () => queue.length,
-    async drained() {
-      while (running !== null) await running
-    },
+    waiting: () => queue.length + put.length,
+    drained: () => (put.length + queue.length === 0 ? Promise.resolve() : new Promise((resolve) => whenDrained.push(resolve))),
   }
 }
 

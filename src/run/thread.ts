@@ -122,7 +122,7 @@ export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (..
 }
 
 /** An error's own fields do not survive the message; its code is what tells a full disk from a bug. */
-function asError(error: unknown): Error {
+export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
   return new Error(`${code}${error.message}`)

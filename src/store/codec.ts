@@ -3,17 +3,8 @@ import type { Endpoint } from '../domain/endpoint.ts'
 import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
-import type { Sighting } from '../domain/status-entry.ts'
 import type { EndpointState, FeedEvent, ListedDelivery, ParcelState } from '../flow/ports.ts'
 import type { Tables } from './schema.ts'
-
-/** A sighting apart from its instant, as `encodeContent` wrote it. */
-export type Content = Omit<Sighting, 'instant'>
-
-/** Trusted: only `encodeContent` writes what is read here. */
-export function decodeContent(json: string): Content {
-  return JSON.parse(json) as Content
-}
 
 export function encodeInstant(instant: Instant): { readonly at_ms: number; readonly has_ms: number } {
   return { at_ms: instant.atMs, has_ms: instant.text.includes('.') ? 1 : 0 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type Content, decodeContent } from './codec.ts'
+import { type Content, decodeContent } from '../domain/content.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 

@@ -56,9 +56,9 @@ export async function moveInbox(session: Session, from: number, into: number): P
  * Returns the number it is kept under; null: it was received before, and is counted. It is looked for among its parcel's, so that the index
  * grows where parcels are new.
  */
-export async function saveInbox(session: Session, { push, digest, state, reason, parcelId }: InboxEntry): Promise<number | null> {
+export async function saveInbox(session: Session, { push, state, reason, parcelId }: InboxEntry): Promise<number | null> {
   const [row] = await session.all(insertOrCount, {
-    digest,
+    digest: push.digest,
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
     contentEncoding: push.contentEncoding,

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { AppError } from '../../src/domain/errors.ts'
 import { createVerifier, signBody } from '../../src/domain/signature.ts'
 import type { IncomingPush, RecordOutcome } from '../../src/flow/ports.ts'
+import { readPush } from '../../src/flow/read-push.ts'
 import { createReceive } from '../../src/flow/receive.ts'
 
 const KEY = 'a-shared-key-of-some-length'
@@ -26,7 +27,8 @@ test('I1, I10: a verified push is recorded with its bytes, its time and the key 
     return { kind: 'duplicate' }
   })
   expect(await receive({ body, signatures, contentEncoding: 'gzip' })).toEqual({ kind: 'duplicate' })
-  expect(pushes).toEqual([{ kind: 'push', body, contentEncoding: 'gzip', receivedAtMs: 1234, keyIndex: 1 }])
+  expect(pushes).toEqual([readPush({ body, contentEncoding: 'gzip', receivedAtMs: 1234, keyIndex: 1 })])
+  expect(pushes[0]).toMatchObject({ body, receivedAtMs: 1234, keyIndex: 1, reading: { ok: false, reason: 'content_encoding' } })
   expect(counted).toEqual([['duplicate', 1]])
 })
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { readPush } from '../../src/flow/read-push.ts'
 import { createDiskWatch, type DiskState, refuseWhenShort } from '../../src/run/disk-watch.ts'
 import type { GroupCommit } from '../../src/run/group-commit.ts'
 import { createLogBook } from '../support/relay.ts'
@@ -55,7 +56,7 @@ test('S5: an observation is refused before it reaches the store while the disk i
     drained: async () => undefined,
   }
   const guarded = refuseWhenShort(recorder, { isShort: () => short })
-  const push = { kind: 'push', body: Buffer.from('{}'), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 } as const
+  const push = readPush({ body: Buffer.from('{}'), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
   await expect(guarded.submit(push)).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
   expect(taken).toHaveLength(0)
   short = false

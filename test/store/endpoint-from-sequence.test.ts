@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noFilters } from '../../src/domain/endpoint.ts'
 import type { ClaimedDelivery, WriteSide } from '../../src/flow/ports.ts'
+import { readPush } from '../../src/flow/read-push.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { pushBody } from '../support/builders.ts'
 import { observations } from '../support/observations.ts'
@@ -60,7 +61,7 @@ test('queueing what is older goes on where it was after a restart, and nothing i
   const open = () => openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
   const first = await open()
   const push = (writes: WriteSide, minute: number) =>
-    writes.record([{ kind: 'push', body: pushBody(at(minute)), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 }])
+    writes.record([readPush({ body: pushBody(at(minute)), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })])
   for (const minute of [1, 2, 3, 4, 5]) await push(first, minute)
   const { id } = await addEndpoint(first, NOON, { from: 0 })
   await first.catchUp({ limit: 2, nowMs: NOON })

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { encodeAll } from '../../src/domain/pull-response.ts'
 import { createFollowFeed } from '../../src/flow/follow-feed.ts'
 import type { Incoming, ReadSide } from '../../src/flow/ports.ts'
+import { readPush } from '../../src/flow/read-push.ts'
 import { createFeedSignal } from '../../src/run/feed-signal.ts'
 import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
@@ -19,7 +20,7 @@ const log = { error: (fields: object) => expect.unreachable(JSON.stringify(field
 
 function incoming({ observation, body }: Seen): Incoming {
   if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
-  return { kind: 'push', body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 }
+  return readPush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
 }
 
 function createReader(reads: ReadSide) {

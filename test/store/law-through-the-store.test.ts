@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeAll, encodeLatest } from '../../src/domain/pull-response.ts'
 import type { Incoming } from '../../src/flow/ports.ts'
+import { readPush } from '../../src/flow/read-push.ts'
 import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
 import { openWriteSide } from '../../src/write-side.ts'
@@ -21,7 +22,7 @@ const log = {
 
 function incoming({ observation, body }: Seen): Incoming {
   if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
-  return { kind: 'push', body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 }
+  return readPush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
 }
 
 /** Every answer of every identifier after recording batch by batch into a file of its own. */

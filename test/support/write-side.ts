@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { BatchReport, Incoming, IncomingPush } from '../../src/flow/ports.ts'
+import { readPush } from '../../src/flow/read-push.ts'
 import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
 import { openWriteSide } from '../../src/write-side.ts'
@@ -40,5 +41,5 @@ export async function openStore(startMs: number) {
 }
 
 export function incomingPush(body: Uint8Array, receivedAtMs: number): IncomingPush {
-  return { kind: 'push', body, contentEncoding: null, receivedAtMs, keyIndex: 0 }
+  return readPush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
 }
