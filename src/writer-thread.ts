@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Incoming } from './flow/ports.ts'
 import type { WriterData } from './hosted-writer.ts'
 import { createLog } from './log.ts'
+import { createPace } from './run/pace.ts'
 import { packOutcomes } from './run/packed-outcomes.ts'
 import { createReportPacker, type PackedTurn, unpackTurn } from './run/packed-turn.ts'
 import { openOutlet } from './run/push-ring.ts'
@@ -15,13 +16,18 @@ if (parentPort === null) throw new Error('this file is the writer thread; it is 
 const { options, logLevel, ring, batchMax } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
 const packReport = createReportPacker()
+/** Less than a commit takes while all connections are busy. */
+const COMMIT_EVERY_MS = 1.5
+const pace = createPace(COMMIT_EVERY_MS, systemClock.monotonic)
 const brought: Incoming[] = []
 const waiting = openOutlet(ring, () => brought.shift())
 serveVerbs(parentPort, {
   ...verbs,
   bring: async (incoming: Incoming) => void brought.push(incoming),
   async commit() {
+    pace.keep()
     const batch = waiting.take(batchMax)
+    pace.begins(batch.length)
     try {
       return { taken: batch.length, packed: packOutcomes(await verbs.record(batch)) }
     } catch (error) {

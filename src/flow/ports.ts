@@ -41,8 +41,6 @@ export interface ReceivedPush {
 
 export interface IncomingPush extends ReceivedPush {
   readonly kind: 'push'
-  /** `bodyDigest(body)` */
-  readonly digest: Uint8Array
   /** What the body says, or why it says nothing. */
   readonly reading: EventReading
 }

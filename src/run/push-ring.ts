@@ -24,7 +24,6 @@ const PUT_TO = 1
 const LOOKS = 2
 
 const WORD = 8
-const DIGEST_BYTES = 12
 /** The head's numbers of 32 bits, by their place in it. */
 const BODY_BYTES = 0
 const ENCODING_BYTES = 1
@@ -33,8 +32,7 @@ const KEY_INDEX = 3
 /** Its numbers of 64 bits. */
 const RECEIVED_AT = 2
 const EVENT_AT = 3
-const DIGEST_AT = 4 * WORD
-const HEAD_BYTES = 6 * WORD
+const HEAD_BYTES = 4 * WORD
 
 export function createPushRing(bytes: number): PushRing {
   return {
@@ -72,7 +70,7 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
   }
 
   return {
-    put({ body, contentEncoding, keyIndex, receivedAtMs, digest, reading }) {
+    put({ body, contentEncoding, keyIndex, receivedAtMs, reading }) {
       const text = packReading(reading)
       const textBytes = Buffer.byteLength(text)
       const encodingBytes = contentEncoding === null ? 0 : Buffer.byteLength(contentEncoding)
@@ -85,7 +83,6 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
       numbers[at / 4 + KEY_INDEX] = keyIndex
       times[at / WORD + RECEIVED_AT] = receivedAtMs
       times[at / WORD + EVENT_AT] = reading.ok ? reading.observation.sighting.instant.atMs : 0
-      bytes.set(digest, at + DIGEST_AT)
       const bodyAt = at + HEAD_BYTES
       bytes.set(body, bodyAt)
       if (contentEncoding !== null) bytes.write(contentEncoding, bodyAt + body.byteLength)
@@ -129,7 +126,6 @@ export function openOutlet<Other>({ memory, state }: PushRing, elsewhere: () => 
       contentEncoding: encodingBytes === NONE ? null : bytes.toString('utf8', bodyEnd, textAt),
       keyIndex: number(at, KEY_INDEX),
       receivedAtMs: time(at, RECEIVED_AT),
-      digest: Buffer.from(bytes.subarray(at + DIGEST_AT, at + DIGEST_AT + DIGEST_BYTES)),
       reading: unpackReading(bytes.toString('utf8', textAt, textAt + number(at, TEXT_BYTES)), time(at, EVENT_AT)),
     }
   }

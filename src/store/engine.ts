@@ -1,9 +1,17 @@
 import type { Params, Statement } from './statement.ts'
 
+/** What a statement did. */
+export interface Done {
+  /** Rows that it inserted, changed or deleted. */
+  readonly rows: number
+  /** The id of the row that it inserted, if it inserted one. */
+  readonly insertedId: number
+}
+
 /** Runs statements, within a transaction or outside. */
 export interface Session {
   all<P extends Params, R>(statement: Statement<P, R>, params: P): Promise<readonly R[]>
-  run<P extends Params>(statement: Statement<P, unknown>, params: P): Promise<void>
+  run<P extends Params>(statement: Statement<P, unknown>, params: P): Promise<Done>
 }
 
 /** One connection that writes: all that differs between databases, seen from the store. */

@@ -1,3 +1,4 @@
+import { bodyDigest } from '../domain/digest.ts'
 import type { InboxEntry, KeptPush } from '../flow/ports.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
@@ -13,7 +14,7 @@ const moveAll = statement<{ from: number; into: number }>()((db, p) =>
   db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', '=', p.from),
 )
 
-const insertOrCount = statement<{
+const insertNew = statement<{
   digest: Uint8Array
   receivedAtMs: number
   keyIndex: number
@@ -35,10 +36,15 @@ const insertOrCount = statement<{
       parcel_id: p.parcelId,
       body: p.body,
     })
-    .onConflict((conflict) =>
-      conflict.columns(['parcel_id', 'digest']).doUpdateSet((row) => ({ duplicates: row('inbox.duplicates', '+', 1) })),
-    )
-    .returning(['id', 'duplicates']),
+    .onConflict((conflict) => conflict.columns(['parcel_id', 'digest']).doNothing()),
+)
+
+const countDuplicate = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
+  db
+    .updateTable('inbox')
+    .set((row) => ({ duplicates: row('duplicates', '+', 1) }))
+    .where('parcel_id', '=', p.parcelId)
+    .where('digest', '=', p.digest),
 )
 
 const quarantined = statement()((db) =>
@@ -57,18 +63,19 @@ export async function moveInbox(session: Session, from: number, into: number): P
  * grows where parcels are new.
  */
 export async function saveInbox(session: Session, { push, state, reason, parcelId }: InboxEntry): Promise<number | null> {
-  const [row] = await session.all(insertOrCount, {
-    digest: push.digest,
+  const key = { parcelId: parcelId ?? NO_PARCEL, digest: bodyDigest(push.body) }
+  const kept = await session.run(insertNew, {
+    ...key,
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
     contentEncoding: push.contentEncoding,
     state: state === 'recorded' ? RECORDED : QUARANTINED,
     reason,
-    parcelId: parcelId ?? NO_PARCEL,
     body: push.body,
   })
-  if (row === undefined) throw new Error('a push was kept and got no number')
-  return row.duplicates === 0 ? row.id : null
+  if (kept.rows > 0) return kept.insertedId
+  await session.run(countDuplicate, key)
+  return null
 }
 
 const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: number }>()((db, p) =>

@@ -28,9 +28,10 @@ export function createKnownParcels(session: Session): KnownParcels {
     async findIdentifiers(values) {
       const found: IdentifierState[] = []
       for (const value of values) {
-        const known = identifiers.get(value) ?? (await findIdentifier(session, value))
+        const remembered = identifiers.get(value)
+        const known = remembered ?? (await findIdentifier(session, value))
         if (known === null) continue
-        identifiers.set(value, known)
+        if (remembered === undefined) identifiers.set(value, known)
         found.push(known)
       }
       return found

@@ -2,6 +2,8 @@ import { Worker } from 'node:worker_threads'
 
 /** The log of changes is carried over when so many of its pages wait for it: pages that many commits change are then carried over once. */
 const CARRIED_PAGES = 8000
+/** Looked for after so many commits: asking costs as much as recording a push. */
+const COMMITS_A_LOOK = 8
 
 export interface CarryPorts {
   /** The database file. */
@@ -27,6 +29,7 @@ export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carr
   let thread: Worker | null = null
   let underWay = false
   let closed = false
+  let commits = 0
   let nextAtPages = CARRIED_PAGES
 
   function start(): Worker {
@@ -58,7 +61,8 @@ export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carr
 
   return {
     look() {
-      if (underWay || closed) return
+      commits = (commits + 1) % COMMITS_A_LOOK
+      if (underWay || closed || commits !== 0) return
       const pages = pagesWaiting()
       if (pages < nextAtPages) {
         if (pages < CARRIED_PAGES) nextAtPages = CARRIED_PAGES

@@ -165,7 +165,8 @@ function createSession(db: Database.Database): Session {
       return prepare(statement).all(...bind(statement, params)) as R[]
     },
     async run(statement, params) {
-      prepare(statement).run(...bind(statement, params))
+      const { changes, lastInsertRowid } = prepare(statement).run(...bind(statement, params))
+      return { rows: changes, insertedId: Number(lastInsertRowid) }
     },
   }
 }
