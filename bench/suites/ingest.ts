@@ -14,7 +14,7 @@ import type { Bench, SuiteReport } from '../suite.ts'
 
 const CONNECTIONS = 64
 
-/** Pushes into an empty store, beside a Koa route that only reads them and beside a handler as one would write it by hand. */
+/** Pushes into an empty store, beside a Koa route that only reads them, with and without a router, and beside a handler as one would write it by hand. */
 export async function ingest(bench: Bench): Promise<SuiteReport> {
   const load = startGenerator()
   const { rounds } = bench.settings
@@ -23,6 +23,7 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
     const full = await interleave(rounds, {
       relay: () => pushToEmptyRelay(bench, load, most),
       floor: () => pushToFloor(bench, load, most),
+      bare: () => pushToFloor(bench, load, most, './raw-body-bare.ts'),
       byHand: () => pushToHandWritten(bench, load, most),
     })
     const ratePerSecond = Math.round(median(full.relay.map((one) => one.ratePerSecond)) / 2)
@@ -37,24 +38,27 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
       floor: () => pushToFloor(bench, load, one),
     })
     const rate = ratios(full.relay, full.floor, (of) => of.ratePerSecond)
+    const rateBare = ratios(full.relay, full.bare, (of) => of.ratePerSecond)
     const rateByHand = ratios(full.relay, full.byHand, (of) => of.ratePerSecond)
     const p99 = ratios(half.relay, half.floor, (of) => of.latencyMs.p99)
     const rateIdle = ratios(idle.relay, idle.floor, (of) => of.ratePerSecond)
     return {
       figures: [
-        figure('ingest: rate / raw-body floor', rate, { unit: 'x', better: 'higher', must: 0.4, aim: 0.55 }),
+        figure('ingest: rate / raw-body route', rate, { unit: 'x', better: 'higher', must: 0.4, aim: 0.55 }),
+        figure('ingest: rate / raw-body, no router', rateBare, { unit: 'x', better: 'higher' }),
         figure('ingest: rate / hand-written handler', rateByHand, { unit: 'x', better: 'higher', must: 5, aim: 8 }),
-        figure('ingest: p99 at half the maximum / floor', p99, { unit: 'x', better: 'lower', must: 4, aim: 2 }),
-        figure('ingest: rate / floor, 1 connection', rateIdle, { unit: 'x', better: 'higher' }),
+        figure('ingest: p99 at half the maximum / route', p99, { unit: 'x', better: 'lower', must: 4, aim: 2 }),
+        figure('ingest: rate / route, 1 connection', rateIdle, { unit: 'x', better: 'higher' }),
       ],
       observations: [
         observe('ingest: relay', full.relay),
-        observe('ingest: raw-body floor', full.floor),
+        observe('ingest: raw-body route', full.floor),
+        observe('ingest: raw-body, no router', full.bare),
         observe('ingest: hand-written', full.byHand),
         observe(`ingest at ${ratePerSecond}/s: relay`, half.relay),
-        observe(`ingest at ${ratePerSecond}/s: raw-body floor`, half.floor),
+        observe(`ingest at ${ratePerSecond}/s: raw-body route`, half.floor),
         observe('ingest, 1 connection: relay', idle.relay),
-        observe('ingest, 1 connection: raw-body floor', idle.floor),
+        observe('ingest, 1 connection: raw-body route', idle.floor),
       ],
     }
   } finally {
@@ -82,11 +86,11 @@ export async function pushToEmptyRelay({ settings, relayEntry, folder, say }: Be
   return measured
 }
 
-async function pushToFloor({ settings, say }: Bench, load: Generator, of: Load): Promise<PushMeasurement> {
-  const floor = await startFloor('./raw-body-floor.ts')
+async function pushToFloor({ settings, say }: Bench, load: Generator, of: Load, file = './raw-body-route.ts'): Promise<PushMeasurement> {
+  const floor = await startFloor(file)
   const measured = await measurePushes(load, floor, settings, { ...of, firstParcel: 0, repeat: true })
   await floor.stop()
-  say(`raw-body floor: ${Math.round(measured.ratePerSecond)}/s`)
+  say(`${file}: ${Math.round(measured.ratePerSecond)}/s`)
   return measured
 }
 

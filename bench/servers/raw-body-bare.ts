@@ -3,7 +3,7 @@ import getRawBody from 'raw-body'
 import { WEBHOOK_PATH } from '../load/requests.ts'
 import { announce } from './announce.ts'
 
-/** What no Koa server that takes pushes can undercut: the body is read, and nothing is done with it. No router, as the relay's webhook has none. */
+/** The same without a router, which the relay's webhook does without: what that saves. */
 const app = new Koa()
 app.use(async (ctx, next) => {
   if (ctx.method !== 'POST' || ctx.path !== WEBHOOK_PATH) return next()
