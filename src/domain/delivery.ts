@@ -147,7 +147,10 @@ export function healthByClock({ lastSuccessAtMs, failingSinceMs }: EndpointHealt
 
 /** The health of an endpoint after an attempt: one success ends the failing, however sporadic it is; what it had no part in says nothing. */
 export function healthAfter(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
-  if (outcome.kind === 'accepted') return { lastSuccessAtMs: nowMs, failingSinceMs: null }
+  if (outcome.kind === 'accepted') {
+    const isKnown = health.lastSuccessAtMs === nowMs && health.failingSinceMs === null
+    return isKnown ? health : { lastSuccessAtMs: nowMs, failingSinceMs: null }
+  }
   if (isOurs(outcome)) return health
   return { ...health, failingSinceMs: health.failingSinceMs ?? nowMs }
 }

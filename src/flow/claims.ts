@@ -1,9 +1,20 @@
 /** Which deliveries are claimed, by endpoint and delivery id. */
 export interface Claims {
-  /** Those of an endpoint that hold at a time, with when they lapse, the first made first; what has lapsed is forgotten. */
-  of(endpointId: string, nowMs: number): ReadonlyMap<number, number>
+  /** Those of an endpoint that hold at a time; what has lapsed is forgotten. */
+  of(endpointId: string, nowMs: number): HeldClaims
   add(endpointId: string, deliveryId: number, untilMs: number): void
   end(endpointId: string, deliveryId: number): void
+}
+
+export interface HeldClaims {
+  readonly deliveryIds: readonly number[]
+  /** When the first of them does; null: there are none. */
+  readonly lapsesAtMs: number | null
+}
+
+interface Claim {
+  readonly deliveryId: number
+  readonly untilMs: number
 }
 
 /**
@@ -12,19 +23,30 @@ export interface Claims {
  * claim lapses all the same, so that one that is lost holds back its parcel for no longer than a lease.
  */
 export function createClaims(): Claims {
-  const byEndpoint = new Map<string, Map<number, number>>()
+  /** Each endpoint's in the order they were made; as few as an endpoint is sent at once, so a list is quicker than a map. */
+  const byEndpoint = new Map<string, Claim[]>()
   const heldBy = (endpointId: string) => {
-    const held = byEndpoint.get(endpointId) ?? new Map<number, number>()
-    byEndpoint.set(endpointId, held)
-    return held
+    const known = byEndpoint.get(endpointId)
+    if (known !== undefined) return known
+    const made: Claim[] = []
+    byEndpoint.set(endpointId, made)
+    return made
+  }
+  const end = (endpointId: string, deliveryId: number) => {
+    const held = heldBy(endpointId)
+    const at = held.findIndex((claim) => claim.deliveryId === deliveryId)
+    if (at !== -1) held.splice(at, 1)
   }
   return {
     of(endpointId, nowMs) {
-      const held = heldBy(endpointId)
-      for (const [id, untilMs] of held) if (untilMs <= nowMs) held.delete(id)
-      return held
+      const holding = heldBy(endpointId).filter(({ untilMs }) => untilMs > nowMs)
+      byEndpoint.set(endpointId, holding)
+      return { deliveryIds: holding.map(({ deliveryId }) => deliveryId), lapsesAtMs: holding[0]?.untilMs ?? null }
     },
-    add: (endpointId, deliveryId, untilMs) => void heldBy(endpointId).set(deliveryId, untilMs),
-    end: (endpointId, deliveryId) => void heldBy(endpointId).delete(deliveryId),
+    add(endpointId, deliveryId, untilMs) {
+      end(endpointId, deliveryId)
+      heldBy(endpointId).push({ deliveryId, untilMs })
+    },
+    end,
   }
 }

@@ -10,6 +10,7 @@ import type {
   DeliveryTurn,
   EndpointNotice,
   EndpointState,
+  Settled,
   SettledAttempt,
   WriteSide,
   WriteStore,
@@ -70,42 +71,46 @@ async function settleAll(
   turn: DeliveryTurn,
   options: DeliverOptions,
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
-  const before = new Map((await tx.listEndpoints()).map((state) => [state.endpoint.id, state]))
-  const states = new Map(before)
+  const before = await tx.listEndpoints()
+  const states = [...before]
+  const places = new Map(before.map(({ endpoint }, place) => [endpoint.id, place]))
+  const settled: Settled[] = []
   const notices: EndpointNotice[] = []
   for (const attempt of turn.settled) {
-    const state = states.get(attempt.endpointId)
+    const place = places.get(attempt.endpointId)
+    const state = place === undefined ? undefined : states[place]
     // Removed while it was attempted: cancelled, whatever came of it.
-    if (state === undefined) continue
-    const after = await settleOne(tx, state, attempt, turn.nowMs, options)
-    states.set(attempt.endpointId, after)
-    notices.push(...noticesOf(state, after, turn.nowMs))
+    if (place === undefined || state === undefined) continue
+    const one = settleOne(state, attempt, turn.nowMs, options)
+    const after = stateAfter(state, one, turn.nowMs)
+    settled.push(one)
+    states[place] = after
+    if (after !== state) notices.push(...noticesOf(state, after, turn.nowMs))
   }
-  for (const [id, state] of states) {
-    const known = before.get(id)
+  await tx.saveSettlements(settled, turn.nowMs)
+  for (const [place, state] of states.entries()) {
+    const known = before[place]
     if (known?.disabled !== state.disabled) await tx.saveEndpoint(state)
-    else if (known.health !== state.health) await tx.saveHealth(id, state.health)
+    else if (known.health !== state.health) await tx.saveHealth(state.endpoint.id, state.health)
   }
   // What befalls the operator's own endpoint is in the log: it could not be told there.
-  const isOperator = ({ endpointId }: EndpointNotice) => states.get(endpointId)?.origin === 'operator'
+  const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
   for (const notice of notices.filter((one) => !isOperator(one))) await tellOperator(tx, operatorEvent(notice), turn.nowMs)
-  return { states: [...states.values()], notices }
+  return { states, notices }
 }
 
-/** Writes an attempt and its delivery's fate down; gives how the endpoint stands after it. */
-async function settleOne(
-  tx: WriteTx,
-  state: EndpointState,
-  attempt: SettledAttempt,
-  nowMs: number,
-  options: DeliverOptions,
-): Promise<EndpointState> {
+/** What an attempt makes of its delivery. */
+function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DeliverOptions): Settled {
   const { result, random } = attempt
-  const delivery = { ...attempt, ...countAttempt(attempt, result, nowMs) }
-  const policy = { ...options.policy, scheduleMs: state.endpoint.scheduleMs ?? options.policy.scheduleMs }
-  const settlement = settle(delivery, result, nowMs, policy, state.health, random)
-  await tx.saveAttempt({ deliveryId: attempt.deliveryId, atMs: attempt.atMs, result })
-  await tx.saveSettlement({ delivery, settlement, nowMs })
+  const counted = countAttempt(attempt, result, nowMs)
+  const { scheduleMs } = state.endpoint
+  const policy = scheduleMs === null ? options.policy : { ...options.policy, scheduleMs }
+  const settlement = settle(counted, result, nowMs, policy, state.health, random)
+  return { ...attempt, ...counted, settlement }
+}
+
+/** How its endpoint stands after it. */
+function stateAfter(state: EndpointState, { result, settlement }: Settled, nowMs: number): EndpointState {
   const health = healthAfter(state.health, result, nowMs)
   const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
   return health === state.health && disabled === state.disabled ? state : { ...state, health, disabled }

@@ -28,38 +28,20 @@ export async function handOut(
     const { id } = endpoint
     const room = disabled === null ? roomOf(endpoint, turn, options) : 0
     if (room <= 0) continue
-    const held = claims.of(id, nowMs)
-    const [lapsesAtMs = null] = held.values()
-    const { due, isMoreDue, laterAtMs } = await findFree(tx, id, { nowMs, room, held })
-    for (const deliveryId of due) {
-      claims.add(id, deliveryId, nowMs + options.leaseMs)
-      claimed.push(await tx.loadDelivery(deliveryId))
+    const { deliveryIds: held, lapsesAtMs } = claims.of(id, nowMs)
+    // One more than there is room for: it says whether more is due, and when.
+    const next = await tx.findNextDeliveries({ endpointId: id, held, limit: room + 1, nowMs })
+    const due = next.filter(({ dueAtMs }, at) => at < room && dueAtMs <= nowMs)
+    for (const delivery of due) {
+      claims.add(id, delivery.deliveryId, nowMs + options.leaseMs)
+      claimed.push(delivery)
     }
-    if (isMoreDue) more.push(id)
-    nextAtMs = earlier(nextAtMs, earlier(laterAtMs, lapsesAtMs))
+    const after = next[due.length]
+    if (after !== undefined && after.dueAtMs <= nowMs) more.push(id)
+    else nextAtMs = earlier(nextAtMs, after?.dueAtMs ?? null)
+    nextAtMs = earlier(nextAtMs, lapsesAtMs)
   }
   return { more, nextAtMs }
-}
-
-interface Free {
-  readonly due: readonly number[]
-  readonly isMoreDue: boolean
-  /** Null: nothing waits, or more is due already. */
-  readonly laterAtMs: number | null
-}
-
-/** What is due and not claimed, as far as there is room, and what comes after it. */
-async function findFree(
-  tx: WriteTx,
-  endpointId: string,
-  { nowMs, room, held }: { readonly nowMs: number; readonly room: number; readonly held: ReadonlyMap<number, number> },
-): Promise<Free> {
-  const first = await tx.findNextDeliveries({ endpointId, limit: room + held.size + 1 })
-  const free = first.filter(({ deliveryId }) => !held.has(deliveryId))
-  const due = free.filter(({ dueAtMs }, at) => at < room && dueAtMs <= nowMs)
-  const next = free[due.length]
-  const isMoreDue = next !== undefined && next.dueAtMs <= nowMs
-  return { due: due.map(({ deliveryId }) => deliveryId), isMoreDue, laterAtMs: isMoreDue ? null : (next?.dueAtMs ?? null) }
 }
 
 function roomOf(endpoint: Endpoint, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {

@@ -396,13 +396,11 @@ export interface WriteTx {
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
   queueDelivery(delivery: QueuedDelivery): Promise<void>
   /** The deliveries of an endpoint that may go next, the most overdue first; of a parcel at most one. */
-  findNextDeliveries(request: { readonly endpointId: string; readonly limit: number }): Promise<readonly NextDelivery[]>
-  loadDelivery(deliveryId: number): Promise<ClaimedDelivery>
-  saveAttempt(attempt: AttemptRecord): Promise<void>
+  findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
   /** See the verb of the same name. */
   replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
-  /** Writes a delivery's fate down; when that ends it, its parcel's next one may go. */
-  saveSettlement(request: { readonly delivery: DeliveryRef; readonly settlement: Settlement; readonly nowMs: number }): Promise<void>
+  /** Writes attempts down and what they made of their deliveries; when that ends one, its parcel's next one may go. */
+  saveSettlements(settled: readonly Settled[], nowMs: number): Promise<void>
   loadSetting(name: string): Promise<Uint8Array | null>
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
@@ -558,12 +556,25 @@ export interface SettledAttempt extends DeliveryRef {
   readonly random: number
 }
 
-/** What ended since the last turn, and how much more may be started. */
-export interface NextDelivery {
-  readonly deliveryId: number
+/** An attempt, and what it made of its delivery; `attempts` with this one counted. */
+export interface Settled extends SettledAttempt {
+  readonly settlement: Settlement
+}
+
+export interface NextRequest {
+  readonly endpointId: string
+  /** Somebody's already, so passed over. */
+  readonly held: readonly number[]
+  readonly limit: number
+  readonly nowMs: number
+}
+
+/** Of what is not due yet the body is not looked for. */
+export interface NextDelivery extends ClaimedDelivery {
   readonly dueAtMs: number
 }
 
+/** What ended since the last turn, and how much more may be started. */
 export interface DeliveryTurn {
   readonly settled: readonly SettledAttempt[]
   /** Attempts under way, by endpoint id. */
@@ -590,12 +601,6 @@ export interface DeliveryTurnReport {
   readonly more: readonly string[]
   /** When something else falls due; null: nothing waits that has room to go. */
   readonly nextAtMs: number | null
-}
-
-export interface AttemptRecord {
-  readonly deliveryId: number
-  readonly atMs: number
-  readonly result: AttemptResult
 }
 
 /** An entry that only polls have brought so far, until its grace is over (DOMAIN 6.6). */

@@ -39,8 +39,17 @@ export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
     // Copied: a view would take all the memory it looks into along.
     if (!isPlain) results.push([place, { ...result, answerStart: new Uint8Array(result.answerStart) }])
     const status = result.kind === 'failed' ? NONE : result.status
-    const row = [deliveryId, places.of(endpointId), parcelId, sequence, attempts, firstFailedAtMs ?? NONE, atMs, random, result.durationMs]
-    numbers.set([...row, status], place * SETTLED_WIDTH)
+    const at = place * SETTLED_WIDTH
+    numbers[at] = deliveryId
+    numbers[at + 1] = places.of(endpointId)
+    numbers[at + 2] = parcelId
+    numbers[at + 3] = sequence
+    numbers[at + 4] = attempts
+    numbers[at + 5] = firstFailedAtMs ?? NONE
+    numbers[at + 6] = atMs
+    numbers[at + 7] = random
+    numbers[at + 8] = result.durationMs
+    numbers[at + 9] = status
   }
   return { ...rest, endpointIds: places.all(), settled: numbers.buffer, results }
 }
@@ -76,10 +85,17 @@ export function createReportPacker(): (report: DeliveryTurnReport) => PackedRepo
     const numbers = new Float64Array(claimed.length * CLAIMED_WIDTH)
     const bytes = new Uint8Array(claimed.reduce((sum, { body }) => sum + (body?.byteLength ?? 0), 0))
     let end = 0
-    for (const [place, { body, ...delivery }] of claimed.entries()) {
-      const { deliveryId, endpointId, parcelId, sequence, previousSequence, attempts, firstFailedAtMs } = delivery
-      const row = [deliveryId, places.of(endpointId), parcelId, sequence, previousSequence, attempts, firstFailedAtMs ?? NONE]
-      numbers.set([...row, body?.byteLength ?? NONE], place * CLAIMED_WIDTH)
+    for (const [place, delivery] of claimed.entries()) {
+      const { deliveryId, endpointId, parcelId, sequence, previousSequence, attempts, firstFailedAtMs, body } = delivery
+      const at = place * CLAIMED_WIDTH
+      numbers[at] = deliveryId
+      numbers[at + 1] = places.of(endpointId)
+      numbers[at + 2] = parcelId
+      numbers[at + 3] = sequence
+      numbers[at + 4] = previousSequence
+      numbers[at + 5] = attempts
+      numbers[at + 6] = firstFailedAtMs ?? NONE
+      numbers[at + 7] = body?.byteLength ?? NONE
       if (body === null) continue
       bytes.set(body, end)
       end += body.byteLength

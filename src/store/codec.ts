@@ -134,7 +134,7 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
 /** States of a delivery by their number in the table: append only. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
-type DeliveryRow = Selectable<Tables['delivery']> & { readonly endpoint_name: string; readonly disabled: string | null }
+export type DeliveryRow = Selectable<Tables['delivery']> & { readonly endpoint_name: string; readonly disabled: string | null }
 
 export function decodeDelivery(row: DeliveryRow): ListedDelivery {
   return {
@@ -145,7 +145,7 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
     sequence: row.sequence,
     previousSequence: row.previous_sequence,
     state: stateOf(row),
-    // The column holds only what `saveSettlement` and `cancelDeliveries` wrote.
+    // The column holds only what `saveSettlements` and `cancelDeliveries` wrote.
     reason: row.reason as ListedDelivery['reason'],
     attempts: row.attempts,
     queuedAtMs: row.queued_at_ms,

@@ -1,5 +1,5 @@
-import type { Settlement } from '../domain/delivery.ts'
-import type { AttemptRecord, ClaimedDelivery, DeliveryRef, NextDelivery, QueuedDelivery } from '../flow/ports.ts'
+import { sql } from 'kysely'
+import type { NextDelivery, NextRequest, QueuedDelivery } from '../flow/ports.ts'
 import { DELIVERY_STATE } from './codec.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
@@ -62,12 +62,25 @@ export async function queueDelivery(session: Session, { endpointId, parcelId, se
   })
 }
 
-const next = statement<{ endpointId: number; limit: number }>()((db, p) =>
+/** Bodies are looked up and not joined, and only of what is due: most of what waits is looked at once in vain. */
+const next = statement<{ endpointId: number; held: string; limit: number; nowMs: number }>()((db, p) =>
   db
     .selectFrom('delivery')
-    .select(['id', 'next_attempt_at_ms'])
+    .select(['id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'first_failed_at_ms', 'next_attempt_at_ms'])
+    .select((of) =>
+      of
+        .case()
+        .when('next_attempt_at_ms', '>', p.nowMs)
+        .then(null)
+        .when('inbox_id', 'is', null)
+        .then(of.selectFrom('composed_event').select('composed_event.body').whereRef('composed_event.sequence', '=', 'delivery.sequence'))
+        .else(of.selectFrom('inbox').select('inbox.body').whereRef('inbox.id', '=', 'delivery.inbox_id'))
+        .end()
+        .as('body'),
+    )
     .where('endpoint_id', '=', p.endpointId)
     .where('state', '=', DELIVERY_STATE.due)
+    .where(sql<boolean>`id not in (select value from json_each(${p.held}))`)
     .orderBy('next_attempt_at_ms')
     .limit(p.limit),
 )
@@ -75,83 +88,22 @@ const next = statement<{ endpointId: number; limit: number }>()((db, p) =>
 /** Read off the index of what is due alone, so that it takes the same however much waits. */
 export async function findNextDeliveries(
   session: Session,
-  { endpointId, limit }: { readonly endpointId: string; readonly limit: number },
+  { endpointId, held, limit, nowMs }: NextRequest,
 ): Promise<readonly NextDelivery[]> {
-  const rows = await session.all(next, { endpointId: Number(endpointId), limit })
-  return rows.map((row) => ({ deliveryId: row.id, dueAtMs: row.next_attempt_at_ms }))
-}
-
-/** No join: the driver's SQLite would plan it anew each time, which takes longer than running it. */
-const withPush = statement<{ id: number }>()((db, p) =>
-  db
-    .selectFrom('delivery')
-    .select(['endpoint_id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'first_failed_at_ms', 'inbox_id'])
-    .select((of) => of.selectFrom('inbox').select('inbox.body').whereRef('inbox.id', '=', 'delivery.inbox_id').as('body'))
-    .where('id', '=', p.id),
-)
-const composed = statement<{ sequence: number }>()((db, p) =>
-  db.selectFrom('composed_event').select('body').where('sequence', '=', p.sequence),
-)
-
-export async function loadDelivery(session: Session, deliveryId: number): Promise<ClaimedDelivery> {
-  const [row] = await session.all(withPush, { id: deliveryId })
-  if (row === undefined) throw new Error('a delivery that is due is not there')
-  const { sequence, inbox_id: inboxId, body: pushed } = row
-  return {
-    deliveryId,
-    endpointId: String(row.endpoint_id),
+  const rows = await session.all(next, { endpointId: Number(endpointId), held: JSON.stringify(held), limit, nowMs })
+  return rows.map((row) => ({
+    deliveryId: row.id,
+    endpointId,
     parcelId: row.parcel_id,
-    sequence,
+    sequence: row.sequence,
     previousSequence: row.previous_sequence,
     attempts: row.attempts,
     firstFailedAtMs: row.first_failed_at_ms,
-    body: inboxId === null ? ((await session.all(composed, { sequence }))[0]?.body ?? null) : pushed,
-  }
+    dueAtMs: row.next_attempt_at_ms,
+    body: row.body,
+  }))
 }
 
-const insertAttempt = statement<{
-  deliveryId: number
-  atMs: number
-  durationMs: number
-  status: number | null
-  reason: string | null
-  answer: Uint8Array | null
-}>()((db, p) =>
-  db.insertInto('attempt').values({
-    delivery_id: p.deliveryId,
-    at_ms: p.atMs,
-    duration_ms: p.durationMs,
-    status: p.status,
-    reason: p.reason,
-    answer: p.answer,
-  }),
-)
-
-export async function saveAttempt(session: Session, { deliveryId, atMs, result }: AttemptRecord): Promise<void> {
-  await session.run(insertAttempt, {
-    deliveryId,
-    atMs,
-    durationMs: Math.round(result.durationMs),
-    status: result.kind === 'failed' ? null : result.status,
-    reason: result.kind === 'failed' ? result.reason : null,
-    answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
-  })
-}
-
-const retry = statement<{ id: number; attempts: number; firstFailedAtMs: number | null; nextAttemptAtMs: number }>()((db, p) =>
-  db
-    .updateTable('delivery')
-    .set({ attempts: p.attempts, first_failed_at_ms: p.firstFailedAtMs, next_attempt_at_ms: p.nextAttemptAtMs })
-    .where('id', '=', p.id),
-)
-const end = statement<{ id: number; attempts: number; state: number; reason: string | null; nowMs: number }>()((db, p) =>
-  db
-    .updateTable('delivery')
-    .set({ attempts: p.attempts, state: p.state, reason: p.reason, settled_at_ms: p.nowMs })
-    .where('id', '=', p.id)
-    .where('state', '!=', DELIVERY_STATE.cancelled)
-    .returning('parcel_id'),
-)
 const releaseFirstOf = statement<{ endpointId: number; parcelId: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
@@ -168,26 +120,6 @@ const releaseFirstOf = statement<{ endpointId: number; parcelId: number; nowMs: 
         .limit(1),
     ),
 )
-
-export interface Settled {
-  readonly delivery: DeliveryRef
-  readonly settlement: Settlement
-  readonly nowMs: number
-}
-
-/** Held deliveries stay due: what holds them is that their endpoint is disabled. */
-export async function saveSettlement(session: Session, { delivery, settlement, nowMs }: Settled): Promise<void> {
-  const { deliveryId: id, attempts, firstFailedAtMs } = delivery
-  if (settlement.state === 'retrying' || settlement.state === 'held') {
-    const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
-    await session.run(retry, { id, attempts, firstFailedAtMs, nextAttemptAtMs })
-    return
-  }
-  const reason = settlement.state === 'dead' ? settlement.reason : null
-  const [ended] = await session.all(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
-  // Of the parcel as it is now: while it was attempted, its parcel may have been joined to another.
-  if (ended !== undefined) await releaseFirst(session, Number(delivery.endpointId), ended.parcel_id, nowMs)
-}
 
 /** The earliest delivery of a parcel that has not ended may go. */
 async function releaseFirst(session: Session, endpointId: number, parcelId: number, nowMs: number): Promise<void> {

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { DeliveryPage, DeliveryQuery, DeliverySelection, ListedDelivery, MadeAttempt, ReplayRequest } from '../flow/ports.ts'
-import { DELIVERY_STATE, decodeDelivery } from './codec.ts'
+import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from './codec.ts'
 import { reorderDeliveries } from './deliveries.ts'
 import { copyDelivery } from './delivery-copies.ts'
 import type { Session } from './engine.ts'
@@ -92,7 +92,14 @@ export async function findDelivery(
     reason: attempt.reason,
     answerStart: attempt.answer ?? new Uint8Array(),
   }))
-  return { delivery: decodeDelivery(row), attempts }
+  return { delivery: decodeDelivery(row), attempts: [...acceptedAttempt(row), ...attempts] }
+}
+
+/** It is the last one: an accepted delivery is attempted no more, and what is queued again moves it to the others. */
+function acceptedAttempt(row: Pick<DeliveryRow, 'accepted_at_ms' | 'accepted_duration_ms' | 'accepted_status'>): readonly MadeAttempt[] {
+  const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row
+  if (atMs === null) return []
+  return [{ atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array() }]
 }
 
 type Selected = {
@@ -126,6 +133,19 @@ const countSelected = statement<Selected>()((db, p) =>
 const someSelected = statement<Selected & { after: number; limit: number }>()((db, p) =>
   db.selectFrom('delivery').select(['id', 'parcel_id']).where(matches(p)).where('id', '>', p.after).orderBy('id').limit(p.limit),
 )
+const keepAccepted = statement<{ id: number }>()((db, p) =>
+  db
+    .insertInto('attempt')
+    .columns(['delivery_id', 'at_ms', 'duration_ms', 'status'])
+    .expression((of) =>
+      of
+        .selectFrom('delivery')
+        .select(['id', 'accepted_at_ms', 'accepted_duration_ms', 'accepted_status'])
+        .where('id', '=', p.id)
+        .where('accepted_at_ms', 'is not', null)
+        .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
+    ),
+)
 const requeue = statement<{ id: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
@@ -137,6 +157,9 @@ const requeue = statement<{ id: number; nowMs: number }>()((db, p) =>
       next_attempt_at_ms: p.nowMs,
       reason: null,
       settled_at_ms: null,
+      accepted_at_ms: null,
+      accepted_duration_ms: null,
+      accepted_status: null,
     })
     .where('id', '=', p.id),
 )
@@ -160,6 +183,7 @@ export async function replayDeliveries(
     const own = { id: row.id, parcelId: row.parcel_id, isWaiting: false }
     const queued = request.to === selection.endpointId ? own : await copyDelivery(session, row.id, endpointId, nowMs)
     if (queued === null || queued.isWaiting) continue
+    await session.run(keepAccepted, { id: queued.id })
     await session.run(requeue, { id: queued.id, nowMs })
     parcels.add(queued.parcelId)
     count += 1

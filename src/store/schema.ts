@@ -145,6 +145,10 @@ interface DeliveryTable {
   readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number
   readonly settled_at_ms: number | null
+  /** The attempt that was accepted with an answer that said nothing more; null: it is in `attempt`, or there is none. */
+  readonly accepted_at_ms: number | null
+  readonly accepted_duration_ms: number | null
+  readonly accepted_status: number | null
 }
 
 interface AttemptTable {

@@ -1,15 +1,7 @@
 import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
 import { loadAnswers, loadOrderAnswer, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
-import {
-  cancelDeliveries,
-  findNextDeliveries,
-  loadDelivery,
-  queueDelivery,
-  saveAttempt,
-  saveComposedEvent,
-  saveSettlement,
-} from './deliveries.ts'
+import { cancelDeliveries, findNextDeliveries, queueDelivery, saveComposedEvent } from './deliveries.ts'
 import { replayDeliveries } from './delivery-lists.ts'
 import { findAskable, findDuePolls } from './due-polls.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './endpoints.ts'
@@ -23,6 +15,7 @@ import { createLeases } from './leases.ts'
 import { markRefused, pollableIdentifiers } from './parcels.ts'
 import { shiftSchedule } from './schedule-shift.ts'
 import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
+import { saveSettlements } from './settlements.ts'
 import { loadOrder, loadSightings, saveSighting } from './sightings.ts'
 
 const SEQUENCE = 'sequence'
@@ -116,10 +109,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
     queueDelivery: (delivery) => queueDelivery(session, delivery),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
-    loadDelivery: (deliveryId) => loadDelivery(session, deliveryId),
     replayDeliveries: (request) => replayDeliveries(session, request),
-    saveAttempt: (attempt) => saveAttempt(session, attempt),
-    saveSettlement: (settled) => saveSettlement(session, settled),
+    saveSettlements: (settled, nowMs) => saveSettlements(session, settled, nowMs),
     loadSetting: (name) => loadSetting(session, name),
     saveSetting: (name, value) => saveSetting(session, name, value),
   }

@@ -45,6 +45,9 @@ export const relaying: Migration = {
       .addColumn('first_failed_at_ms', 'integer')
       .addColumn('next_attempt_at_ms', 'integer', (column) => column.notNull())
       .addColumn('settled_at_ms', 'integer')
+      .addColumn('accepted_at_ms', 'integer')
+      .addColumn('accepted_duration_ms', 'integer')
+      .addColumn('accepted_status', 'integer')
       .execute()
     await db.schema.createIndex('delivery_by_parcel').unique().on('delivery').columns(['endpoint_id', 'parcel_id', 'sequence']).execute()
     await db.schema

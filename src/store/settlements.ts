@@ -1,0 +1,105 @@
+import type { Settled } from '../flow/ports.ts'
+import { DELIVERY_STATE } from './codec.ts'
+import type { Session } from './engine.ts'
+import { statement } from './statement.ts'
+
+const insertAttempt = statement<{
+  deliveryId: number
+  atMs: number
+  durationMs: number
+  status: number | null
+  reason: string | null
+  answer: Uint8Array | null
+}>()((db, p) =>
+  db.insertInto('attempt').values({
+    delivery_id: p.deliveryId,
+    at_ms: p.atMs,
+    duration_ms: p.durationMs,
+    status: p.status,
+    reason: p.reason,
+    answer: p.answer,
+  }),
+)
+const retry = statement<{ id: number; attempts: number; firstFailedAtMs: number | null; nextAttemptAtMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ attempts: p.attempts, first_failed_at_ms: p.firstFailedAtMs, next_attempt_at_ms: p.nextAttemptAtMs })
+    .where('id', '=', p.id),
+)
+const end = statement<{ id: number; attempts: number; state: number; reason: string | null; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ attempts: p.attempts, state: p.state, reason: p.reason, settled_at_ms: p.nowMs })
+    .where('id', '=', p.id)
+    .where('state', '!=', DELIVERY_STATE.cancelled),
+)
+const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: number; durationMs: number; status: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({
+      attempts: p.attempts,
+      state: DELIVERY_STATE.delivered,
+      settled_at_ms: p.nowMs,
+      accepted_at_ms: p.atMs,
+      accepted_duration_ms: p.durationMs,
+      accepted_status: p.status,
+    })
+    .where('id', '=', p.id)
+    .where('state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due]),
+)
+/**
+ * To be run before the delivery has ended: while it is due nothing before it waits. One that was put behind an earlier delivery while it was
+ * attempted releases nothing: that one will. Its parcel is the one it has now: that may have been joined to another meanwhile.
+ */
+const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.due, next_attempt_at_ms: p.nowMs })
+    .where('state', '=', DELIVERY_STATE.behind)
+    .where('id', '=', (of) =>
+      of
+        .selectFrom('delivery as ending')
+        .innerJoin('delivery as next', (join) =>
+          join.onRef('next.endpoint_id', '=', 'ending.endpoint_id').onRef('next.parcel_id', '=', 'ending.parcel_id'),
+        )
+        .select('next.id')
+        .where('ending.id', '=', p.id)
+        .where('ending.state', '=', DELIVERY_STATE.due)
+        .whereRef('next.sequence', '>', 'ending.sequence')
+        .where('next.state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due])
+        .orderBy('next.sequence')
+        .limit(1),
+    ),
+)
+
+/** See the verb of the same name. Held deliveries stay due: what holds them is that their endpoint is disabled. */
+export async function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): Promise<void> {
+  for (const one of settled) {
+    const { deliveryId: id, attempts, result, atMs, settlement } = one
+    if (result.kind === 'accepted' && result.answerStart.byteLength === 0) {
+      await session.run(releaseNext, { id, nowMs })
+      await session.run(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
+      continue
+    }
+    await saveAttempt(session, one)
+    if (settlement.state === 'retrying' || settlement.state === 'held') {
+      const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
+      await session.run(retry, { id, attempts, firstFailedAtMs: one.firstFailedAtMs, nextAttemptAtMs })
+      continue
+    }
+    const reason = settlement.state === 'dead' ? settlement.reason : null
+    await session.run(releaseNext, { id, nowMs })
+    await session.run(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
+  }
+}
+
+async function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): Promise<void> {
+  await session.run(insertAttempt, {
+    deliveryId,
+    atMs,
+    durationMs: Math.round(result.durationMs),
+    status: result.kind === 'failed' ? null : result.status,
+    reason: result.kind === 'failed' ? result.reason : null,
+    answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
+  })
+}
