@@ -207,6 +207,7 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
       meter,
       clock,
       log,
+      hear: writer.hear,
       ownPorts: () => ownPorts,
     }),
   )

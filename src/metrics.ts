@@ -75,6 +75,7 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
   })
   // Looking up labels costs as much as answering from the cache does: once for each is enough.
   const servedBy = remembered((result) => served.labels(result))
+  const attemptedWith = remembered((outcome) => attempted.labels(outcome))
   const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
   const readGauges = createGauges(registry, gauges)
   return {
@@ -94,7 +95,7 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
         missedDelay.observe(latencyMs / 1000)
       },
       deliveryAttempted(outcome, durationMs) {
-        attempted.inc({ outcome })
+        attemptedWith(outcome).inc()
         attemptTime.observe(durationMs / 1000)
       },
       merged: (result, count) => merged.inc({ result }, count),

@@ -21,6 +21,8 @@ export interface RelayingPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
   readonly log: Log
+  /** See the port of the same name of `createRelay`. */
+  readonly hear: () => void
   /** The ports the relay itself listens on: never an endpoint's. */
   readonly ownPorts: () => readonly number[]
 }
@@ -51,6 +53,7 @@ export interface Relaying {
   stop(): Promise<void>
 }
 
+const DIRECT: Route = {}
 const SIGNERS_MAX = 1000
 /** How many events of the feed are looked at in one transaction: whoever pushes meanwhile waits no longer than for a batch. */
 const CATCH_UP_EVENTS = 100
@@ -62,7 +65,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
   const { write, clock, log } = ports
   let current = config
   let routes = readRoutes(config)
-  const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? {}
+  const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT
   const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
   await sync(config)
   const openWay = ({ delivery: { allowNetworks, timeoutMs } }: Config) => {
@@ -72,7 +75,10 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
   let way = openWay(config)
   const retiring = new Set<Sender>()
   // Looked up at every attempt: a reload replaces it, and connections to where nothing may be sent any more with it.
-  const sender: DeliverySender = { send: (request) => way.sender.send(request) }
+  const sender: DeliverySender = {
+    send: (request) => way.sender.send(request),
+    post: (request, onEnd) => way.sender.post(request, onEnd),
+  }
   const signerOf = createEndpointSigners({
     vault: ports.vault,
     configuredKey: ({ origin, endpoint }) => {
@@ -90,16 +96,20 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       signerOf,
       routeOf,
       random: Math.random,
-      wake: (atMs) => (atMs === null ? wake() : alarm.set(atMs)),
+      wake: (atMs) => (atMs === null ? run() : alarm.set(atMs)),
     },
     { relayId, claimsMax: config.limits.batch },
   )
   const worker = startWorker(relay.pass, (error) => log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'))
   let isStarted = false
-  const wake = () => {
+  const run = () => {
     if (isStarted) worker.wake()
   }
-  const alarm = createAlarm(wake, clock.now)
+  const wake = () => {
+    relay.look()
+    run()
+  }
+  const alarm = createAlarm(run, clock.now)
   const behind = startWorker(
     async () => {
       const { queued, isDone } = await write.catchUp({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })

@@ -42,13 +42,17 @@ export function createDeliverySigner(keys: readonly string[], signature: Endpoin
       const { webhookId, sequence, previousSequence, body } = content
       // A full stop would let one signature stand for two different messages.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
-      return {
+      const headers = {
         'content-type': 'application/json',
         'x-service-hmac-sha256': hmac(secret, body),
-        ...(previous === undefined ? {} : { [PREVIOUS_SIGNATURE]: hmac(previous, body) }),
         'webhook-id': webhookId,
         'relay-sequence': String(sequence),
         'relay-previous-sequence': String(previousSequence),
+      }
+      if (previous === undefined && standardKeys.length === 0) return headers
+      return {
+        ...headers,
+        ...(previous === undefined ? {} : { [PREVIOUS_SIGNATURE]: hmac(previous, body) }),
         ...(standardKeys.length === 0 ? {} : standardHeaders(standardKeys, content, nowMs)),
       }
     },

@@ -31,9 +31,12 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
   /** The same state has the same keys, until the key that is being replaced runs out. */
   const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
 
-  return async (state, nowMs) => {
+  return (state, nowMs) => {
     const found = known.get(state)
-    if (found !== undefined && nowMs < found.untilMs) return found.signer
+    return found !== undefined && nowMs < found.untilMs ? found.signer : learn(state, nowMs)
+  }
+
+  async function learn(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
     const signer = await signerOf(state, nowMs)
     const previousUntilMs = state.keys?.previous?.untilMs ?? 0
     if (signer !== null) known.set(state, { signer, untilMs: previousUntilMs > nowMs ? previousUntilMs : Number.POSITIVE_INFINITY })

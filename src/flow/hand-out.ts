@@ -1,6 +1,6 @@
 import type { Endpoint } from '../domain/endpoint.ts'
 import type { Claims } from './claims.ts'
-import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, EndpointState, WriteTx } from './ports.ts'
+import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, EndpointState, NextDelivery, WriteTx } from './ports.ts'
 
 export interface HandOutOptions {
   readonly perEndpoint: number
@@ -23,25 +23,38 @@ export async function handOut(
 ): Promise<Pick<DeliveryTurnReport, 'more' | 'nextAtMs'>> {
   const { nowMs } = turn
   const more: string[] = []
+  const found: (readonly NextDelivery[])[] = []
   let nextAtMs: number | null = null
   for (const { endpoint, disabled } of states) {
     const { id } = endpoint
-    const room = disabled === null ? roomOf(endpoint, turn, options) : 0
-    if (room <= 0) continue
+    if (disabled !== null) continue
+    const room = roomOf(endpoint, turn, options)
+    if (room <= 0) {
+      // Not looked at; but where all there may be is under way there is seldom no more.
+      more.push(id)
+      continue
+    }
     const { deliveryIds: held, lapsesAtMs } = claims.of(id, nowMs)
     // One more than there is room for: it says whether more is due, and when.
     const next = await tx.findNextDeliveries({ endpointId: id, held, limit: room + 1, nowMs })
     const due = next.filter(({ dueAtMs }, at) => at < room && dueAtMs <= nowMs)
-    for (const delivery of due) {
-      claims.add(id, delivery.deliveryId, nowMs + options.leaseMs)
-      claimed.push(delivery)
-    }
+    found.push(due)
     const after = next[due.length]
     if (after !== undefined && after.dueAtMs <= nowMs) more.push(id)
     else nextAtMs = earlier(nextAtMs, after?.dueAtMs ?? null)
     nextAtMs = earlier(nextAtMs, lapsesAtMs)
   }
+  for (const delivery of inTurns(found)) {
+    claims.add(delivery.endpointId, delivery.deliveryId, nowMs + options.leaseMs)
+    claimed.push(delivery)
+  }
   return { more, nextAtMs }
+}
+
+/** The first of each, then the second of each: so their answers, too, come from all endpoints at much the same time, and one turn takes them all. */
+function inTurns<T>(lists: readonly (readonly T[])[]): readonly T[] {
+  const longest = Math.max(0, ...lists.map(({ length }) => length))
+  return Array.from({ length: longest }, (_, nth) => lists.flatMap((list) => list.slice(nth, nth + 1))).flat()
 }
 
 function roomOf(endpoint: Endpoint, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {

@@ -88,14 +88,19 @@ export interface PollFailure {
   readonly retryAfterMs?: number
 }
 
-/** Posts to endpoints. Never rejects for what the other side or the network does: failure is a value. */
+export interface PostRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Sent byte for byte. */
+  readonly body: Uint8Array
+  readonly route?: Route
+}
+
+/** Posts to endpoints. What the other side or the network does is no error: failure is a value. */
 export interface DeliverySender {
-  send(request: {
-    readonly url: string
-    readonly headers: Readonly<Record<string, string>>
-    readonly body: Uint8Array
-    readonly route?: Route
-  }): Promise<AttemptResult>
+  send(request: PostRequest): Promise<AttemptResult>
+  /** The same for thousands a second. `onEnd` is called once, and never before this returns. */
+  post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
 }
 
 /** How an endpoint is reached, if not plainly: through a proxy, and trusting a private authority (PEM) besides the well-known ones. */
@@ -597,7 +602,7 @@ export interface DeliveryTurnReport {
   readonly endpoints: readonly EndpointState[]
   /** What operators should hear of, once each. */
   readonly notices: readonly EndpointNotice[]
-  /** Endpoints, by id, that more is due for than there was room. */
+  /** Endpoints, by id, that more is due for than there was room, or that had none. */
   readonly more: readonly string[]
   /** When something else falls due; null: nothing waits that has room to go. */
   readonly nextAtMs: number | null

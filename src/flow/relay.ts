@@ -1,10 +1,12 @@
 import type { AttemptResult, FailureReason } from '../domain/delivery.ts'
 import type { DeliverySigner } from '../domain/delivery-request.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
+import { createLanes, hasHalfFree, type Lane } from './lanes.ts'
 import type {
   ClaimedDelivery,
   Clock,
   DeliverySender,
+  DeliveryTurnReport,
   EndpointNotice,
   EndpointState,
   Log,
@@ -14,15 +16,15 @@ import type {
   WriteSide,
 } from './ports.ts'
 
-/** Knows what signs for an endpoint at a time: while its key is being replaced, both do. */
-export type SignerOf = (state: EndpointState, nowMs: number) => Promise<DeliverySigner | null>
+/** Knows what signs for an endpoint at a time: while its key is being replaced, both do. At once, if it has just been asked for. */
+export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
 
 /** How an endpoint is reached. */
 export type RouteOf = (state: EndpointState) => Route
 
 export interface RelayPorts {
   readonly write: Pick<WriteSide, 'deliveryTurn'>
-  readonly sender: DeliverySender
+  readonly sender: Pick<DeliverySender, 'post'>
   /** Null: the endpoint's key is not to be had, so nothing can be sent to it. */
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
@@ -32,6 +34,8 @@ export interface RelayPorts {
   readonly log: Log
   /** Asks for another pass, at once or at a time of the wall clock. */
   readonly wake: (atMs: number | null) => void
+  /** Takes in at once what the writer has answered, if it is on a thread: it has nothing to do until it is asked for the next turn. */
+  readonly hear?: () => void
 }
 
 export interface RelayOptions {
@@ -42,6 +46,8 @@ export interface RelayOptions {
 }
 
 export interface Relay {
+  /** Something may be due that was not: the next pass looks. */
+  look(): void
   /** Settles what ended, claims what is due, starts attempts and does not wait for them: each asks for the next pass when it ends. */
   pass(): Promise<'idle'>
   /** Claims nothing more; resolves when every attempt has ended and is settled. */
@@ -66,86 +72,143 @@ const SETTLE_MS = 5
  */
 export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOptions): Relay {
   const { write, clock, log, wake } = ports
-  const inFlight = new Map<string, number>()
-  const running = new Set<Promise<void>>()
-  let ended: SettledAttempt[] = []
-  let endpoints = new Map<string, EndpointState>()
-  /** Endpoints that more is due for than there was room. */
-  let more: ReadonlySet<string> = new Set()
+  const lanes = createLanes()
   const rates = createEndpointRates()
+  let endpoints: readonly EndpointState[] = []
+  let ended: SettledAttempt[] = []
+  let underWay = 0
+  let whenIdle = (): void => {}
+  /** The next turn, when it was asked for before what the last one handed out was sent. */
+  let asked: Promise<readonly ClaimedDelivery[]> | null = null
+  /** When something falls due, by the wall clock. */
+  let lookAtMs = Number.NEGATIVE_INFINITY
+  /** Until when what ended first may wait for company, by the clock that only goes forward. */
+  let settleAtMs = 0
   let stopping = false
 
   async function turn(): Promise<readonly ClaimedDelivery[]> {
     const settled = ended
     ended = []
-    for (const { endpointId } of settled) inFlight.set(endpointId, (inFlight.get(endpointId) ?? 1) - 1)
+    lookAtMs = Number.POSITIVE_INFINITY
+    lanes.settling()
     try {
       const report = await write.deliveryTurn({
         settled,
-        inFlight: Object.fromEntries(inFlight),
+        inFlight: lanes.inFlight(),
         allowance: rates.allowance(
-          [...endpoints.values()].map(({ endpoint }) => endpoint),
+          endpoints.map(({ endpoint }) => endpoint),
           clock.monotonic(),
         ),
         claimsMax: stopping ? 0 : claimsMax,
         nowMs: clock.now(),
       })
-      for (const { endpointId } of report.claimed) rates.started(endpointId)
-      const waitMs = rates.waitMs()
-      if (waitMs !== null) wake(clock.now() + waitMs)
-      endpoints = new Map(report.endpoints.map((state) => [state.endpoint.id, state]))
-      more = new Set(report.more)
-      for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
-      if (report.nextAtMs !== null) wake(report.nextAtMs)
+      hearOf(report)
       return report.claimed
     } catch (error) {
       // What ended is not forgotten: told again, or, if the relay dies before, attempted again.
-      for (const { endpointId } of settled) inFlight.set(endpointId, (inFlight.get(endpointId) ?? 0) + 1)
+      lanes.notSettled(settled)
       ended = [...settled, ...ended]
+      settleAtMs = clock.monotonic() + REST_MS
       log.error({ err: error }, 'what became of deliveries could not be written down; it is tried again')
-      wake(clock.now() + REST_MS)
+      lookAt(clock.now() + REST_MS)
       return []
     }
   }
 
-  async function attempt(delivery: ClaimedDelivery): Promise<void> {
-    const { body: _body, previousSequence: _previous, ...rest } = delivery
+  function hearOf(report: DeliveryTurnReport): void {
+    endpoints = report.endpoints
+    lanes.learn(endpoints, report.more)
+    for (const { endpointId } of report.claimed) {
+      rates.started(endpointId)
+      lanes.of(endpointId).open += 1
+    }
+    const waitMs = rates.waitMs()
+    if (waitMs !== null) lookAt(clock.now() + waitMs)
+    for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
+    if (report.nextAtMs !== null) lookAt(report.nextAtMs)
+  }
+
+  function lookAt(atMs: number): void {
+    lookAtMs = Math.min(lookAtMs, atMs)
+    wake(lookAtMs)
+  }
+
+  function isTurnDue(): boolean {
+    if (clock.now() >= lookAtMs) return true
+    return ended.length > 0 && (clock.monotonic() >= settleAtMs || lanes.isTurnWorthwhile())
+  }
+
+  function settleLater(): void {
+    wake(clock.now() + Math.max(0, settleAtMs - clock.monotonic()))
+  }
+
+  function attempt(delivery: ClaimedDelivery): void {
+    const lane = lanes.of(delivery.endpointId)
     const atMs = clock.now()
-    const result = await send(delivery, atMs)
-    ports.meter.deliveryAttempted(result.kind, result.durationMs)
-    ended.push({ ...rest, result, atMs, random: ports.random() })
-    wake(isTurnWorthwhile(delivery.endpointId) ? null : clock.now() + SETTLE_MS)
+    underWay += 1
+    send(delivery, lane, atMs, (result) => {
+      const { deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs } = delivery
+      if (ended.length === 0) settleAtMs = clock.monotonic() + SETTLE_MS
+      ended.push({ deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, result, atMs, random: ports.random() })
+      lane.ended += 1
+      underWay -= 1
+      ports.meter.deliveryAttempted(result.kind, result.durationMs)
+      if (hasHalfFree(lane)) wake(null)
+      else settleLater()
+      ports.hear?.()
+      if (underWay === 0) whenIdle()
+    })
   }
 
-  /** Whether an endpoint that more is due for has as many attempts free as under way: a turn costs much the same however much it does. */
-  function isTurnWorthwhile(endpointId: string): boolean {
-    if (!more.has(endpointId)) return false
-    const free = ended.reduce((count, attempted) => count + (attempted.endpointId === endpointId ? 1 : 0), 0)
-    return 2 * free >= (inFlight.get(endpointId) ?? 0)
-  }
-
-  async function send(delivery: ClaimedDelivery, nowMs: number): Promise<AttemptResult> {
-    if (delivery.body === null) return unsent('body_gone', 'the bytes of the push are no longer kept')
-    const state = endpoints.get(delivery.endpointId)
-    const signer = state === undefined ? null : await ports.signerOf(state, nowMs)
-    if (state === undefined || signer === null) return unsent('forbidden', 'the key of the endpoint is not to be had')
+  function send(delivery: ClaimedDelivery, lane: Lane, nowMs: number, onEnd: (result: AttemptResult) => void): void {
     const { sequence, previousSequence, body } = delivery
-    const headers = signer.headers({ webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }, nowMs)
-    return await ports.sender.send({ url: state.endpoint.url, headers, body, route: ports.routeOf(state) })
+    const { state } = lane
+    if (body === null) {
+      onEnd(unsent('body_gone', 'the bytes of the push are no longer kept'))
+      return
+    }
+    const signed = (signer: DeliverySigner | null) => {
+      if (state === null || signer === null) {
+        onEnd(unsent('forbidden', 'the key of the endpoint is not to be had'))
+        return
+      }
+      const headers = signer.headers({ webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }, nowMs)
+      ports.sender.post({ url: state.endpoint.url, headers, body, route: ports.routeOf(state) }, onEnd)
+    }
+    const signer = state === null ? null : ports.signerOf(state, nowMs)
+    if (signer instanceof Promise) void signer.then(signed)
+    else signed(signer)
   }
 
   return {
+    look() {
+      lookAtMs = Number.NEGATIVE_INFINITY
+    },
     async pass() {
-      for (const delivery of await turn()) {
-        inFlight.set(delivery.endpointId, (inFlight.get(delivery.endpointId) ?? 0) + 1)
-        const run: Promise<void> = attempt(delivery).finally(() => running.delete(run))
-        running.add(run)
+      if (asked === null && !isTurnDue()) {
+        // Only one time is waited for: the one that is over may have stood in for a later one.
+        if (lookAtMs < Number.POSITIVE_INFINITY) wake(lookAtMs)
+        if (ended.length > 0) settleLater()
+        return 'idle'
       }
+      const claimed = await (asked ?? turn())
+      asked = null
+      // Before anything is sent: that takes time, in which the writer would have nothing to do.
+      if (lanes.isTurnWorthwhile()) {
+        asked = turn()
+        wake(null)
+      }
+      for (const delivery of claimed) attempt(delivery)
       return 'idle'
     },
     async stop() {
       stopping = true
-      await Promise.all(running)
+      await new Promise<void>((resolve) => {
+        whenIdle = resolve
+        if (underWay === 0) resolve()
+      })
+      // What it hands out is not sent any more.
+      await asked
       if (ended.length > 0) await turn()
     },
   }

@@ -5,7 +5,11 @@ import { type AddressRefusal, isOwnAddress, type Network, parseNetwork, refuseAd
 /** Why nothing may be sent to a URL: how it is written, or where it leads. */
 export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
 
-export type UrlVerdict = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: EgressRefusal }
+export type UrlVerdict =
+  /** Where it leads, and what is asked for there, with the query. */
+  { readonly ok: true; readonly origin: string; readonly path: string } | { readonly ok: false; readonly reason: EgressRefusal }
+
+type ReadUrl = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: EgressRefusal }
 
 /** Addresses that were checked: whoever connects must connect to one of them and ask no resolver again. */
 export type HostVerdict =
@@ -22,6 +26,9 @@ export interface EgressOptions {
   readonly ownPorts: () => readonly number[]
   readonly lookup?: Lookup
 }
+
+/** So many verdicts on URLs are kept: there is one before every attempt, and reading a URL costs as much as posting to it. */
+const REMEMBERED = 1000
 
 /** Decides where the relay may send. Nothing is allowed unless it is listed. */
 export interface EgressGuard {
@@ -56,17 +63,21 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   }
 
   function check(text: string, addressOf: (hostname: string) => string | null): UrlVerdict {
-    const verdict = readUrl(text)
-    if (!verdict.ok) return verdict
-    const hostname = bareHostname(verdict.url)
+    const read = readUrl(text)
+    if (!read.ok) return read
+    const { url } = read
+    const hostname = bareHostname(url)
     const address = isIP(hostname) === 0 ? addressOf(hostname) : hostname
-    const reason = address === null ? null : refuse(address, portOf(verdict.url), hostname)
-    return reason === null ? verdict : { ok: false, reason }
+    const reason = address === null ? null : refuse(address, portOf(url), hostname)
+    return reason === null ? { ok: true, origin: url.origin, path: url.pathname + url.search } : { ok: false, reason }
   }
 
   return {
-    checkUrl: (text) => check(text, () => null),
-    checkProxiedUrl: (text) => check(text, (hostname) => (isLocalName(hostname.toLowerCase().replace(/\.$/, '')) ? '127.0.0.1' : null)),
+    checkUrl: remembering((text) => check(text, () => null), ownPorts),
+    checkProxiedUrl: remembering(
+      (text) => check(text, (hostname) => (isLocalName(hostname.toLowerCase().replace(/\.$/, '')) ? '127.0.0.1' : null)),
+      ownPorts,
+    ),
     async checkHost(hostname, port) {
       const addresses = isIP(hostname) === 0 ? await resolve(hostname) : [hostname]
       const reason = addresses.map((address) => refuse(address, port, hostname)).find((refusal) => refusal !== null)
@@ -76,12 +87,28 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   }
 }
 
+/** Gives the same verdict on the same text, as long as the ports of the relay's own are the same: nothing else that it depends on changes. */
+function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readonly number[]): (text: string) => UrlVerdict {
+  const verdicts = new Map<string, UrlVerdict>()
+  let portsThen = ''
+  return (text) => {
+    const ports = ownPorts().join()
+    if (ports !== portsThen || verdicts.size >= REMEMBERED) verdicts.clear()
+    portsThen = ports
+    const known = verdicts.get(text)
+    if (known !== undefined) return known
+    const verdict = check(text)
+    verdicts.set(text, verdict)
+    return verdict
+  }
+}
+
 /**
  * The URL, only if it is written in full and as everyone would read it: the platform's parser also mends `http:host`, backslashes and tabs,
  * and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody can see in the text.
  */
-function readUrl(text: string): UrlVerdict {
-  const refused = (reason: EgressRefusal): UrlVerdict => ({ ok: false, reason })
+function readUrl(text: string): ReadUrl {
+  const refused = (reason: EgressRefusal): ReadUrl => ({ ok: false, reason })
   const url = URL.parse(text)
   if (url === null) return refused('malformed')
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return refused('scheme')

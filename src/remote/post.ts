@@ -8,8 +8,10 @@ const ANSWER_BYTES_MAX = 65_536
 /** Most provisional (1xx) answers to one request. */
 const PROVISIONAL_MAX = 100
 
-export interface PostRequest {
-  readonly url: URL
+export interface Posted {
+  readonly origin: string
+  /** With the query. */
+  readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** Sent byte for byte. */
   readonly body: Uint8Array
@@ -19,42 +21,33 @@ export interface Reading {
   readonly now: () => number
   /** Why there was no answer, from the error it ended with. */
   readonly failureOf: (error: unknown) => SendFailure
+  /** Called once. */
+  readonly onEnd: (outcome: AttemptOutcome, answerStart: Uint8Array) => void
 }
 
-export interface Answer {
-  readonly outcome: AttemptOutcome
-  readonly answerStart: Uint8Array
-}
+/** Ends a post now, connection and all. A status that is there stands; without one this is why there is no answer. */
+export type EndPost = (why: SendFailure) => void
 
-export interface Post {
-  /** Never rejects: failure is a value. */
-  readonly answer: Promise<Answer>
-  /** Ends it now, connection and all. A status that is there stands; without one this is why there is no answer. */
-  end(why: SendFailure): void
-}
-
-const NOTHING = new Uint8Array()
+export const NOTHING = new Uint8Array()
 const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
 
 /**
  * One post on a connection of the dispatcher. Neither follows redirects nor inflates. The client's own `request` makes a stream, a signal
  * and their listeners for each: that costs more than all the rest of a delivery, and here the first bytes of an answer are all that is kept.
  */
-export function startPost(dispatcher: Dispatcher, { url, headers, body }: PostRequest, { now, failureOf }: Reading): Post {
-  const { promise, resolve } = Promise.withResolvers<Answer>()
+export function startPost(dispatcher: Dispatcher, { origin, path, headers, body }: Posted, { now, failureOf, onEnd }: Reading): EndPost {
   let controller: Dispatcher.DispatchController | null = null
   let outcome: AttemptOutcome | null = null
   let provisional = 0
-  let kept: Uint8Array[] = []
+  let kept: Uint8Array[] | null = null
   let size = 0
   let isOver = false
 
   function end(why: SendFailure): void {
     if (isOver) return
     isOver = true
-    resolve(outcome === null ? unanswered(why) : { outcome, answerStart: kept.length === 0 ? NOTHING : Buffer.concat(kept) })
-    kept = []
     controller?.abort(new errors.RequestAbortedError())
+    onEnd(outcome ?? unanswered(why), outcome === null || kept === null ? NOTHING : Buffer.concat(kept))
   }
 
   const handler: Dispatcher.DispatchHandler = {
@@ -69,7 +62,10 @@ export function startPost(dispatcher: Dispatcher, { url, headers, body }: PostRe
       if (provisional > PROVISIONAL_MAX) end({ reason: 'bad_response', detail: 'ONLY_PROVISIONAL' })
     },
     onResponseData(_controller, chunk) {
-      if (size < ANSWER_KEPT_BYTES) kept.push(chunk.subarray(0, ANSWER_KEPT_BYTES - size))
+      if (size < ANSWER_KEPT_BYTES) {
+        kept ??= []
+        kept.push(chunk.subarray(0, ANSWER_KEPT_BYTES - size))
+      }
       size += chunk.byteLength
       if (size > ANSWER_BYTES_MAX) end(TOO_LONG)
     },
@@ -82,8 +78,8 @@ export function startPost(dispatcher: Dispatcher, { url, headers, body }: PostRe
       end(failureOf(error))
     },
   }
-  dispatcher.dispatch({ origin: url.origin, path: url.pathname + url.search, method: 'POST', headers, body }, handler)
-  return { answer: promise, end }
+  dispatcher.dispatch({ origin, path, method: 'POST', headers, body }, handler)
+  return end
 }
 
 /** The status says it all: once it is there, nothing that happens to the body changes what it says. */
@@ -92,6 +88,6 @@ function outcomeOf(status: number, retryAfter: string | string[] | undefined, no
   return { kind: 'rejected', status, retryAfterMs: parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : null, nowMs) }
 }
 
-export function unanswered(failure: SendFailure): Answer {
-  return { outcome: { kind: 'failed', ...failure }, answerStart: NOTHING }
+export function unanswered(failure: SendFailure): AttemptOutcome {
+  return { kind: 'failed', ...failure }
 }

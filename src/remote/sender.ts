@@ -1,20 +1,13 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { AttemptResult } from '../domain/delivery.ts'
-import type { Clock, Route } from '../flow/ports.ts'
+import type { Clock, DeliverySender, PostRequest, Route } from '../flow/ports.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
+import { createDeadlines } from './deadlines.ts'
 import type { EgressGuard } from './egress-guard.ts'
 import { createGuardedConnector } from './guarded-connector.ts'
-import { type Answer, type Post, startPost, unanswered } from './post.ts'
+import { type EndPost, NOTHING, startPost, unanswered } from './post.ts'
 import { createProxiedAgent } from './proxied-agent.ts'
 import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts'
-
-export interface SendRequest {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  /** Sent byte for byte. */
-  readonly body: Uint8Array
-  readonly route?: Route
-}
 
 export interface SenderOptions {
   readonly guard: EgressGuard
@@ -25,9 +18,7 @@ export interface SenderOptions {
 }
 
 /** Posts to endpoints. `close` ends what is in flight; whatever is sent afterwards is interrupted. `retire` lets what is in flight end first. */
-export interface Sender {
-  /** Never rejects for what the other side, the network or the guard does: failure is a value. */
-  send(request: SendRequest): Promise<AttemptResult>
+export interface Sender extends DeliverySender {
   close(): Promise<void>
   retire(): Promise<void>
 }
@@ -37,52 +28,68 @@ const TIMED_OUT: SendFailure = { reason: 'timeout', detail: 'DEADLINE' }
 
 export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer }: SenderOptions): Sender {
   const agents = createAgents(guard, timeoutMs)
-  const running = new Set<Post>()
-  let onIdle: (() => void) | null = null
+  const running = createDeadlines(timeoutMs, startTimer)
   let isClosed = false
 
-  async function exchange({ url, headers, body, route = {} }: SendRequest): Promise<Answer> {
-    if (isClosed) return unanswered(INTERRUPTED)
+  function post({ url, headers, body, route = DIRECT }: PostRequest, onEnd: (result: AttemptResult) => void): void {
+    const startedMs = clock.monotonic()
+    const refused = (failure: SendFailure) =>
+      onEnd({ ...unanswered(failure), answerStart: NOTHING, durationMs: clock.monotonic() - startedMs })
+    if (isClosed) {
+      refused(INTERRUPTED)
+      return
+    }
     const isProxied = route.proxy !== undefined
     const verdict = isProxied ? guard.checkProxiedUrl(url) : guard.checkUrl(url)
-    if (!verdict.ok) return unanswered({ reason: 'forbidden', detail: verdict.reason })
-    const reading = { now: clock.now, failureOf: isProxied ? proxiedFailureOf : failureOf }
-    const post = startPost(agents.of(route), { url: verdict.url, headers, body }, reading)
-    running.add(post)
-    const cancelTimer = startTimer(timeoutMs, () => post.end(TIMED_OUT))
-    const answer = await post.answer
-    cancelTimer()
-    running.delete(post)
-    if (running.size === 0) onIdle?.()
-    return answer
+    if (!verdict.ok) {
+      refused({ reason: 'forbidden', detail: verdict.reason })
+      return
+    }
+
+    let endPost: EndPost | null = null
+    const lasting = running.add(() => endPost?.(isClosed ? INTERRUPTED : TIMED_OUT), startedMs)
+    endPost = startPost(
+      agents.of(route),
+      { origin: verdict.origin, path: verdict.path, headers, body },
+      {
+        now: clock.now,
+        failureOf: isProxied ? proxiedFailureOf : failureOf,
+        onEnd(outcome, answerStart) {
+          running.remove(lasting)
+          const durationMs = clock.monotonic() - startedMs
+          onEnd(
+            outcome.kind === 'accepted'
+              ? { kind: 'accepted', status: outcome.status, answerStart, durationMs }
+              : { ...outcome, answerStart, durationMs },
+          )
+        },
+      },
+    )
   }
 
   async function close(): Promise<void> {
     isClosed = true
-    for (const post of running) post.end(INTERRUPTED)
+    for (const { end } of running.all()) end()
     await agents.destroy()
   }
 
   return {
-    async send(request) {
-      const startedMs = clock.monotonic()
-      const { outcome, answerStart } = await exchange(request)
-      return { ...outcome, answerStart, durationMs: clock.monotonic() - startedMs }
-    },
+    post,
+    send: (request) => new Promise((resolve) => post(request, resolve)),
     async retire() {
-      await new Promise<void>((resolve) => {
-        onIdle = resolve
-        if (running.size === 0) resolve()
-      })
+      await new Promise<void>((resolve) => running.onEmpty(resolve))
       await close()
     },
     close,
   }
 }
 
+const DIRECT: Route = {}
+
 /** One pool of connections per route, kept: a pool per delivery would leak. How many at once is not decided here. */
 function createAgents(guard: EgressGuard, timeoutMs: number) {
   const agents = new Map<string, Dispatcher>()
+  let direct: Dispatcher | null = null
 
   function open({ proxy, ca }: Route): Dispatcher {
     if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs })
@@ -93,13 +100,18 @@ function createAgents(guard: EgressGuard, timeoutMs: number) {
 
   return {
     of(route: Route): Dispatcher {
+      if (route.proxy === undefined && route.ca === undefined) {
+        direct ??= open(route)
+        return direct
+      }
       const name = `${route.proxy ?? ''} ${route.ca ?? ''}`
       const agent = agents.get(name) ?? open(route)
       agents.set(name, agent)
       return agent
     },
     async destroy(): Promise<void> {
-      await Promise.all([...agents.values()].map((agent) => agent.destroy()))
+      const all = direct === null ? agents.values() : [direct, ...agents.values()]
+      await Promise.all([...all].map((agent) => agent.destroy()))
     },
   }
 }

@@ -17,21 +17,26 @@ async function openRelay(change: Partial<EndpointSettings> = {}) {
   const underWay: (() => void)[] = []
   const sent: string[] = []
   const turns: DeliveryTurn[] = []
+  /** What was done, in order. */
+  const did: ('turn' | 'post')[] = []
+  let gate: Promise<void> | undefined
   const wakes: (number | null)[] = []
   const relay = createRelay(
     {
       write: {
-        deliveryTurn: (turn) => {
+        deliveryTurn: async (turn) => {
           turns.push(turn)
+          did.push('turn')
+          await gate
           return store.writes.deliveryTurn(turn)
         },
       },
       sender: {
-        send: ({ body }) =>
-          new Promise((resolve) => {
-            sent.push(Buffer.from(body).toString())
-            underWay.push(() => resolve({ kind: 'accepted', status: 200, ...kept }))
-          }),
+        post({ body }, onEnd) {
+          did.push('post')
+          sent.push(Buffer.from(body).toString())
+          underWay.push(() => onEnd({ kind: 'accepted', status: 200, ...kept }))
+        },
       },
       signerOf: async () => ({ headers: () => ({}) }),
       routeOf: () => ({}),
@@ -52,28 +57,35 @@ async function openRelay(change: Partial<EndpointSettings> = {}) {
     for (const end of underWay.splice(0)) end()
     await settled()
   }
-  const pass = async () => {
+  const look = async () => {
+    relay.look()
     await relay.pass()
     await settled()
   }
   const pushParcels = async (count: number) => {
     for (let parcel = 0; parcel < count; parcel++) await store.push({ trackingIds: [`${1000 + parcel}`] })
   }
-  return { ...store, underWay, sent, turns, wakes, answer, answerAll, pass, pushParcels }
+  /** Turns take until what this gives is called. */
+  const holdTurns = () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    gate = promise
+    return resolve
+  }
+  return { ...store, elapse: store.pass, relay, underWay, sent, turns, did, wakes, answer, answerAll, look, pushParcels, holdTurns }
 }
 
 /** Until promises that wait for nothing outside have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('what ended counts against the concurrency until it is written down, so that no more than that can come twice', async () => {
-  const { underWay, sent, turns, answerAll, pass, pushParcels } = await openRelay()
+  const { underWay, sent, turns, answerAll, look, pushParcels } = await openRelay()
   await pushParcels(7)
-  await pass()
+  await look()
   expect(underWay).toHaveLength(CONCURRENCY)
   await answerAll()
   expect(underWay).toHaveLength(0)
   for (let round = 2; round <= 4; round++) {
-    await pass()
+    await look()
     expect(sent).toHaveLength(Math.min(7, round * CONCURRENCY))
     expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
     await answerAll()
@@ -82,30 +94,73 @@ test('what ended counts against the concurrency until it is written down, so tha
 })
 
 test('a turn is asked for at once when half of what was under way has ended and more is due, and else within 5 ms', async () => {
-  const { underWay, wakes, now, answer, pass, pushParcels } = await openRelay({ concurrency: 4 })
+  const { underWay, wakes, now, answer, look, pushParcels } = await openRelay({ concurrency: 4 })
   await pushParcels(6)
-  await pass()
+  await look()
   wakes.length = 0
   for (let nth = 0; nth < 3; nth++) await answer()
   expect(wakes).toEqual([now() + 5, null, null])
   // Now all that is due fits.
-  await pass()
+  await look()
   expect(underWay).toHaveLength(3)
   wakes.length = 0
   while (underWay.length > 0) await answer()
   expect(wakes).toEqual([now() + 5, now() + 5, now() + 5])
 })
 
+test('the next turn is asked for before what the last one handed out is sent', async () => {
+  const { relay, did, answer, look, pushParcels, holdTurns } = await openRelay({ concurrency: 4 })
+  await pushParcels(12)
+  await look()
+  for (let nth = 0; nth < 2; nth++) await answer()
+  did.length = 0
+  const letTurnsEnd = holdTurns()
+  const passing = relay.pass()
+  for (let nth = 0; nth < 2; nth++) await answer()
+  letTurnsEnd()
+  await passing
+  expect(did).toEqual(['turn', 'turn', 'post', 'post'])
+  await relay.pass()
+  expect(did).toEqual(['turn', 'turn', 'post', 'post', 'post', 'post'])
+})
+
+test('that there was no room does not mean that no more is due: what ends is written down at once', async () => {
+  const { wakes, answer, look, pushParcels } = await openRelay()
+  await pushParcels(5)
+  await look()
+  await look()
+  wakes.length = 0
+  await answer()
+  expect(wakes).toEqual([null])
+})
+
+test('a pass does nothing before what ended has waited for company or something may be due', async () => {
+  const { relay, turns, answer, look, elapse, pushParcels } = await openRelay({ concurrency: 4 })
+  await pushParcels(3)
+  await look()
+  await answer()
+  elapse(4)
+  await relay.pass()
+  expect(turns).toHaveLength(1)
+  elapse(1)
+  await relay.pass()
+  expect(turns).toHaveLength(2)
+  await relay.pass()
+  expect(turns).toHaveLength(2)
+  await look()
+  expect(turns).toHaveLength(3)
+})
+
 /** The write side alone, asked for turns by the test. */
 async function openTurns() {
   const store = await openStore(START_MS)
-  await addEndpoint(store.writes, START_MS, endpointSettings)
+  const { id } = await addEndpoint(store.writes, START_MS, endpointSettings)
   const turn = (rest: Partial<DeliveryTurn> = {}) =>
     store.writes.deliveryTurn({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
   const settle = ({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery): SettledAttempt => {
     return { ...delivery, result: { kind: 'accepted', status: 200, ...kept }, atMs: store.now(), random: 0.5 }
   }
-  return { ...store, turn, settle }
+  return { ...store, id, turn, settle }
 }
 
 test('a claim holds until it lapses, and when that is is told', async () => {
@@ -129,4 +184,23 @@ test('claims are not looked past for more than there is room', async () => {
   const rest = await turn({ settled: first.claimed.map(settle) })
   const claimed = [first, second, rest].flatMap((report) => report.claimed.map(({ deliveryId }) => deliveryId))
   expect(new Set(claimed).size).toBe(claimed.length)
+})
+
+test('7.3: one that a replay put behind an earlier delivery while it was attempted releases nothing when it ends', async () => {
+  const { push, now, id, turn, settle, writes } = await openTurns()
+  for (const minute of [1, 2, 3]) await push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+  const { claimed: first } = await turn()
+  const { claimed: second } = await turn({ settled: first.map(settle) })
+  const { sequence = 0 } = first[0] ?? {}
+  await writes.replayDeliveries({
+    selection: { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence, parcelId: null },
+    to: id,
+    after: 0,
+    limit: 10,
+    nowMs: now(),
+  })
+  const { claimed: again } = await turn({ settled: second.map(settle) })
+  expect(again.map((delivery) => delivery.sequence)).toEqual([sequence])
+  const { claimed: last } = await turn({ settled: again.map(settle) })
+  expect(last.map((delivery) => delivery.sequence)).toEqual([sequence + 2])
 })
