@@ -30,18 +30,15 @@ export async function handOut(
     if (disabled !== null) continue
     const room = roomOf(endpoint, turn, options)
     if (room <= 0) {
-      // Not looked at; but where all there may be is under way there is seldom no more.
       more.push(id)
       continue
     }
     const { deliveryIds: held, lapsesAtMs } = claims.of(id, nowMs)
-    // One more than there is room for: it says whether more is due, and when.
-    const next = await tx.findNextDeliveries({ endpointId: id, held, limit: room + 1, nowMs })
-    const due = next.filter(({ dueAtMs }, at) => at < room && dueAtMs <= nowMs)
+    const next = await tx.findNextDeliveries({ endpointId: id, held, limit: room, nowMs })
+    const due = next.filter(({ dueAtMs }) => dueAtMs <= nowMs)
     found.push(due)
-    const after = next[due.length]
-    if (after !== undefined && after.dueAtMs <= nowMs) more.push(id)
-    else nextAtMs = earlier(nextAtMs, after?.dueAtMs ?? null)
+    if (due.length === room) more.push(id)
+    nextAtMs = earlier(nextAtMs, next[due.length]?.dueAtMs ?? null)
     nextAtMs = earlier(nextAtMs, lapsesAtMs)
   }
   for (const delivery of inTurns(found)) {

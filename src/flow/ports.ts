@@ -602,7 +602,7 @@ export interface DeliveryTurnReport {
   readonly endpoints: readonly EndpointState[]
   /** What operators should hear of, once each. */
   readonly notices: readonly EndpointNotice[]
-  /** Endpoints, by id, that more is due for than there was room, or that had none. */
+  /** Endpoints, by id, that have all they may at once: mostly there is more. */
   readonly more: readonly string[]
   /** When something else falls due; null: nothing waits that has room to go. */
   readonly nextAtMs: number | null

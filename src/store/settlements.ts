@@ -49,12 +49,13 @@ const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: nu
 )
 /**
  * To be run before the delivery has ended: while it is due nothing before it waits. One that was put behind an earlier delivery while it was
- * attempted releases nothing: that one will. Its parcel is the one it has now: that may have been joined to another meanwhile.
+ * attempted releases nothing: that one will. Its parcel is the one it has now: that may have been joined to another meanwhile. What is
+ * released is due since it was queued: so what is older goes first, whatever it stood behind, and rows that lie together are written together.
  */
 const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
-    .set({ state: DELIVERY_STATE.due, next_attempt_at_ms: p.nowMs })
+    .set((row) => ({ state: DELIVERY_STATE.due, next_attempt_at_ms: row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]) }))
     .where('state', '=', DELIVERY_STATE.behind)
     .where('id', '=', (of) =>
       of
