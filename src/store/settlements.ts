@@ -55,7 +55,10 @@ const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: nu
 const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
-    .set((row) => ({ state: DELIVERY_STATE.due, next_attempt_at_ms: row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]) }))
+    .set((row) => ({
+      state: DELIVERY_STATE.due,
+      next_attempt_at_ms: row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]),
+    }))
     .where('state', '=', DELIVERY_STATE.behind)
     .where('id', '=', (of) =>
       of

@@ -204,3 +204,19 @@ test('7.3: one that a replay put behind an earlier delivery while it was attempt
   const { claimed: last } = await turn({ settled: again.map(settle) })
   expect(last.map((delivery) => delivery.sequence)).toEqual([sequence + 2])
 })
+
+test('what is older goes first, though it stood behind another of its parcel', async () => {
+  const { push, pass, turn, settle } = await openTurns()
+  for (const minute of [1, 2]) await push({ trackingIds: ['1001'], eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+  pass(1000)
+  await push({ trackingIds: ['2002'] })
+  pass(1000)
+  const sequences: number[] = []
+  let { claimed } = await turn({ claimsMax: 1 })
+  while (claimed.length > 0) {
+    sequences.push(...claimed.map(({ sequence }) => sequence))
+    ;({ claimed } = await turn({ settled: claimed.map(settle), claimsMax: 1 }))
+  }
+  expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
+  expect(sequences).toHaveLength(3)
+})
