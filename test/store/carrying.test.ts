@@ -29,8 +29,8 @@ async function openFilled() {
 
 test('the log of changes is carried over while the writer writes on, and then begun anew', async () => {
   const { write, state } = await openFilled()
-  for (let batch = 0; batch < 16; batch++) await write(500)
-  expect(state()?.log).toBeGreaterThan(8000)
+  for (let batch = 0; batch < 40; batch++) await write(500)
+  expect(state()?.log).toBeGreaterThan(20_000)
   await vi.waitFor(
     async () => {
       await write(1)
@@ -44,10 +44,10 @@ test('what somebody who holds an old view keeps back is carried over when they a
   const { look, write, state } = await openFilled()
   await write(1)
   look.exec('BEGIN; SELECT count(*) FROM setting')
-  for (let batch = 0; batch < 18; batch++) await write(500)
+  for (let batch = 0; batch < 44; batch++) await write(500)
   await write(1)
   look.exec('COMMIT')
-  for (let batch = 0; batch < 18; batch++) await write(500)
+  for (let batch = 0; batch < 44; batch++) await write(500)
   await vi.waitFor(
     async () => {
       await write(1)

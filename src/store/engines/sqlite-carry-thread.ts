@@ -1,15 +1,27 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 
+/** So few pages are left to the writer, for which everybody waits: of many even the sync alone would take long. */
+const LEFT_PAGES = 64
+/** The writer writes on meanwhile, so each pass leaves some; each leaves fewer than the one before, if the disk can follow at all. */
+const PASSES_MAX = 6
+
 /** Carries the log of changes over to the database while the writer writes on. What cannot be carried now is left for the next time. */
 if (parentPort === null) throw new Error('this file is a thread of the store; it is not run by itself')
 const port = parentPort
 const db = new Database(String(workerData), { fileMustExist: true })
 db.pragma('synchronous = FULL')
 const carry = db.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+const look = db.prepare<[], { readonly log: number; readonly checkpointed: number }>('PRAGMA wal_checkpoint(NOOP)')
+
+function pagesLeft(): number {
+  const state = look.get()
+  return state === undefined ? 0 : state.log - state.checkpointed
+}
+
 port.on('message', () => {
   try {
-    carry.get()
+    for (let pass = 0; pass < PASSES_MAX && pagesLeft() > LEFT_PAGES; pass++) carry.get()
   } finally {
     port.postMessage('carried')
   }

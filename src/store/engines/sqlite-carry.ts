@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 
 /** The log of changes is carried over when so many of its pages wait for it: pages that many commits change are then carried over once. */
-const CARRIED_PAGES = 8000
+const CARRIED_PAGES = 20_000
 /** Looked for after so many commits: asking costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
 

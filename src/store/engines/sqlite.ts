@@ -10,9 +10,9 @@ import { migrate } from './sqlite-migrate.ts'
 /** How long to wait for a lock that another process holds, in milliseconds: every wait stops the thread. */
 const BUSY_TIMEOUT_MS = 100
 /** The log of changes is cut back to this after a checkpoint, in bytes, or it stays as large as it ever grew. */
-const JOURNAL_BYTES_MAX = 64 * 1024 * 1024
+const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
 /** At this many pages the log is carried over to the database at a commit, if the thread that does it otherwise could not. */
-const CHECKPOINT_PAGES = 32_000
+const CHECKPOINT_PAGES = 64_000
 /** A larger one costs the writer more than it saves: at every commit SQLite walks the table of all pages it holds. The system keeps the rest. */
 const WRITER_CACHE_KIB = 16 * 1024
 const READER_CACHE_KIB = 64 * 1024
