@@ -48,10 +48,16 @@ export async function handOut(
   return { more, nextAtMs }
 }
 
-/** The first of each, then the second of each: so their answers, too, come from all endpoints at much the same time, and one turn takes them all. */
-function inTurns<T>(lists: readonly (readonly T[])[]): readonly T[] {
-  const longest = Math.max(0, ...lists.map(({ length }) => length))
-  return Array.from({ length: longest }, (_, nth) => lists.flatMap((list) => list.slice(nth, nth + 1))).flat()
+/**
+ * The first of each endpoint, then the second of each: so their answers, too, come from all at much the same time, and one turn takes them
+ * all. Who is furthest behind begins: else who begins would always be answered first, and endpoints that are owed the same would drift apart.
+ */
+function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly NextDelivery[] {
+  const ordered = lists.toSorted(
+    ([one], [other]) => (one?.dueAtMs ?? 0) - (other?.dueAtMs ?? 0) || (one?.sequence ?? 0) - (other?.sequence ?? 0),
+  )
+  const longest = Math.max(0, ...ordered.map(({ length }) => length))
+  return Array.from({ length: longest }, (_, nth) => ordered.flatMap((list) => list.slice(nth, nth + 1))).flat()
 }
 
 function roomOf(endpoint: Endpoint, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {

@@ -220,3 +220,18 @@ test('what is older goes first, though it stood behind another of its parcel', a
   expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
   expect(sequences).toHaveLength(3)
 })
+
+test('of several endpoints the one that is furthest behind is handed out first', async () => {
+  const { push, pass, turn, settle, writes, now } = await openTurns()
+  await addEndpoint(writes, now(), { name: 'slow', concurrency: 1 })
+  for (let parcel = 0; parcel < 4; parcel++) {
+    await push({ trackingIds: [`${1000 + parcel}`] })
+    pass(1)
+  }
+  const { claimed: first } = await turn({ claimsMax: 1 })
+  const { claimed: second } = await turn({ settled: first.slice(0, 1).map(settle), claimsMax: 1 })
+  expect([first.length, second.length]).toEqual([2, 1])
+  const { claimed: third } = await turn({ settled: [...second, ...first.slice(1)].map(settle), claimsMax: 1 })
+  const behind = first[1]?.endpointId
+  expect(third.map(({ endpointId }) => endpointId === behind)).toEqual([true, false])
+})
