@@ -229,9 +229,9 @@ test('of several endpoints the one that is furthest behind is handed out first',
     pass(1)
   }
   const { claimed: first } = await turn({ claimsMax: 1 })
-  const { claimed: second } = await turn({ settled: first.slice(0, 1).map(settle), claimsMax: 1 })
+  const behind = first[1]?.endpointId ?? ''
+  const { claimed: second } = await turn({ settled: first.slice(0, 1).map(settle), claimsMax: 1, inFlight: { [behind]: 1 } })
   expect([first.length, second.length]).toEqual([2, 1])
   const { claimed: third } = await turn({ settled: [...second, ...first.slice(1)].map(settle), claimsMax: 1 })
-  const behind = first[1]?.endpointId
   expect(third.map(({ endpointId }) => endpointId === behind)).toEqual([true, false])
 })
