@@ -16,9 +16,9 @@ if (parentPort === null) throw new Error('this file is the writer thread; it is 
 const { options, logLevel, ring, batchMax } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
 const packReport = createReportPacker()
-/** Less than a commit takes while all connections are busy. */
-const COMMIT_EVERY_MS = 1.5
-const pace = createPace(COMMIT_EVERY_MS, systemClock.monotonic)
+/** About what a commit of many takes. */
+const PACE = { everyMs: 1.5, many: 16 } as const
+const pace = createPace(PACE, systemClock.monotonic)
 const brought: Incoming[] = []
 const waiting = openOutlet(ring, () => brought.shift())
 serveVerbs(parentPort, {

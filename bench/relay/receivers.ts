@@ -23,12 +23,11 @@ export interface ReceiversOptions {
   readonly endpoints: number
   readonly silent?: number
   readonly stamped?: boolean
+  /** Attempts at the same time at each of them, if it is not to be what is shipped. */
+  readonly concurrency?: number
 }
 
-/** As it is shipped. */
-export const PER_ENDPOINT = 8
-
-export async function startReceivers({ endpoints, silent = 0, stamped = false }: ReceiversOptions): Promise<Receivers> {
+export async function startReceivers({ endpoints, silent = 0, stamped = false, concurrency }: ReceiversOptions): Promise<Receivers> {
   const server = await startFloor('./receiver.ts', String(endpoints), String(silent), ...(stamped ? ['stamped'] : []))
   const said = await ask(server.port)
   return {
@@ -39,6 +38,7 @@ export async function startReceivers({ endpoints, silent = 0, stamped = false }:
         name: endpointNames(said.ports.length)[at],
         url: `http://127.0.0.1:${port}/`,
         sharedKey: 'a-key-that-signs-for-the-bench-only',
+        ...(concurrency === undefined ? {} : { concurrency }),
       })),
       delivery: { allowNetworks: ['127.0.0.0/8'] },
     },

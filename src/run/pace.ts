@@ -9,10 +9,10 @@ export interface Pace {
 }
 
 /**
- * Keeps commits apart while observations come several at a time: each commit costs what recording several of them does, and everybody
- * shares the processors. Who comes alone is committed at once.
+ * Keeps commits apart while they have a few observations each: a commit costs what recording several of them does, and everybody shares the
+ * processors. Who comes alone is committed at once, and so is who comes with many: their commit is worth it.
  */
-export function createPace(everyMs: number, monotonic: () => number): Pace {
+export function createPace({ everyMs, many }: { readonly everyMs: number; readonly many: number }, monotonic: () => number): Pace {
   let nextMs = 0
   return {
     keep() {
@@ -20,7 +20,7 @@ export function createPace(everyMs: number, monotonic: () => number): Pace {
       if (leftMs > 0) Atomics.wait(NEVER, 0, 0, leftMs)
     },
     begins(size) {
-      nextMs = size > 1 ? monotonic() + everyMs : 0
+      nextMs = size > 1 && size < many ? monotonic() + everyMs : 0
     },
   }
 }

@@ -7,16 +7,16 @@ function timed(work: () => void): number {
   return performance.now() - startMs
 }
 
-test('who comes alone is committed at once', () => {
-  const pace = createPace(60_000, () => performance.now())
+test.each([1, 9])('%i at a time are committed at once: one because nobody else waits, many because they are worth it', (size) => {
+  const pace = createPace({ everyMs: 60_000, many: 9 }, () => performance.now())
   expect(timed(pace.keep)).toBeLessThan(30_000)
-  pace.begins(1)
+  pace.begins(size)
   expect(timed(pace.keep)).toBeLessThan(30_000)
 })
 
-test('after several the next commit begins when its time has come, and not before', () => {
+test('after a few the next commit begins when its time has come, and not before', () => {
   let nowMs = 1000
-  const pace = createPace(20, () => nowMs)
+  const pace = createPace({ everyMs: 20, many: 9 }, () => nowMs)
   pace.begins(2)
   expect(timed(pace.keep)).toBeGreaterThan(19)
   nowMs += 15
