@@ -37,6 +37,9 @@ interface Line {
   readonly answered: Int32Array
 }
 
+/** What the thread makes lives for one message: more room for it would only be more memory, not fewer survivors. */
+const YOUNG_MB = 16
+
 /**
  * Hosts verbs on a thread: `file` is a module that calls `serveVerbs`. Resolves once it said it is ready. Every verb of `names` becomes a
  * message; calls are answered in the order the thread finishes them.
@@ -46,7 +49,7 @@ export async function hostOnThread<V extends Verbs<V>>(
   workerData: unknown,
   names: readonly (keyof V & string)[],
 ): Promise<Hosted<V>> {
-  const worker = new Worker(file, { workerData })
+  const worker = new Worker(file, { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } })
   const pending = new Map<number, Pending>()
   let calls = 0
   const died = new Promise<unknown>((resolve) => {

@@ -34,7 +34,11 @@ export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carr
 
   function start(): Worker {
     // The file's own ending: sources run as they are in development and compiled from `dist`.
-    const worker = new Worker(new URL(`./sqlite-carry-thread${import.meta.url.slice(-3)}`, import.meta.url), { workerData: path })
+    const worker = new Worker(new URL(`./sqlite-carry-thread${import.meta.url.slice(-3)}`, import.meta.url), {
+      workerData: path,
+      // It holds next to nothing of its own.
+      resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 },
+    })
     worker.on(
       'message',
       () =>
