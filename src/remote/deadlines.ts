@@ -33,7 +33,10 @@ export function createDeadlines(timeoutMs: number, startTimer: StartTimer): Dead
   function setTimer(dueMs: number, nowMs: number): void {
     cancelTimer = startTimer(Math.max(0, dueMs - nowMs), () => {
       cancelTimer = null
-      for (let one = first; one !== null && one.untilMs <= dueMs; one = one.next) one.end()
+      for (let one = first, next: Lasting | null; one !== null && one.untilMs <= dueMs; one = next) {
+        next = one.next
+        one.end()
+      }
       if (first !== null && cancelTimer === null) setTimer(first.untilMs, dueMs)
     })
   }
@@ -53,6 +56,9 @@ export function createDeadlines(timeoutMs: number, startTimer: StartTimer): Dead
       else previous.next = next
       if (next === null) last = previous
       else next.previous = previous
+      // What is gone must not hold on to those that came after it.
+      one.previous = null
+      one.next = null
       if (first !== null) return
       cancelTimer?.()
       cancelTimer = null
