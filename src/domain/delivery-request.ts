@@ -1,7 +1,7 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Endpoint } from './endpoint.ts'
 import { type Entry, languagesOf } from './history.ts'
 import { formatWebhookTime } from './instant.ts'
+import { createMac, type Mac } from './mac.ts'
 import type { Texts } from './status-entry.ts'
 
 /** What one delivery says, the same at every attempt. */
@@ -34,8 +34,8 @@ const STANDARD_KEY_BYTES = { min: 24, max: 64 }
  * @param keys the key, and during rotation the one it replaces after it.
  */
 export function createDeliverySigner(keys: readonly string[], signature: Endpoint['signature']): DeliverySigner {
-  const [secret, previous] = keys.map((key) => createSecretKey(Buffer.from(key, 'utf8')))
-  if (secret === undefined) throw new RangeError('an endpoint has at least one key')
+  const [current, previous] = keys.map((key) => createMac(Buffer.from(key, 'utf8')))
+  if (current === undefined) throw new RangeError('an endpoint has at least one key')
   const standardKeys = signature === 'standard-webhooks' ? keys.flatMap(standardReadings) : []
   return {
     headers(content, nowMs) {
@@ -44,7 +44,7 @@ export function createDeliverySigner(keys: readonly string[], signature: Endpoin
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const headers = {
         'content-type': 'application/json',
-        'x-service-hmac-sha256': hmac(secret, body),
+        'x-service-hmac-sha256': current(body),
         'webhook-id': webhookId,
         'relay-sequence': String(sequence),
         'relay-previous-sequence': String(previousSequence),
@@ -52,7 +52,7 @@ export function createDeliverySigner(keys: readonly string[], signature: Endpoin
       if (previous === undefined && standardKeys.length === 0) return headers
       return {
         ...headers,
-        ...(previous === undefined ? {} : { [PREVIOUS_SIGNATURE]: hmac(previous, body) }),
+        ...(previous === undefined ? {} : { [PREVIOUS_SIGNATURE]: previous(body) }),
         ...(standardKeys.length === 0 ? {} : standardHeaders(standardKeys, content, nowMs)),
       }
     },
@@ -60,9 +60,9 @@ export function createDeliverySigner(keys: readonly string[], signature: Endpoin
 }
 
 /** Signed anew at every attempt: receivers refuse old timestamps. */
-function standardHeaders(keys: readonly KeyObject[], { webhookId, body }: DeliveryContent, nowMs: number): Record<string, string> {
+function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryContent, nowMs: number): Record<string, string> {
   const timestamp = String(Math.floor(nowMs / 1000))
-  const signatures = keys.map((key) => `v1,${hmac(key, `${webhookId}.${timestamp}.`, body)}`)
+  const signatures = keys.map((mac) => `v1,${mac(`${webhookId}.${timestamp}.`, body)}`)
   return { 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
 }
 
@@ -70,20 +70,14 @@ function standardHeaders(keys: readonly KeyObject[], { webhookId, body }: Delive
  * The keys that a receiver following the Standard Webhooks specification may make of a text. `whsec_` says that Base64 follows. Without it
  * the libraries decode too unless told that the key is raw, so a text that could be either is signed with in both readings.
  */
-function standardReadings(key: string): readonly KeyObject[] {
+function standardReadings(key: string): readonly Mac[] {
   const isPrefixed = key.startsWith(STANDARD_PREFIX)
   const base64 = isPrefixed ? key.slice(STANDARD_PREFIX.length) : key
   const decoded = Buffer.from(base64, 'base64')
   const isStrict = decoded.length > 0 && decoded.toString('base64') === base64
-  if (isPrefixed && isStrict) return [createSecretKey(decoded)]
+  if (isPrefixed && isStrict) return [createMac(decoded)]
   const mayBeBase64 = isStrict && decoded.length >= STANDARD_KEY_BYTES.min && decoded.length <= STANDARD_KEY_BYTES.max
-  return [...(mayBeBase64 ? [decoded] : []), Buffer.from(key, 'utf8')].map((bytes) => createSecretKey(bytes))
-}
-
-function hmac(key: KeyObject, ...parts: readonly (string | Uint8Array)[]): string {
-  const mac = createHmac('sha256', key)
-  for (const part of parts) mac.update(part)
-  return mac.digest('base64')
+  return [...(mayBeBase64 ? [decoded] : []), Buffer.from(key, 'utf8')].map((bytes) => createMac(bytes))
 }
 
 /** An entry that no push brought, with what is said of its parcel as a whole. */

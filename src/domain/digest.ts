@@ -7,7 +7,8 @@ export function digest(content: string | Uint8Array): string {
 
 /** What a pushed body is known by after it is gone: some of a SHA-256, compared only within a parcel (DOMAIN 5.4). */
 export function bodyDigest(body: Uint8Array): Uint8Array {
-  return hash('sha256', body, 'buffer').subarray(0, 12)
+  // As text first: the platform takes three times as long to make bytes of its own.
+  return Buffer.from(hash('sha256', body, 'binary').slice(0, 12), 'binary')
 }
 
 /** A strong entity tag: equal only for answers of equal bytes in equal languages (RFC 9110, 8.8.3). */
