@@ -49,7 +49,7 @@ export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore
     if (parcel.latest !== null && parcel.latest.atMs > nowMs) return false
     const next = await schedule(tx, parcel, ports, options)
     if (next.nextPollAtMs !== null && next.nextPollAtMs <= nowMs) return false
-    await tx.saveParcel(next)
+    tx.saveParcel(next)
     return true
   }
 

@@ -24,7 +24,7 @@ export function createPlanAnew(
     const places = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
     for (const { parcelId, dueAtMs } of places) {
       const next = await schedule(tx, await tx.loadParcel(parcelId), ports, options)
-      if (next.nextPollAtMs !== null && next.nextPollAtMs < dueAtMs) await tx.saveParcel(next)
+      if (next.nextPollAtMs !== null && next.nextPollAtMs < dueAtMs) tx.saveParcel(next)
     }
     return places.length < PLANNED_AT_ONCE ? null : (places.at(-1) ?? null)
   }

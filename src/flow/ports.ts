@@ -327,19 +327,24 @@ export interface FeedEvent {
   readonly carries: { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean } | null
 }
 
-/** The store inside one transaction. Every verb sees what the ones before it did. */
+/**
+ * The store inside one transaction. Every verb sees what the ones before it did. Of those that give nothing nobody waits: what goes wrong
+ * with one throws at once, or fails the transaction later.
+ */
 export interface WriteTx {
   nextSequence(): number
   /** The number a push is kept under; null: it is a duplicate of one of its parcel's (of those not understood), and was only counted. */
   saveInbox(entry: InboxEntry): Promise<number | null>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  saveIdentifier(identifier: IdentifierState): Promise<void>
+  /** The parcel that has a tracking id, if both are at hand without a look into the store; null says nothing. */
+  recallParcel(trackingId: string): ParcelState | null
+  saveIdentifier(identifier: IdentifierState): void
   createParcel(nowMs: number): Promise<ParcelState>
   /** Null: there is none, because it was joined to another. */
   findParcel(parcelId: number): Promise<ParcelState | null>
   /** A parcel that must be there. */
   loadParcel(parcelId: number): Promise<ParcelState>
-  saveParcel(state: ParcelState): Promise<void>
+  saveParcel(state: ParcelState): void
   /** Moves all that is known of `from` to `into` and writes it down so that it can be undone (DOMAIN 1.4). */
   joinParcels(request: { readonly into: number; readonly from: number; readonly nowMs: number; readonly sequence: number }): Promise<void>
   /** Those that may be asked for at this time, in the order to try them (DOMAIN 6.3). */
@@ -358,7 +363,7 @@ export interface WriteTx {
     readonly body: Uint8Array
     readonly decidesOrder: boolean
   }): Promise<void>
-  appendFeed(event: FeedEvent): Promise<void>
+  appendFeed(event: FeedEvent): void
   /** The last sequence given, and up to which events of the feed are gone (0: none are). */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
   /** What endpoints are sent for the events of the feed after a sequence, of which `limit` are looked at. */

@@ -21,9 +21,8 @@ export interface NewEvent {
  * is owed for it, or not at all (DOMAIN 7.2). An endpoint that is still being queued what is older gets it after that (`catch-up`).
  */
 export async function queueDeliveries(tx: WriteTx, event: NewEvent): Promise<number> {
-  const all = await tx.listEndpoints()
-  if (all.length === 0) return 0
-  const states = all.filter(({ queuedTo }) => queuedTo === null)
+  const states = (await tx.listEndpoints()).filter(({ queuedTo }) => queuedTo === null)
+  if (states.length === 0) return 0
   return await queueFor(
     tx,
     states.map(({ endpoint }) => endpoint),

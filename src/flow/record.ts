@@ -9,8 +9,8 @@ import { remarkOn } from '../domain/remark.ts'
 import type { Lesson } from '../domain/rhythm.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import type { Source } from './carried-event.ts'
-import { noLater, revive, schedule } from './plan-check.ts'
-import type { BatchReport, Incoming, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
+import { isUnpollable, mayBeUnpollable, noLater, planCheck, revival } from './plan-check.ts'
+import type { BatchReport, Incoming, IncomingPoll, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
 import { findRevealed, tellChanges } from './tell-changes.ts'
 import { frameOf, tellParcel } from './tell-parcel.ts'
 
@@ -90,13 +90,19 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
   }
 }
 
-async function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
-  if (incoming.kind === 'poll') {
-    const { parcel, ...found } = await findOrJoin(tx, pollIdentifiers(incoming.observation), ports.clock.now())
-    const revived = incoming.watch ? revive(parcel, incoming.observation.askedAtMs) : parcel
-    return await merge(tx, { before: parcel, now: revived, ...found }, { kind: 'poll', observation: incoming.observation }, ports, options)
-  }
-  return await recordPush(tx, incoming, ports, options)
+function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
+  return incoming.kind === 'push' ? recordPush(tx, incoming, ports, options) : recordPoll(tx, incoming, ports, options)
+}
+
+async function recordPoll(
+  tx: WriteTx,
+  { observation, watch }: IncomingPoll,
+  ports: RecordPorts,
+  options: RecordOptions,
+): Promise<Recorded> {
+  const { parcel, ...found } = await findOrJoin(tx, pollIdentifiers(observation), ports.clock.now())
+  const now = watch ? { ...parcel, ...revival(parcel, observation.askedAtMs) } : parcel
+  return await merge(tx, { before: parcel, now, ...found }, { kind: 'poll', observation }, ports, options)
 }
 
 async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
@@ -106,7 +112,9 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) return { outcome: { kind: 'expired' }, touched: [] }
 
-  const { parcel, ...found } = await findOrJoin(tx, { asked: null, trackingIds: observation.trackingIds }, push.receivedAtMs)
+  const { trackingIds } = observation
+  const { parcel, touched, renamed } =
+    recallLone(tx, trackingIds) ?? (await findOrJoin(tx, { asked: null, trackingIds }, push.receivedAtMs))
   const inboxId = await tx.saveInbox({
     push,
     state: 'recorded',
@@ -114,12 +122,13 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
     parcelId: parcel.parcelId,
   })
   if (inboxId === null) return { outcome: { kind: 'duplicate' }, touched: [] }
-  const known = {
-    ...revive(parcel, push.receivedAtMs),
+  const now = {
+    ...parcel,
+    ...revival(parcel, push.receivedAtMs),
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
   }
-  return await merge(tx, { before: parcel, now: known, ...found }, { kind: 'push', observation, inboxId }, ports, options)
+  return await merge(tx, { before: parcel, now, touched, renamed }, { kind: 'push', observation, inboxId }, ports, options)
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
@@ -134,7 +143,7 @@ async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineRea
 async function flagFull(tx: WriteTx, incoming: Incoming): Promise<void> {
   const names = incoming.kind === 'poll' ? pollIdentifiers(incoming.observation).trackingIds : trackingIdsOf(incoming)
   const [known] = await tx.findIdentifiers(names)
-  if (known !== undefined) await tx.saveParcel({ ...(await tx.loadParcel(known.parcelId)), full: true })
+  if (known !== undefined) tx.saveParcel({ ...(await tx.loadParcel(known.parcelId)), full: true })
 }
 
 function trackingIdsOf({ reading }: IncomingPush): readonly string[] {
@@ -169,20 +178,26 @@ async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Fou
   for (const from of others) {
     const sequence = tx.nextSequence()
     await tx.joinParcels({ into: parcelId, from, nowMs, sequence })
-    await tx.appendFeed({ sequence, kind: 'join', parcelId, entry: from, carries: null })
+    tx.appendFeed({ sequence, kind: 'join', parcelId, entry: from, carries: null })
   }
   let renamed = false
   for (const value of values) {
     const before = known.find((identifier) => identifier.value === value)
     const isTrackingId = before?.isTrackingId === true || names.trackingIds.includes(value)
     if (before?.isTrackingId === isTrackingId) continue
-    await tx.saveIdentifier({ value, parcelId, isTrackingId })
+    tx.saveIdentifier({ value, parcelId, isTrackingId })
     renamed = true
   }
   return { parcel: created ?? (await tx.loadParcel(parcelId)), touched: [parcelId, ...others], renamed }
 }
 
-/** The parcel of a push that names one tracking id which is known as one: nearly every push does, and then there is nothing to join or to note. */
+/** The same for nearly every push, without a look into the store: it names one tracking id, of a parcel that was written just before. */
+function recallLone(tx: WriteTx, [only, ...others]: readonly string[]): Found | null {
+  const parcel = only === undefined || others.length > 0 ? null : tx.recallParcel(only)
+  return parcel === null ? null : { parcel, touched: [parcel.parcelId], renamed: false }
+}
+
+/** The parcel of a push that names one tracking id which is known as one: then there is nothing to join or to note. */
 async function findLone(tx: WriteTx, { asked, trackingIds }: Names): Promise<ParcelState | null> {
   if (asked !== null || trackingIds.length !== 1) return null
   const [known] = await tx.findIdentifiers(trackingIds)
@@ -230,16 +245,16 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
     missedPushGraceMs: options.missedPushGraceMs,
   })
   const reframed = frame !== null && frame !== (await frameOf(tx, parcel.parcelId, entries))
-  if (untold && (subject.renamed || reframed)) await tellParcel(tx, parcel.parcelId)
+  if (untold && (subject.renamed || reframed)) tellParcel(tx, parcel.parcelId)
 
   for (const lesson of lessonsOf(parcel, observation, entries)) ports.learn(lesson)
   if (observation.kind === 'poll') for (const { kind, entry } of changes) if (kind === 'entry') ports.found(entry.atMs)
-  const counted = { ...parcel, entryCount }
-  const checked = observation.kind === 'poll' ? afterPoll(counted, observation.askedAtMs) : counted
   if (observation.kind === 'poll') tx.releasePoll(parcel.parcelId)
-  const latest = await findLatest(tx, checked, entries, second)
-  const scheduled = await schedule(tx, { ...checked, latest }, ports, options)
-  await tx.saveParcel(observation.kind === 'push' ? noLater(scheduled, parcel.nextPollAtMs) : scheduled)
+  const latest = newestOf(parcel, entries, second) ?? (await findLatest(tx, parcel, second))
+  const merged = { ...parcel, entryCount, latest, ...(observation.kind === 'poll' ? afterPoll(parcel, observation.askedAtMs) : null) }
+  const unpollable = mayBeUnpollable(merged) && (await isUnpollable(tx, merged, ports))
+  const plan = planCheck(merged, unpollable, ports, options)
+  tx.saveParcel({ ...merged, ...(observation.kind === 'push' ? noLater(plan, parcel.nextPollAtMs) : plan) })
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
   const remark = remarkOn(observation, entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries, queued } as const
@@ -252,9 +267,8 @@ async function saveAnswer(tx: WriteTx, parcelId: number, poll: PollObservation):
   await tx.saveAnswer({ parcelId, answer, body: poll.body, decidesOrder })
 }
 
-function afterPoll(parcel: ParcelState, askedAtMs: number): ParcelState {
+function afterPoll(parcel: ParcelState, askedAtMs: number): Pick<ParcelState, 'heardAtMs' | 'checkedAtMs' | 'failures'> {
   return {
-    ...parcel,
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, askedAtMs),
     checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, askedAtMs),
     failures: 0,
@@ -266,15 +280,14 @@ function isNewest({ latest }: ParcelState, second: number): boolean {
   return latest === null || second > Math.floor(latest.atMs / 1000)
 }
 
-/** The first of the history. A push touches one second: only when that is the newest one does the whole history have to be looked at. */
-async function findLatest(
-  tx: WriteTx,
-  parcel: ParcelState,
-  touchedEntries: readonly Entry[],
-  second: number | null,
-): Promise<ParcelState['latest']> {
+/** The first of the history, where what a push touched tells: the entries of one second. Null: it does not. */
+function newestOf(parcel: ParcelState, touchedEntries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const [only, ...more] = touchedEntries
-  if (second !== null && only !== undefined && more.length === 0 && isNewest(parcel, second)) return latestOf(only)
+  return second !== null && only !== undefined && more.length === 0 && isNewest(parcel, second) ? latestOf(only) : null
+}
+
+/** The first of the history. A push touches one second: only when that is the newest one does the whole history have to be looked at. */
+async function findLatest(tx: WriteTx, parcel: ParcelState, second: number | null): Promise<ParcelState['latest']> {
   if (second !== null && parcel.latest !== null && second < Math.floor(parcel.latest.atMs / 1000)) return parcel.latest
   const entries = deriveEntries(await tx.loadSightings(parcel.parcelId, null))
   const [latest] = orderHistory(entries, instantsTie(entries) ? await tx.loadOrder(parcel.parcelId) : [])

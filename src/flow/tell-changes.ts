@@ -32,15 +32,14 @@ export async function tellChanges(tx: WriteTx, told: Told): Promise<number> {
 async function tellChange(tx: WriteTx, told: Told, { kind, entry }: EntryChange): Promise<number> {
   const { source, parcel } = told
   if (kind === 'entry') {
-    const queued = await tellAs(tx, told, { feed: kind, entry, carried: carriedBy(source), as: 'new' })
     if (source.kind === 'poll') await expectPush(tx, told, entry)
-    return queued
+    return await tellAs(tx, told, { feed: kind, entry, carried: carriedBy(source), as: 'new' })
   }
   if (kind !== 'update' && !(await isTold(tx, entry))) {
     const carried = await carriedFor(tx, { entry, parcelId: parcel.parcelId, source })
     return await tellAs(tx, told, { feed: kind, entry, carried, as: 'new' })
   }
-  await tx.appendFeed({ sequence: tx.nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, carries: null })
+  tx.appendFeed({ sequence: tx.nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, carries: null })
   return 0
 }
 
@@ -52,12 +51,12 @@ interface Telling {
 }
 
 /** Puts an entry in the feed with what endpoints are sent for it. */
-async function tellAs(tx: WriteTx, { parcel, nowMs }: Told, { feed, entry, carried, as }: Telling): Promise<number> {
+function tellAs(tx: WriteTx, { parcel, nowMs }: Told, { feed, entry, carried, as }: Telling): Promise<number> {
   const sequence = feed === 'entry' ? entry.sequence : tx.nextSequence()
   const backfill = carried.kind === 'composed' && isBackfill(entry, parcel)
   const carries = carried.kind === 'push' ? { kind: carried.kind, inboxId: carried.inboxId } : { kind: carried.kind, backfill }
-  await tx.appendFeed({ sequence, kind: feed, parcelId: parcel.parcelId, entry: entry.sequence, carries })
-  return await queueDeliveries(tx, { sequence, entry, parcelId: parcel.parcelId, carried, backfill, kind: as, nowMs })
+  tx.appendFeed({ sequence, kind: feed, parcelId: parcel.parcelId, entry: entry.sequence, carries })
+  return queueDeliveries(tx, { sequence, entry, parcelId: parcel.parcelId, carried, backfill, kind: as, nowMs })
 }
 
 /**

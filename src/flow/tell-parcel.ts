@@ -13,7 +13,7 @@ export async function frameOf(tx: WriteTx, parcelId: number, entries: readonly E
 }
 
 /** Puts in the feed that a parcel as a whole is answered otherwise, though no entry of it changed. */
-export async function tellParcel(tx: WriteTx, parcelId: number): Promise<void> {
+export function tellParcel(tx: WriteTx, parcelId: number): void {
   const sequence = tx.nextSequence()
-  await tx.appendFeed({ sequence, kind: 'update', parcelId, entry: sequence, carries: null })
+  tx.appendFeed({ sequence, kind: 'update', parcelId, entry: sequence, carries: null })
 }

@@ -1,5 +1,5 @@
 import { healthByClock } from '../domain/delivery.ts'
-import { revive, schedule } from './plan-check.ts'
+import { revival, schedule } from './plan-check.ts'
 import type { Watched, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import type { RecordOptions, RecordPorts } from './record.ts'
 
@@ -12,8 +12,8 @@ export function createWatchOrders(ports: RecordPorts & { readonly store: WriteSt
   async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<Watched> {
     const [known] = await tx.findIdentifiers([identifier])
     const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
-    if (known === undefined) await tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
-    await tx.saveParcel(await schedule(tx, revive(parcel, nowMs), ports, options))
+    if (known === undefined) tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
+    tx.saveParcel(await schedule(tx, { ...parcel, ...revival(parcel, nowMs) }, ports, options))
     return { parcelId: parcel.parcelId, created: known === undefined }
   }
 
@@ -32,7 +32,7 @@ export function createWatchOrders(ports: RecordPorts & { readonly store: WriteSt
         const [known] = await tx.findIdentifiers([identifier])
         if (known === undefined) return null
         const parcel = await tx.loadParcel(known.parcelId)
-        await tx.saveParcel({ ...parcel, nextPollAtMs: null, stopped: 'unwatched' })
+        tx.saveParcel({ ...parcel, nextPollAtMs: null, stopped: 'unwatched' })
         return { parcelId: parcel.parcelId }
       }),
 

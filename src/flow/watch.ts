@@ -27,7 +27,7 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         if (parcel === null) return
         const next = await schedule(tx, afterFailure(parcel, failure), ports, options)
         const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
-        await tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
+        tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
       }),
 
     noteNotPollable: (identifier) =>

@@ -16,6 +16,8 @@ const findById = statement<{ id: number }>()((db, p) => db.selectFrom('content')
 /** What sightings say apart from their time, each wording stored once for all the parcels it is said of. */
 export interface Contents {
   idOf(json: string): Promise<number>
+  /** The same, if it is at hand without a look into the store. */
+  recall(json: string): number | undefined
   read(id: number): Promise<{ readonly content: Content; readonly json: string }>
   /** After a transaction was undone, ids given in it are worth nothing. */
   forget(): void
@@ -28,6 +30,7 @@ export function createContents(session: Session): Contents {
     sizeCalculation: ({ json }) => json.length + 1,
   })
   return {
+    recall: (json) => ids.get(json),
     async idOf(json) {
       const remembered = ids.get(json)
       if (remembered !== undefined) return remembered

@@ -11,8 +11,8 @@ const insertEvent = statement<{ sequence: number; kind: number; parcelId: number
   db.insertInto('feed').values({ sequence: p.sequence, kind: p.kind, parcel_id: p.parcelId, entry: p.entry, carries: p.carries }),
 )
 
-export async function appendFeed(session: Session, event: FeedEvent): Promise<void> {
-  await session.run(insertEvent, { ...event, kind: encodeFeedKind(event.kind), carries: encodeCarried(event.carries) })
+export function appendFeed(session: Session, event: FeedEvent): void {
+  session.tell(insertEvent, { ...event, kind: encodeFeedKind(event.kind), carries: encodeCarried(event.carries) })
 }
 
 // The first by its key; for others the values are written out, or their index could not serve.

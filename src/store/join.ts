@@ -44,7 +44,7 @@ export async function joinParcels(session: Session, contents: Contents, { into, 
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
   for (const { endpoint } of await listEndpoints(session)) await moveDeliveries(session, endpoint.id, { from, into, nowMs })
-  await saveParcel(session, {
+  saveParcel(session, {
     ...survivor,
     watchedAtMs: least(survivor.watchedAtMs, state.watchedAtMs),
     firstPushedAtMs: least(survivor.firstPushedAtMs, state.firstPushedAtMs),

@@ -12,11 +12,13 @@ const REMEMBERED = 16_384
  */
 export interface KnownParcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  saveIdentifier(identifier: IdentifierState): Promise<void>
+  /** See the verb of the same name. */
+  recallParcel(trackingId: string): ParcelState | null
+  saveIdentifier(identifier: IdentifierState): void
   create(nowMs: number): Promise<ParcelState>
   /** Null: there is none, because it was joined to another. */
   find(parcelId: number): Promise<ParcelState | null>
-  save(state: ParcelState): Promise<void>
+  save(state: ParcelState): void
   forget(): void
 }
 
@@ -36,8 +38,12 @@ export function createKnownParcels(session: Session): KnownParcels {
       }
       return found
     },
-    async saveIdentifier(identifier) {
-      await saveIdentifier(session, identifier)
+    recallParcel(trackingId) {
+      const known = identifiers.get(trackingId)
+      return (known?.isTrackingId === true ? parcels.get(known.parcelId) : undefined) ?? null
+    },
+    saveIdentifier(identifier) {
+      saveIdentifier(session, identifier)
       identifiers.set(identifier.value, identifier)
     },
     async create(nowMs) {
@@ -52,8 +58,8 @@ export function createKnownParcels(session: Session): KnownParcels {
       if (state !== null) parcels.set(parcelId, state)
       return state
     },
-    async save(state) {
-      await saveParcel(session, state, parcels.get(state.parcelId))
+    save(state) {
+      saveParcel(session, state, parcels.get(state.parcelId))
       parcels.set(state.parcelId, state)
     },
     forget() {

@@ -55,9 +55,9 @@ export async function loadParcel(session: Session, parcelId: number): Promise<Pa
 }
 
 /** `before`: the state it is known to be in, if it is. */
-export async function saveParcel(session: Session, state: ParcelState, before?: ParcelState): Promise<void> {
+export function saveParcel(session: Session, state: ParcelState, before?: ParcelState): void {
   const sameSchedule = before?.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
-  await session.run(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
+  session.tell(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
 }
 
 export async function deleteParcel(session: Session, parcelId: number): Promise<void> {
@@ -88,8 +88,8 @@ export async function findIdentifier(session: Session, value: string): Promise<I
   return row === undefined ? null : { value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 }
 }
 
-export async function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): Promise<void> {
-  await session.run(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
+export function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): void {
+  session.tell(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
 }
 
 export async function moveIdentifiers(session: Session, from: number, into: number): Promise<void> {

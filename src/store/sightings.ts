@@ -68,10 +68,11 @@ export async function loadSightings(
 
 /** New, or asked again later: everything else of a sighting never changes. */
 export async function saveSighting(session: Session, contents: Contents, parcelId: number, kept: KeptSighting): Promise<void> {
-  await session.run(upsert, {
+  const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
+  session.tell(upsert, {
     parcel_id: parcelId,
     ...encodeInstant(kept.sighting.instant),
-    content_id: await contents.idOf(kept.content),
+    content_id: contentId,
     listing: kept.listing,
     ordinal: kept.ordinal,
     asked_at_ms: kept.askedAtMs,

@@ -50,6 +50,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     },
     saveInbox: (entry) => saveInbox(session, entry),
     findIdentifiers: known.findIdentifiers,
+    recallParcel: known.recallParcel,
     saveIdentifier: known.saveIdentifier,
     createParcel: known.create,
     findParcel: known.find,

@@ -168,5 +168,8 @@ function createSession(db: Database.Database): Session {
       const { changes, lastInsertRowid } = prepare(statement).run(...bind(statement, params))
       return { rows: changes, insertedId: Number(lastInsertRowid) }
     },
+    tell(statement, params) {
+      prepare(statement).run(...bind(statement, params))
+    },
   }
 }
