@@ -11,7 +11,7 @@ import { contentsOf } from './contents.ts'
 
 const BATCH = 2000
 const DAY_MS = 86_400_000
-/** As in the relay's config: nobody is ever due. */
+/** Nobody is ever due: a relay that starts looks at once for whom to ask. */
 const POLICY = {
   record: {
     cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
