@@ -8,6 +8,7 @@ import { isQuiet } from './domain/quiet-hours.ts'
 import { createVerifier, type Verifier } from './domain/signature.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
+import { createEventReader, type KnownForm } from './flow/event-reader.ts'
 import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
 import { openFollowPushes } from './flow/follow-pushes.ts'
@@ -74,7 +75,7 @@ const DISK_LOOK_MS = 500
 /** How often the day's calls are written down, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
-const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
+const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000, eventForms: 4096 }
 
 /** The composition root: the one place that knows every room. Resolves when both addresses answer. `starting`: the writer, if its thread is under way already. */
 export async function startRelay(config: Config, log: Log, starting?: ReturnType<typeof hostWriter>): Promise<RunningRelay> {
@@ -195,7 +196,8 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
   let current = verifierOf(config)
   // Looked up at every push: a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
-  const receive = createReceive({ verifier, recorder, meter, clock })
+  const readEvent = createEventReader(createMemory<KnownForm>({ entriesMax: REMEMBERED.eventForms }))
+  const receive = createReceive({ verifier, readEvent, recorder, meter, clock })
   const ownPorts: number[] = []
   const relaying = await firstWrite(
     storePath,

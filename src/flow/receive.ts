@@ -1,7 +1,7 @@
 import { AppError } from '../domain/errors.ts'
 import { isSignature, type Verifier } from '../domain/signature.ts'
 import type { Clock, IncomingPush, Meter, RecordOutcome } from './ports.ts'
-import { readPush } from './read-push.ts'
+import { type ReadEvent, readPush } from './read-push.ts'
 
 /** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {
@@ -13,6 +13,7 @@ interface PushRequest {
 
 export interface ReceivePorts {
   readonly verifier: Verifier
+  readonly readEvent: ReadEvent
   /** Resolves once the push is durable, and not before (DOMAIN 5.2). */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   readonly meter: Pick<Meter, 'pushReceived'>
@@ -29,7 +30,7 @@ const RETRY_AFTER_MS = 5000
  * Builds the verb behind the webhook: verify over the exact bytes, then record. Throws `signature_invalid` (stored: nothing) and
  * `storage_unavailable` (durable: unknown, so the sender must push again; a duplicate is harmless).
  */
-export function createReceive({ verifier, recorder, meter, clock }: ReceivePorts): Receive {
+export function createReceive({ verifier, readEvent, recorder, meter, clock }: ReceivePorts): Receive {
   const verified = ({ body, signatures }: PushRequest): number => {
     const signature = onlyOne(signatures)
     const keyIndex = signature === null ? null : verifier.verify(body, signature)
@@ -43,7 +44,7 @@ export function createReceive({ verifier, recorder, meter, clock }: ReceivePorts
     try {
       keyIndex = verified(request)
       const { body, contentEncoding } = request
-      const outcome = await recorder.submit(readPush({ body, contentEncoding, receivedAtMs, keyIndex }))
+      const outcome = await recorder.submit(readPush({ body, contentEncoding, receivedAtMs, keyIndex }, readEvent))
       meter.pushReceived(outcome.kind, keyIndex)
       return outcome
     } catch (cause) {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../src/domain/errors.ts'
 import { createVerifier, signBody } from '../../src/domain/signature.ts'
+import { parseWebhookEvent } from '../../src/domain/webhook-event.ts'
 import type { IncomingPush, RecordOutcome } from '../../src/flow/ports.ts'
 import { readPush } from '../../src/flow/read-push.ts'
 import { createReceive } from '../../src/flow/receive.ts'
@@ -13,6 +14,7 @@ function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>) {
   const counted: (readonly [string, number | null])[] = []
   const receive = createReceive({
     verifier: createVerifier(['an-older-key-of-some-length', KEY]),
+    readEvent: parseWebhookEvent,
     recorder: { submit },
     meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
     clock: { now: () => 1234, monotonic: () => 0 },

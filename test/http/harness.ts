@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { afterEach } from 'vitest'
 import { createVerifier, signBody } from '../../src/domain/signature.ts'
+import { parseWebhookEvent } from '../../src/domain/webhook-event.ts'
 import type { Clock, IncomingPush, Log, RecordOutcome } from '../../src/flow/ports.ts'
 import { createReceive } from '../../src/flow/receive.ts'
 import { createAddressOf } from '../../src/http/client-address.ts'
@@ -63,7 +64,13 @@ export async function startPublic(world: PublicWorld = {}) {
     log: book.log,
     path: PATH,
     meter,
-    receive: createReceive({ verifier: createVerifier(world.keys ?? [KEY]), recorder: { submit }, meter, clock: systemClock }),
+    receive: createReceive({
+      verifier: createVerifier(world.keys ?? [KEY]),
+      readEvent: parseWebhookEvent,
+      recorder: { submit },
+      meter,
+      clock: systemClock,
+    }),
     bodies: createRawBodies({
       bodyBytesMax: world.bodyBytesMax ?? 262_144,
       bytesInFlightMax: world.bytesInFlightMax ?? 64_000_000,
