@@ -50,7 +50,10 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         reject(refused)
       }
       req.on('data', keep)
-      req.on('end', () => resolve(Buffer.concat(chunks)))
+      req.on('end', () => {
+        const [only] = chunks
+        resolve(only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks))
+      })
       req.on('close', () => {
         // Every request closes in the end, and an error costs more than reading a body.
         if (!req.readableEnded) reject(new Error('the client left in the middle of its body'))

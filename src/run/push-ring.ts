@@ -1,12 +1,12 @@
 import type { IncomingPush } from '../flow/ports.ts'
-import { createReadingUnpacker, packReading } from './packed-reading.ts'
+import { createReadingPacker, createReadingUnpacker } from './packed-reading.ts'
 
 /**
  * Pushes on their way to the thread that records them, in memory that both threads see: no message is made of them, and the thread takes
  * what is there when it comes to it. One side only puts in, the other only takes out. It is a plain value, so it can be handed to a thread.
  */
 export interface PushRing {
-  /** Entries one after the other, each of whole words: a head, the body, the content encoding and what the body says. */
+  /** Entries one after the other, each of whole words: a head, the body, the content encoding and what the body says, as far as it was not said before. */
   readonly memory: SharedArrayBuffer
   /** Where the next entry is taken from, where the next is put, and how often was looked for any. */
   readonly state: Int32Array
@@ -32,7 +32,9 @@ const KEY_INDEX = 3
 /** Its numbers of 64 bits. */
 const RECEIVED_AT = 2
 const EVENT_AT = 3
-const HEAD_BYTES = 4 * WORD
+/** After them another of 32 bits. */
+const CONTENT = 8
+const HEAD_BYTES = 5 * WORD
 
 export function createPushRing(bytes: number): PushRing {
   return {
@@ -53,6 +55,7 @@ export interface RingInlet {
 /** For the side that puts in. */
 export function openInlet({ memory, state }: PushRing): RingInlet {
   const { bytes, numbers, times } = viewOf(memory)
+  const packer = createReadingPacker()
 
   /** Where an entry of so many bytes may begin; null: nowhere now. An end that meets the beginning would read as empty. */
   function room(wanted: number): number | null {
@@ -71,7 +74,7 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
 
   return {
     put({ body, contentEncoding, keyIndex, receivedAtMs, reading }) {
-      const text = packReading(reading)
+      const { text, content } = packer.pack(reading)
       const textBytes = Buffer.byteLength(text)
       const encodingBytes = contentEncoding === null ? 0 : Buffer.byteLength(contentEncoding)
       const wanted = wholeWords(HEAD_BYTES + body.byteLength + encodingBytes + textBytes)
@@ -81,6 +84,7 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
       numbers[at / 4 + ENCODING_BYTES] = contentEncoding === null ? NONE : encodingBytes
       numbers[at / 4 + TEXT_BYTES] = textBytes
       numbers[at / 4 + KEY_INDEX] = keyIndex
+      numbers[at / 4 + CONTENT] = content
       times[at / WORD + RECEIVED_AT] = receivedAtMs
       times[at / WORD + EVENT_AT] = reading.ok ? reading.observation.sighting.instant.atMs : 0
       const bodyAt = at + HEAD_BYTES
@@ -88,6 +92,8 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
       if (contentEncoding !== null) bytes.write(contentEncoding, bodyAt + body.byteLength)
       bytes.write(text, bodyAt + body.byteLength + encodingBytes)
       publish(at + wanted)
+      packer.sent()
+
       return true
     },
     putElsewhere() {
@@ -120,13 +126,14 @@ export function openOutlet<Other>({ memory, state }: PushRing, elsewhere: () => 
     const bodyEnd = at + HEAD_BYTES + number(at, BODY_BYTES)
     const encodingBytes = number(at, ENCODING_BYTES)
     const textAt = bodyEnd + Math.max(0, encodingBytes)
+    const text = bytes.toString('utf8', textAt, textAt + number(at, TEXT_BYTES))
     return {
       kind: 'push',
       body: Buffer.from(bytes.subarray(at + HEAD_BYTES, bodyEnd)),
       contentEncoding: encodingBytes === NONE ? null : bytes.toString('utf8', bodyEnd, textAt),
       keyIndex: number(at, KEY_INDEX),
       receivedAtMs: time(at, RECEIVED_AT),
-      reading: unpackReading(bytes.toString('utf8', textAt, textAt + number(at, TEXT_BYTES)), time(at, EVENT_AT)),
+      reading: unpackReading({ text, content: number(at, CONTENT) }, time(at, EVENT_AT)),
     }
   }
 

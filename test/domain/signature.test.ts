@@ -56,6 +56,7 @@ test('I5: takes a signature only as canonical padded Base64 of 32 bytes', () => 
     Buffer.from(good, 'base64').toString('hex'),
     `sha256=${good}`,
     `${good.slice(0, 43)}é`,
+    String.fromCharCode(good.charCodeAt(0) + 0x100) + good.slice(1),
     `"${good}"`,
     good.toLowerCase(),
     '',

@@ -45,7 +45,7 @@ export const ROOMS: readonly Room[] = [
   {
     place: 'run/packed-reading.ts',
     imports: ['domain/content.ts', 'domain/observation.ts', 'domain/webhook-event.ts'],
-    libraries: ['lru-cache'],
+    libraries: [],
     platform: [],
   },
   { place: 'sandbox/', imports: [], libraries: [], platform: EDGE },

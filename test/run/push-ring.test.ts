@@ -91,3 +91,32 @@ test('each look is counted, so that who puts something in knows whether it will 
   outlet.take(1)
   expect(inlet.looks()).toBe(2)
 })
+
+test('what was said before arrives as it was said, however much else was said since', () => {
+  const ring = createPushRing(64 * 1024)
+  const inlet = openInlet(ring)
+  const outlet = openOutlet(ring, () => undefined)
+  const pass = (location: string) => {
+    expect(inlet.put(event(location))).toBe(true)
+    expect(outlet.take(1)).toEqual([event(location)])
+  }
+  for (let at = 0; at < 10_000; at++) {
+    pass(`place ${at}`)
+    if (at % 50 === 0) for (const back of [1, 40, 4095, 4096, 5000]) pass(`place ${Math.max(0, at - back)}`)
+  }
+  const long = 'far '.repeat(1000)
+  for (const location of [long, 'near', long, 'near']) pass(location)
+})
+
+test('what was not put was not said', () => {
+  const ring = createPushRing(2048)
+  const inlet = openInlet(ring)
+  const outlet = openOutlet(ring, () => undefined)
+  while (inlet.put(event('first')));
+  expect(inlet.put(event('second'))).toBe(false)
+  outlet.take(99)
+  for (let at = 0; at < 3; at++) {
+    expect(inlet.put(event('second'))).toBe(true)
+    expect(outlet.take(99)).toEqual([event('second')])
+  }
+})
