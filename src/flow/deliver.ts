@@ -87,11 +87,11 @@ async function settleAll(
     states[place] = after
     if (after !== state) notices.push(...noticesOf(state, after, turn.nowMs))
   }
-  await tx.saveSettlements(settled, turn.nowMs)
+  tx.saveSettlements(settled, turn.nowMs)
   for (const [place, state] of states.entries()) {
     const known = before[place]
     if (known?.disabled !== state.disabled) await tx.saveEndpoint(state)
-    else if (known.health !== state.health) await tx.saveHealth(state.endpoint.id, state.health)
+    else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
   }
   // What befalls the operator's own endpoint is in the log: it could not be told there.
   const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'

@@ -400,7 +400,7 @@ export interface WriteTx {
   /** Adds one when its id is '' or reserved; returns the id. */
   saveEndpoint(state: EndpointState): Promise<string>
   /** Of an endpoint whose health is all that changed. */
-  saveHealth(endpointId: string, health: EndpointHealth): Promise<void>
+  saveHealth(endpointId: string, health: EndpointHealth): void
   /** Cancels what waits for it. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
@@ -410,7 +410,7 @@ export interface WriteTx {
   /** See the verb of the same name. */
   replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
   /** Writes attempts down and what they made of their deliveries; when that ends one, its parcel's next one may go. */
-  saveSettlements(settled: readonly Settled[], nowMs: number): Promise<void>
+  saveSettlements(settled: readonly Settled[], nowMs: number): void
   loadSetting(name: string): Promise<Uint8Array | null>
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }

@@ -80,8 +80,8 @@ const updateHealth = statement<{ id: number; succeededAtMs: number | null; faili
   db.updateTable('endpoint').set({ succeeded_at_ms: p.succeededAtMs, failing_since_ms: p.failingSinceMs }).where('id', '=', p.id),
 )
 
-export async function saveHealth(session: Session, endpointId: string, { lastSuccessAtMs, failingSinceMs }: EndpointHealth): Promise<void> {
-  await session.run(updateHealth, { id: Number(endpointId), succeededAtMs: lastSuccessAtMs, failingSinceMs })
+export function saveHealth(session: Session, endpointId: string, { lastSuccessAtMs, failingSinceMs }: EndpointHealth): void {
+  session.tell(updateHealth, { id: Number(endpointId), succeededAtMs: lastSuccessAtMs, failingSinceMs })
 }
 
 function idOf([row]: readonly { readonly id: number }[]): string {

@@ -77,28 +77,28 @@ const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
 )
 
 /** See the verb of the same name. Held deliveries stay due: what holds them is that their endpoint is disabled. */
-export async function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): Promise<void> {
+export function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): void {
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs, settlement } = one
     if (result.kind === 'accepted' && result.answerStart.byteLength === 0) {
-      await session.run(releaseNext, { id, nowMs })
-      await session.run(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
+      session.tell(releaseNext, { id, nowMs })
+      session.tell(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
       continue
     }
-    await saveAttempt(session, one)
+    saveAttempt(session, one)
     if (settlement.state === 'retrying' || settlement.state === 'held') {
       const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
-      await session.run(retry, { id, attempts, firstFailedAtMs: one.firstFailedAtMs, nextAttemptAtMs })
+      session.tell(retry, { id, attempts, firstFailedAtMs: one.firstFailedAtMs, nextAttemptAtMs })
       continue
     }
     const reason = settlement.state === 'dead' ? settlement.reason : null
-    await session.run(releaseNext, { id, nowMs })
-    await session.run(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
+    session.tell(releaseNext, { id, nowMs })
+    session.tell(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
   }
 }
 
-async function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): Promise<void> {
-  await session.run(insertAttempt, {
+function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): void {
+  session.tell(insertAttempt, {
     deliveryId,
     atMs,
     durationMs: Math.round(result.durationMs),

@@ -98,9 +98,9 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       endpoints = null
       return await saveEndpoint(session, state)
     },
-    async saveHealth(endpointId, health) {
+    saveHealth(endpointId, health) {
       endpoints = endpoints?.map((state) => (state.endpoint.id === endpointId ? { ...state, health } : state)) ?? null
-      await saveHealth(session, endpointId, health)
+      saveHealth(session, endpointId, health)
     },
     async removeEndpoint(endpointId, nowMs) {
       endpoints = null
