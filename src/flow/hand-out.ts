@@ -57,7 +57,14 @@ function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly NextDeli
     ([one], [other]) => (one?.dueAtMs ?? 0) - (other?.dueAtMs ?? 0) || (one?.sequence ?? 0) - (other?.sequence ?? 0),
   )
   const longest = Math.max(0, ...ordered.map(({ length }) => length))
-  return Array.from({ length: longest }, (_, nth) => ordered.flatMap((list) => list.slice(nth, nth + 1))).flat()
+  const turns: NextDelivery[] = []
+  for (let nth = 0; nth < longest; nth++) {
+    for (const list of ordered) {
+      const delivery = list[nth]
+      if (delivery !== undefined) turns.push(delivery)
+    }
+  }
+  return turns
 }
 
 function roomOf(endpoint: Endpoint, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {

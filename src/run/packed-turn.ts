@@ -56,21 +56,26 @@ export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
 
 export function unpackTurn({ endpointIds, settled: packed, results, ...rest }: PackedTurn): DeliveryTurn {
   const numbers = new Float64Array(packed)
-  const said = new Map(results)
-  const settled = Array.from({ length: numbers.length / SETTLED_WIDTH }, (_, place): SettledAttempt => {
-    const row = rowOf(numbers, place, SETTLED_WIDTH)
-    return {
-      deliveryId: row(0),
-      endpointId: endpointIds[row(1)] ?? '',
-      parcelId: row(2),
-      sequence: row(3),
-      attempts: row(4),
-      firstFailedAtMs: row(5) === NONE ? null : row(5),
-      atMs: row(6),
-      random: row(7),
-      result: said.get(place) ?? { kind: 'accepted', status: row(9), durationMs: row(8), answerStart: EMPTY },
-    }
-  })
+  const settled: SettledAttempt[] = []
+  let said = 0
+  for (let at = 0; at < numbers.length; at += SETTLED_WIDTH) {
+    const [place, told] = results[said] ?? []
+    const isTold = told !== undefined && place === settled.length
+    if (isTold) said++
+    settled.push({
+      deliveryId: numberAt(numbers, at),
+      endpointId: endpointIds[numberAt(numbers, at + 1)] ?? '',
+      parcelId: numberAt(numbers, at + 2),
+      sequence: numberAt(numbers, at + 3),
+      attempts: numberAt(numbers, at + 4),
+      firstFailedAtMs: timeAt(numbers, at + 5),
+      atMs: numberAt(numbers, at + 6),
+      random: numberAt(numbers, at + 7),
+      result: isTold
+        ? told
+        : { kind: 'accepted', status: numberAt(numbers, at + 9), durationMs: numberAt(numbers, at + 8), answerStart: EMPTY },
+    })
+  }
   return { ...rest, settled }
 }
 
@@ -110,30 +115,34 @@ export function createReportUnpacker(): (report: PackedReport) => DeliveryTurnRe
     known = endpoints ?? known
     const numbers = new Float64Array(packed)
     let end = 0
-    const claimed = Array.from({ length: numbers.length / CLAIMED_WIDTH }, (_, place): ClaimedDelivery => {
-      const row = rowOf(numbers, place, CLAIMED_WIDTH)
-      const length = row(7)
-      const from = end
+    const claimed: ClaimedDelivery[] = []
+    for (let at = 0; at < numbers.length; at += CLAIMED_WIDTH) {
+      const length = numberAt(numbers, at + 7)
+      claimed.push({
+        deliveryId: numberAt(numbers, at),
+        endpointId: endpointIds[numberAt(numbers, at + 1)] ?? '',
+        parcelId: numberAt(numbers, at + 2),
+        sequence: numberAt(numbers, at + 3),
+        previousSequence: numberAt(numbers, at + 4),
+        attempts: numberAt(numbers, at + 5),
+        firstFailedAtMs: timeAt(numbers, at + 6),
+        body: length === NONE ? null : Buffer.from(bytes, end, length),
+      })
       end += Math.max(0, length)
-      return {
-        deliveryId: row(0),
-        endpointId: endpointIds[row(1)] ?? '',
-        parcelId: row(2),
-        sequence: row(3),
-        previousSequence: row(4),
-        attempts: row(5),
-        firstFailedAtMs: row(6) === NONE ? null : row(6),
-        body: length === NONE ? null : Buffer.from(bytes, from, length),
-      }
-    })
+    }
     return { ...rest, claimed, endpoints: known }
   }
 }
 
 const EMPTY = new Uint8Array()
 
-function rowOf(numbers: Float64Array, place: number, width: number): (column: number) => number {
-  return (column) => numbers[place * width + column] ?? 0
+function numberAt(numbers: Float64Array, at: number): number {
+  return numbers[at] ?? 0
+}
+
+function timeAt(numbers: Float64Array, at: number): number | null {
+  const atMs = numberAt(numbers, at)
+  return atMs === NONE ? null : atMs
 }
 
 /** Numbers for names, from 0 on. */
