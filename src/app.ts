@@ -210,6 +210,7 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
       clock,
       log,
       hear: writer.hear,
+      breathe: () => nextTurn(),
       ownPorts: () => ownPorts,
     }),
   )

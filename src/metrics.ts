@@ -107,10 +107,12 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
 function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {
   const made = new Map<string, T>()
   return (label, more = '') => {
-    const name = `${label} ${more}`
-    const known = made.get(name) ?? make(label, more)
-    made.set(name, known)
-    return known
+    const name = more === '' ? label : `${label} ${more}`
+    const known = made.get(name)
+    if (known !== undefined) return known
+    const one = make(label, more)
+    made.set(name, one)
+    return one
   }
 }
 

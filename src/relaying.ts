@@ -21,8 +21,9 @@ export interface RelayingPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
   readonly log: Log
-  /** See the port of the same name of `createRelay`. */
+  /** See the ports of the same names of `createRelay`. */
   readonly hear: () => void
+  readonly breathe: () => Promise<void>
   /** The ports the relay itself listens on: never an endpoint's. */
   readonly ownPorts: () => readonly number[]
 }

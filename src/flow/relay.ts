@@ -36,6 +36,8 @@ export interface RelayPorts {
   readonly wake: (atMs: number | null) => void
   /** Takes in at once what the writer has answered, if it is on a thread: it has nothing to do until it is asked for the next turn. */
   readonly hear?: () => void
+  /** Resolves when what was at hand on the network has been done. */
+  readonly breathe: () => Promise<void>
 }
 
 export interface RelayOptions {
@@ -64,6 +66,8 @@ const NOTICES: Readonly<Record<EndpointNotice['kind'], string>> = {
 const REST_MS = 1000
 /** How long what ended may wait to be written down together with more. */
 const SETTLE_MS = 5
+/** After so many what else is at hand comes first: these leave, and answers are taken in, while the rest is still to be signed. */
+const SENT_AT_ONCE = 4
 
 /**
  * Pushes events to endpoints. What is owed is in the store; here is only what is under way, so a relay that dies owes it still, and sends it
@@ -148,13 +152,14 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
     underWay += 1
     send(delivery, lane, atMs, (result) => {
       const { deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs } = delivery
-      if (ended.length === 0) settleAtMs = clock.monotonic() + SETTLE_MS
+      const isFirst = ended.length === 0
+      if (isFirst) settleAtMs = clock.monotonic() + SETTLE_MS
       ended.push({ deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, result, atMs, random: ports.random() })
       lane.ended += 1
       underWay -= 1
       ports.meter.deliveryAttempted(result.kind, result.durationMs)
       if (hasHalfFree(lane)) wake(null)
-      else settleLater()
+      else if (isFirst) settleLater()
       ports.hear?.()
       if (underWay === 0) whenIdle()
     })
@@ -198,7 +203,10 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
         asked = turn()
         wake(null)
       }
-      for (const delivery of claimed) attempt(delivery)
+      for (const [nth, delivery] of claimed.entries()) {
+        if (nth > 0 && nth % SENT_AT_ONCE === 0) await ports.breathe()
+        attempt(delivery)
+      }
       return 'idle'
     },
     async stop() {

@@ -18,7 +18,7 @@ async function openRelay(change: Partial<EndpointSettings> = {}) {
   const sent: string[] = []
   const turns: DeliveryTurn[] = []
   /** What was done, in order. */
-  const did: ('turn' | 'post')[] = []
+  const did: ('turn' | 'post' | 'breath')[] = []
   let gate: Promise<void> | undefined
   const wakes: (number | null)[] = []
   const relay = createRelay(
@@ -45,6 +45,10 @@ async function openRelay(change: Partial<EndpointSettings> = {}) {
       meter: { deliveryAttempted: () => {} },
       log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
       wake: (atMs) => void wakes.push(atMs),
+      breathe: async () => {
+        await settled()
+        did.push('breath')
+      },
     },
     { relayId: 'relay', claimsMax: 100 },
   )
@@ -105,7 +109,7 @@ test('a turn is asked for at once when half of what was under way has ended and 
   expect(underWay).toHaveLength(3)
   wakes.length = 0
   while (underWay.length > 0) await answer()
-  expect(wakes).toEqual([now() + 5, now() + 5, now() + 5])
+  expect(wakes).toEqual([now() + 5])
 })
 
 test('the next turn is asked for before what the last one handed out is sent', async () => {
@@ -122,6 +126,13 @@ test('the next turn is asked for before what the last one handed out is sent', a
   expect(did).toEqual(['turn', 'turn', 'post', 'post'])
   await relay.pass()
   expect(did).toEqual(['turn', 'turn', 'post', 'post', 'post', 'post'])
+})
+
+test('of what is handed out a few are sent at a time, and what is at hand on the network is done between them', async () => {
+  const { did, look, pushParcels } = await openRelay({ concurrency: 6 })
+  await pushParcels(6)
+  await look()
+  expect(did).toEqual(['turn', 'post', 'post', 'post', 'post', 'breath', 'post', 'post'])
 })
 
 test('that there was no room does not mean that no more is due: what ends is written down at once', async () => {
