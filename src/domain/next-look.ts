@@ -37,7 +37,7 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  */
 export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizonMs, stepMs }: LookQuestion): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
-  const { unscannedAfter, lostAfter, rootOfRate } = factorsOf(outlook, hidden)
+  const { unscannedAfter, rootOfRate } = factorsOf(outlook)
   const savesPerRoot = Math.sqrt(2 * priceHours * hidden)
   let hour = hourOfWeek(fromMs)
   let hourEndMs = (Math.floor(fromMs / HOUR_MS) + 1) * HOUR_MS
@@ -53,7 +53,7 @@ export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizon
     const unscannedBefore = unscanned
     const lostBefore = lost
     unscanned *= hours === 1 ? (unscannedAfter[hour] ?? 1) : Math.exp(-(outlook.rates[hour] ?? 0) * hours)
-    lost *= hours === 1 ? (lostAfter[hour] ?? 1) : Math.exp(-(1 - hidden) * (outlook.followingRates[hour] ?? 0) * hours)
+    if (lost > 0) lost *= Math.exp(-(1 - hidden) * (outlook.followingRates[hour] ?? 0) * hours)
     lost += hidden * (unscannedBefore - unscanned)
     const meanUnscanned = (unscannedBefore + unscanned) / 2
     const meanLost = (lostBefore + lost) / 2
@@ -75,25 +75,17 @@ export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizon
 
 /** By hour of the week: what every sum over an outlook needs of each hour, and what would take most of its time. */
 interface Factors {
-  readonly hidden: number
   /** The chance that no scan comes in that hour. */
   readonly unscannedAfter: Float64Array
-  /** The chance that a lost scan is not followed in that hour by one whose push tells. */
-  readonly lostAfter: Float64Array
   readonly rootOfRate: Float64Array
 }
 
 const factors = new WeakMap<WaitOutlook, Factors>()
 
-function factorsOf(outlook: WaitOutlook, hidden: number): Factors {
+function factorsOf(outlook: WaitOutlook): Factors {
   const known = factors.get(outlook)
-  if (known?.hidden === hidden) return known
-  const made = {
-    hidden,
-    unscannedAfter: outlook.rates.map((rate) => Math.exp(-rate)),
-    lostAfter: outlook.followingRates.map((rate) => Math.exp(-(1 - hidden) * rate)),
-    rootOfRate: outlook.rates.map(Math.sqrt),
-  }
+  if (known !== undefined) return known
+  const made = { unscannedAfter: outlook.rates.map((rate) => Math.exp(-rate)), rootOfRate: outlook.rates.map(Math.sqrt) }
   factors.set(outlook, made)
   return made
 }
