@@ -88,10 +88,10 @@ export async function openWriteSide(
 
 /** When pushes arrived. One whose entry a poll had brought just before shows as well that they come; one that is repeated shows nothing. */
 function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
-  return outcomes.flatMap((outcome, at) => {
-    const incoming = batch[at]
-    return incoming?.kind === 'push' && outcome.kind === 'recorded' ? [incoming.receivedAtMs] : []
-  })
+  const times: number[] = []
+  for (const [at, incoming] of batch.entries())
+    if (incoming.kind === 'push' && outcomes[at]?.kind === 'recorded') times.push(incoming.receivedAtMs)
+  return times
 }
 
 /** Random bytes that are made once for a store, and outlive a restart. */

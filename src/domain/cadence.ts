@@ -139,14 +139,26 @@ function plannedMs(facts: CadenceFacts, outlook: CadenceOutlook, policy: Cadence
  * at which as many checks are made as the intervals would make together.
  */
 function priceHours(facts: CadenceFacts, meanRate: number, outlook: CadenceOutlook, policy: CadencePolicy): number {
-  if (outlook.pushHealth !== 'healthy') return priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
+  return outlook.pushHealth === 'healthy'
+    ? priceForAll(outlook.rhythm, policy)
+    : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
+}
+
+/** Asked for at every push and poll; a rhythm is learnt anew only now and then, a policy stays. */
+const pricesForAll = new WeakMap<Rhythm, { readonly policy: CadencePolicy; readonly hours: number }>()
+
+function priceForAll(rhythm: Rhythm, policy: CadencePolicy): number {
+  const known = pricesForAll.get(rhythm)
+  if (known?.policy === policy) return known.hours
   let checks = 0
   let density = 0
-  for (const { status, hours, meanRate } of statusShares(outlook.rhythm)) {
+  for (const { status, hours, meanRate } of statusShares(rhythm)) {
     checks += (hours * HOUR_MS) / statusIntervalMs(status, policy)
     density += hours * Math.sqrt(meanRate)
   }
-  return (density / checks) ** 2 / 2
+  const hours = (density / checks) ** 2 / 2
+  pricesForAll.set(rhythm, { policy, hours })
+  return hours
 }
 
 function priceOf(everyMs: number, meanRate: number): number {

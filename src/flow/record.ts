@@ -82,11 +82,13 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
       if (store.isStorageFailure(error)) throw error
       return recordAll(batch, true)
     })
-    return {
-      outcomes: recorded.map(({ outcome }) => outcome),
-      touchedParcels: [...new Set(recorded.flatMap(({ touched }) => touched))],
-      durationMs: clock.monotonic() - startedAt,
+    const outcomes: RecordOutcome[] = []
+    const touchedParcels = new Set<number>()
+    for (const { outcome, touched } of recorded) {
+      outcomes.push(outcome)
+      for (const parcelId of touched) touchedParcels.add(parcelId)
     }
+    return { outcomes, touchedParcels: [...touchedParcels], durationMs: clock.monotonic() - startedAt }
   }
 }
 

@@ -4,32 +4,43 @@ import type { BatchReport, RecordOutcome } from '../flow/ports.ts'
  * What became of a batch, as it travels back from the writer's thread: a message of many small objects costs more than recording did.
  */
 export interface PackedOutcomes extends Omit<BatchReport, 'outcomes' | 'touchedParcels'> {
-  /** `RECORDED_WIDTH` numbers an observation: of one that was plainly recorded all there is to say, of another nothing. */
-  readonly recorded: ArrayBuffer
+  /** How many observations there were. */
+  readonly count: number
+  /** `RECORDED_WIDTH` numbers an observation: of one that was plainly recorded all there is to say, of another nothing. Then the touched parcels. */
+  readonly numbers: ArrayBuffer
   /** The others, with their place in the batch. */
   readonly others: readonly (readonly [place: number, outcome: RecordOutcome])[]
-  readonly touched: ArrayBuffer
 }
 
 const RECORDED_WIDTH = 4
 
 export function packOutcomes({ outcomes, touchedParcels, ...rest }: BatchReport): PackedOutcomes {
-  const recorded = new Float64Array(outcomes.length * RECORDED_WIDTH)
+  const count = outcomes.length
+  const numbers = new Float64Array(count * RECORDED_WIDTH + touchedParcels.length)
   const others: [number, RecordOutcome][] = []
   for (const [place, outcome] of outcomes.entries()) {
-    if (outcome.kind !== 'recorded' || outcome.remark !== undefined) others.push([place, outcome])
-    else recorded.set([outcome.parcelId, outcome.changed ? 1 : 0, outcome.newEntries, outcome.queued], place * RECORDED_WIDTH)
+    if (outcome.kind !== 'recorded' || outcome.remark !== undefined) {
+      others.push([place, outcome])
+      continue
+    }
+    const at = place * RECORDED_WIDTH
+    numbers[at] = outcome.parcelId
+    numbers[at + 1] = outcome.changed ? 1 : 0
+    numbers[at + 2] = outcome.newEntries
+    numbers[at + 3] = outcome.queued
   }
-  return { ...rest, recorded: recorded.buffer, others, touched: Float64Array.from(touchedParcels).buffer }
+  numbers.set(touchedParcels, count * RECORDED_WIDTH)
+  return { ...rest, count, numbers: numbers.buffer, others }
 }
 
-export function unpackOutcomes({ recorded, others, touched, ...rest }: PackedOutcomes): BatchReport {
-  const numbers = new Float64Array(recorded)
-  const said = new Map(others)
-  const outcomes = Array.from({ length: numbers.length / RECORDED_WIDTH }, (_, place): RecordOutcome => {
-    const at = place * RECORDED_WIDTH
-    const number = (column: number) => numbers[at + column] ?? 0
-    return said.get(place) ?? { kind: 'recorded', parcelId: number(0), changed: number(1) === 1, newEntries: number(2), queued: number(3) }
-  })
-  return { ...rest, outcomes, touchedParcels: [...new Float64Array(touched)] }
+export function unpackOutcomes({ count, numbers: packed, others, ...rest }: PackedOutcomes): BatchReport {
+  const numbers = new Float64Array(packed)
+  const number = (at: number) => numbers[at] ?? 0
+  const outcomes: RecordOutcome[] = []
+  for (let at = 0; at < count * RECORDED_WIDTH; at += RECORDED_WIDTH) {
+    const changed = number(at + 1) === 1
+    outcomes.push({ kind: 'recorded', parcelId: number(at), changed, newEntries: number(at + 2), queued: number(at + 3) })
+  }
+  for (const [place, outcome] of others) outcomes[place] = outcome
+  return { ...rest, outcomes, touchedParcels: Array.from(numbers.subarray(count * RECORDED_WIDTH)) }
 }

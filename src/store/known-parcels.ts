@@ -23,7 +23,8 @@ export interface KnownParcels {
 }
 
 export function createKnownParcels(session: Session): KnownParcels {
-  const parcels = new LRUCache<number, ParcelState>({ max: REMEMBERED })
+  /** In slots: putting a value in another's place costs several times what looking for its slot does. */
+  const parcels = new LRUCache<number, { state: ParcelState }>({ max: REMEMBERED })
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 
   return {
@@ -40,7 +41,7 @@ export function createKnownParcels(session: Session): KnownParcels {
     },
     recallParcel(trackingId) {
       const known = identifiers.get(trackingId)
-      return (known?.isTrackingId === true ? parcels.get(known.parcelId) : undefined) ?? null
+      return (known?.isTrackingId === true ? parcels.get(known.parcelId)?.state : undefined) ?? null
     },
     saveIdentifier(identifier) {
       saveIdentifier(session, identifier)
@@ -48,19 +49,21 @@ export function createKnownParcels(session: Session): KnownParcels {
     },
     async create(nowMs) {
       const state = await createParcel(session, nowMs)
-      parcels.set(state.parcelId, state)
+      parcels.set(state.parcelId, { state })
       return state
     },
     async find(parcelId) {
       const known = parcels.get(parcelId)
-      if (known !== undefined) return known
+      if (known !== undefined) return known.state
       const state = await findParcel(session, parcelId)
-      if (state !== null) parcels.set(parcelId, state)
+      if (state !== null) parcels.set(parcelId, { state })
       return state
     },
     save(state) {
-      saveParcel(session, state, parcels.get(state.parcelId))
-      parcels.set(state.parcelId, state)
+      const known = parcels.get(state.parcelId)
+      saveParcel(session, state, known?.state)
+      if (known === undefined) parcels.set(state.parcelId, { state })
+      else known.state = state
     },
     forget() {
       parcels.clear()

@@ -5,6 +5,8 @@ export type SqlValue = string | number | Uint8Array | null
 
 /** A query compiled once: the SQL, and for each of its places a parameter's name or a constant. */
 export interface Statement<P, R> {
+  /** Unlike that of any other: from 0 on, so that it can be a place in a list. */
+  readonly id: number
   readonly sql: string
   readonly places: readonly (Place | SqlValue)[]
   /** Only to carry the types of parameters and rows. */
@@ -18,6 +20,8 @@ export class Place {
     this.name = name
   }
 }
+
+let statements = 0
 
 /** Builds and compiles, never runs: what runs statements is an engine. */
 const builder = new Kysely<Tables>({
@@ -39,7 +43,7 @@ export type Params = Readonly<Record<string, SqlValue>>
 export function statement<P extends Params = Record<never, never>>() {
   return <R>(build: (db: Kysely<Tables>, params: P) => Compilable<R>): Statement<P, R> => {
     const { sql, parameters } = build(builder, placesOf<P>()).compile()
-    return plannedOnce(sql, parameters.map(asPlace))
+    return { id: statements++, ...plannedOnce(sql, parameters.map(asPlace)) }
   }
 }
 

@@ -151,12 +151,12 @@ export function openSqliteReader(path: string): ReadEngine {
 
 /** Statements are prepared once a connection: preparing takes five times as long as running. */
 function createSession(db: Database.Database): Session {
-  const prepared = new WeakMap<object, Database.Statement<SqlValue[], unknown>>()
-  function prepare(statement: Statement<never, unknown>): Database.Statement<SqlValue[], unknown> {
-    const known = prepared.get(statement)
+  const prepared: Database.Statement<SqlValue[], unknown>[] = []
+  function prepare({ id, sql }: Statement<never, unknown>): Database.Statement<SqlValue[], unknown> {
+    const known = prepared[id]
     if (known !== undefined) return known
-    const made = db.prepare<SqlValue[], unknown>(statement.sql)
-    prepared.set(statement, made)
+    const made = db.prepare<SqlValue[], unknown>(sql)
+    prepared[id] = made
     return made
   }
   return {
