@@ -23,9 +23,11 @@ export interface OutlookKeeper {
   settle(): void
 }
 
-/** Lessons are learnt many at a time: learning makes all estimates anew. */
+/** Lessons are learnt many at a time: learning makes all estimates anew, for which every push waits some milliseconds. */
 const LEARN_EVERY_MS = 15 * 60_000
+/** When so many wait they are learnt sooner, but not at once again: so many say enough, and what comes until then is let go. */
 const WAITING_MAX = 5000
+const LEARN_MANY_EVERY_MS = 2000
 /** More say nothing more. */
 const UNPUSHED_MAX = 1000
 
@@ -51,8 +53,8 @@ export function createOutlookKeeper(
   return {
     current() {
       // A clock that was put back must not stop the learning.
-      const rested = Math.abs(clock.now() - learntAtMs) >= LEARN_EVERY_MS
-      if (rested || lessons.length >= WAITING_MAX) settle()
+      const restedMs = Math.abs(clock.now() - learntAtMs)
+      if (restedMs >= LEARN_EVERY_MS || (lessons.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
       return { rhythm, pushHealth: channel.health, pushLoss: lossOf(channel) }
     },
     learn(lesson) {
