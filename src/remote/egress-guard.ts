@@ -90,11 +90,12 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
 /** Gives the same verdict on the same text, as long as the ports of the relay's own are the same: nothing else that it depends on changes. */
 function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readonly number[]): (text: string) => UrlVerdict {
   const verdicts = new Map<string, UrlVerdict>()
-  let portsThen = ''
+  let portsThen: readonly number[] = []
   return (text) => {
-    const ports = ownPorts().join()
-    if (ports !== portsThen || verdicts.size >= REMEMBERED) verdicts.clear()
-    portsThen = ports
+    const ports = ownPorts()
+    const isSame = ports.length === portsThen.length && ports.every((port, place) => port === portsThen[place])
+    if (!isSame || verdicts.size >= REMEMBERED) verdicts.clear()
+    if (!isSame) portsThen = [...ports]
     const known = verdicts.get(text)
     if (known !== undefined) return known
     const verdict = check(text)

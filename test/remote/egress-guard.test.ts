@@ -142,6 +142,16 @@ describe('where the relay may send', () => {
     expect(await leadsTo('127.0.0.1').checkHost('localhost', 80)).toEqual({ ok: true, addresses: ['127.0.0.1'] })
   })
 
+  test("what was allowed before the relay's own ports were known is looked at again when they are, in whichever way they are told", () => {
+    const ports: number[] = []
+    const guard = guardOf({ allowNetworks: LOOPBACK, ownPorts: () => ports })
+    expect(guard.checkUrl('http://127.0.0.1:8081/hook')).toMatchObject({ ok: true })
+    ports.push(8080, 8081)
+    expect(guard.checkUrl('http://127.0.0.1:8081/hook')).toEqual({ ok: false, reason: 'own_port' })
+    ports.splice(1, 1, 8082)
+    expect(guard.checkUrl('http://127.0.0.1:8081/hook')).toMatchObject({ ok: true })
+  })
+
   test("the relay's own ports are refused on every address of this machine, unless listed with the address", async () => {
     const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses?.map(({ address }) => address) ?? [])
     const guard = guardOf({ allowNetworks: [...LOOPBACK, ...EVERYTHING, '127.0.0.9:8081'], ownPorts: () => [8080, 8081] })
