@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
 import type { AttemptResult } from '../domain/delivery.ts'
 import type { Clock, DeliverySender, PostRequest, Route } from '../flow/ports.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
@@ -27,7 +27,7 @@ const INTERRUPTED: SendFailure = { reason: 'interrupted', detail: 'CLOSED' }
 const TIMED_OUT: SendFailure = { reason: 'timeout', detail: 'DEADLINE' }
 
 export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer }: SenderOptions): Sender {
-  const agents = createAgents(guard, timeoutMs)
+  const pools = createPools(guard, timeoutMs)
   const running = createDeadlines(timeoutMs, startTimer)
   let isClosed = false
 
@@ -49,7 +49,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
     let endPost: EndPost | null = null
     const lasting = running.add(() => endPost?.(isClosed ? INTERRUPTED : TIMED_OUT), startedMs)
     endPost = startPost(
-      agents.of(route),
+      pools.of(route, verdict.origin),
       { origin: verdict.origin, path: verdict.path, headers, body },
       {
         now: clock.now,
@@ -70,7 +70,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
   async function close(): Promise<void> {
     isClosed = true
     for (const { end } of running.all()) end()
-    await agents.destroy()
+    await pools.destroy()
   }
 
   return {
@@ -86,32 +86,41 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
 
 const DIRECT: Route = {}
 
-/** One pool of connections per route, kept: a pool per delivery would leak. How many at once is not decided here. */
-function createAgents(guard: EgressGuard, timeoutMs: number) {
-  const agents = new Map<string, Dispatcher>()
-  let direct: Dispatcher | null = null
+/**
+ * One pool of connections per route and origin, kept while it is used: a pool per delivery would leak. How many at once is not decided here.
+ * The client's own agent does the same, but makes a name for what it looks for at each request, and passes on what each of its pools tells.
+ */
+function createPools(guard: EgressGuard, timeoutMs: number) {
+  const pools = new Map<string, Dispatcher>()
 
-  function open({ proxy, ca }: Route): Dispatcher {
-    if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs })
+  function openPool(name: string, origin: string, { ca }: Route): Dispatcher {
     const connect = createGuardedConnector(guard, { timeoutMs, ...(ca === undefined ? {} : { ca }) })
     // The deadline bounds the whole exchange; times of idling bound nothing.
-    return new Agent({ connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
+    const pool = new Pool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
+    const closeUnused = () => {
+      const { connected, size } = pool.stats
+      if (connected > 0 || size > 0 || pools.get(name) !== pool) return
+      pools.delete(name)
+      void pool.close()
+    }
+    return pool.on('disconnect', closeUnused).on('connectionError', closeUnused)
   }
 
   return {
-    of(route: Route): Dispatcher {
-      if (route.proxy === undefined && route.ca === undefined) {
-        direct ??= open(route)
-        return direct
-      }
-      const name = `${route.proxy ?? ''} ${route.ca ?? ''}`
-      const agent = agents.get(name) ?? open(route)
-      agents.set(name, agent)
-      return agent
+    of(route: Route, origin: string): Dispatcher {
+      const { proxy, ca } = route
+      const place = proxy === undefined ? origin : `by ${proxy}`
+      const name = ca === undefined ? place : `${place} ${ca}`
+      const known = pools.get(name)
+      if (known !== undefined) return known
+      const made = proxy === undefined ? openPool(name, origin, route) : createProxiedAgent({ proxy, ca, timeoutMs })
+      pools.set(name, made)
+      return made
     },
     async destroy(): Promise<void> {
-      const all = direct === null ? agents.values() : [direct, ...agents.values()]
-      await Promise.all([...all].map((agent) => agent.destroy()))
+      const all = [...pools.values()]
+      pools.clear()
+      await Promise.all(all.map((pool) => pool.destroy()))
     },
   }
 }

@@ -351,6 +351,17 @@ describe('O13: a connection that is kept', () => {
   })
 })
 
+describe('a connection that ends with its answer', () => {
+  test('is opened anew for the next, also when it was the last that led there', async () => {
+    const url = await openHttp((_request, response) => void response.setHeader('connection', 'close').end())
+    await using world = openSender()
+    for (let nth = 0; nth < 3; nth++) {
+      expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
+      await until(() => !process.getActiveResourcesInfo().includes('TCPSocketWrap'))
+    }
+  })
+})
+
 describe('O14: a compressed answer', () => {
   test('of 300 MB is not inflated, and dropped', async () => {
     // Many members in a row are one valid gzip: 300 MB from a little.
