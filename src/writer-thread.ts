@@ -5,6 +5,7 @@ import { createLog } from './log.ts'
 import { createPace } from './run/pace.ts'
 import { packOutcomes } from './run/packed-outcomes.ts'
 import { createReportPacker, type PackedTurn, unpackTurn } from './run/packed-turn.ts'
+import { goBehind } from './run/priority.ts'
 import { openOutlet } from './run/push-ring.ts'
 import { asError, serveVerbs } from './run/thread.ts'
 import { systemClock } from './system-clock.ts'
@@ -12,6 +13,7 @@ import { openWriteSide } from './write-side.ts'
 
 /** The thread that writes: no sync to disk and no lock ever stands on the event loop that answers. */
 if (parentPort === null) throw new Error('this file is the writer thread; it is not run by itself')
+goBehind()
 // Only the composition root starts this thread, with this data.
 const { options, logLevel, ring, batchMax } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
