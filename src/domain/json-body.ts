@@ -10,26 +10,17 @@ export type RawMembers = readonly (readonly [name: string, json: string])[]
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Bytes as text in UTF-8, altering nothing; null: a sequence in them is malformed. */
-export function decodeUtf8(body: Uint8Array): string | null {
-  try {
-    return strictUtf8.decode(body)
-  } catch {
-    return null
-  }
-}
-
-/** Reads bytes as JSON text in UTF-8; what is no such text is `utf8`. */
-export function readJson(body: Uint8Array): JsonReading {
-  const text = decodeUtf8(body)
-  return text === null ? { ok: false, reason: 'utf8' } : readJsonText(text)
-}
-
 /**
- * Reads decoded bytes as JSON: a BOM or a NUL (UTF-16) is `utf8`. `JSON.parse` is iterative, so it may meet any depth; nothing recursive runs
- * before the depth is known.
+ * Reads bytes as JSON text in UTF-8, altering nothing: a BOM, a NUL byte (UTF-16) or a malformed sequence is `utf8`. `JSON.parse` is
+ * iterative, so it may meet any depth; nothing recursive runs before the depth is known.
  */
-export function readJsonText(text: string): JsonReading {
+export function readJson(body: Uint8Array): JsonReading {
+  let text: string
+  try {
+    text = strictUtf8.decode(body)
+  } catch {
+    return { ok: false, reason: 'utf8' }
+  }
   if (text.charCodeAt(0) === 0xfeff || text.includes('\u0000')) return { ok: false, reason: 'utf8' }
   let value: unknown
   try {

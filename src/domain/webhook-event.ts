@@ -1,7 +1,7 @@
 import { encodeContent } from './content.ts'
 import { parseIdentifier } from './identifiers.ts'
 import { parseInstant } from './instant.ts'
-import { decodeUtf8, isObject, member, readJsonText } from './json-body.ts'
+import { isObject, member, readJson } from './json-body.ts'
 import { parseLanguageTag } from './languages.ts'
 import type { PushObservation, QuarantineReason } from './observation.ts'
 import type { Texts } from './status-entry.ts'
@@ -10,31 +10,17 @@ import { derivedText } from './text.ts'
 /** Most identifiers one push may name (DOMAIN 5.3). */
 const TRACKING_IDS_MAX = 100
 
-export type EventReading = { readonly ok: true; readonly observation: PushObservation } | UnreadableEvent
-
-interface UnreadableEvent {
-  readonly ok: false
-  readonly reason: QuarantineReason
-}
+export type EventReading =
+  | { readonly ok: true; readonly observation: PushObservation }
+  | { readonly ok: false; readonly reason: QuarantineReason }
 
 /**
  * Reads a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). Valid: non-empty `status` and `detailedStatus`, a real
  * `eventTime`, 1 to 100 valid `trackingIds`; all else may be missing or of another shape, and then says nothing.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): EventReading {
-  const text = webhookText(body, contentEncoding)
-  return typeof text === 'string' ? parseWebhookText(text) : text
-}
-
-/** The text of a body that may be an event, or why it cannot be one. */
-export function webhookText(body: Uint8Array, contentEncoding: string | null): string | UnreadableEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
-  return decodeUtf8(body) ?? { ok: false, reason: 'utf8' }
-}
-
-/** The same as `parseWebhookEvent`, of what `webhookText` gave. */
-export function parseWebhookText(text: string): EventReading {
-  const reading = readJsonText(text)
+  const reading = readJson(body)
   if (!reading.ok) return reading
   const event = reading.value
   if (!isObject(event)) return { ok: false, reason: 'schema' }

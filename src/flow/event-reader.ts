@@ -1,7 +1,7 @@
 import type { Content } from '../domain/content.ts'
 import { parseIdentifier } from '../domain/identifiers.ts'
 import { type Instant, parseInstant } from '../domain/instant.ts'
-import { parseWebhookText, webhookText } from '../domain/webhook-event.ts'
+import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { Memory } from './ports.ts'
 import type { ReadEvent } from './read-push.ts'
 
@@ -17,6 +17,8 @@ export type KnownForm = EventForm | 'met' | 'unfit'
 
 const TIME = /"eventTime"\s*:\s*"([\d:.TZ-]{20,24})"/
 const TRACKING_ID = /"trackingIds"\s*:\s*\[\s*"([0-9A-Za-z]{4,40})"\s*\]/
+/** A character a byte, whatever they mean: what is looked for is ASCII, and equal bytes mean the same. */
+const AS_BYTES = 'latin1'
 /** What no JSON text holds as such, in the places of what was cut out. */
 const TIME_MARK = '\u0001'
 const TRACKING_ID_MARK = '\u0002'
@@ -34,15 +36,13 @@ const FORM_CHARS_MAX = 2048
  */
 export function createEventReader(forms: Memory<KnownForm>): ReadEvent {
   return (body, contentEncoding) => {
-    const text = webhookText(body, contentEncoding)
-    if (typeof text !== 'string') return text
-    const cut = cutOut(text)
-    if (cut === null) return parseWebhookText(text)
+    const cut = contentEncoding === null ? cutOut(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(AS_BYTES)) : null
+    if (cut === null) return parseWebhookEvent(body, contentEncoding)
     const known = forms.get(cut.form)
     if (known === undefined || typeof known === 'string') {
       if (known === undefined && cut.form.length <= FORM_CHARS_MAX) forms.set(cut.form, 'met')
       else if (known === 'met') forms.set(cut.form, formOf(cut.form) ?? 'unfit')
-      return parseWebhookText(text)
+      return parseWebhookEvent(body, contentEncoding)
     }
     const { content, said } = known
     const { instant, trackingId } = cut
@@ -86,7 +86,7 @@ function formOf(form: string): EventForm | null {
 }
 
 function readAs(form: string, { time, trackingId }: (typeof OTHERS)[number]): EventForm | null {
-  const reading = parseWebhookText(form.replace(TIME_MARK, time).replace(TRACKING_ID_MARK, trackingId))
+  const reading = parseWebhookEvent(Buffer.from(form.replace(TIME_MARK, time).replace(TRACKING_ID_MARK, trackingId), AS_BYTES), null)
   if (!reading.ok) return null
   const { trackingIds, content, sighting } = reading.observation
   const { instant, ...said } = sighting
