@@ -1,10 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
+import type { CarryOrder } from './sqlite-carry.ts'
 
 /** So few pages are left to the writer, for which everybody waits: of many even the sync alone would take long. */
 const LEFT_PAGES = 64
 /** The writer writes on meanwhile, so each pass leaves some; each leaves fewer than the one before, if the disk can follow at all. */
-const PASSES_MAX = 6
+const PASSES_MAX: Readonly<Record<CarryOrder, number>> = { some: 1, all: 6 }
 
 /** Carries the log of changes over to the database while the writer writes on. What cannot be carried now is left for the next time. */
 if (parentPort === null) throw new Error('this file is a thread of the store; it is not run by itself')
@@ -19,10 +20,10 @@ function pagesLeft(): number {
   return state === undefined ? 0 : state.log - state.checkpointed
 }
 
-port.on('message', () => {
+port.on('message', (order: CarryOrder) => {
   try {
-    for (let pass = 0; pass < PASSES_MAX && pagesLeft() > LEFT_PAGES; pass++) carry.get()
+    for (let pass = 0; pass < PASSES_MAX[order] && pagesLeft() > LEFT_PAGES; pass++) carry.get()
   } finally {
-    port.postMessage('carried')
+    port.postMessage(order)
   }
 })

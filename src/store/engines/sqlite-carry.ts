@@ -1,15 +1,26 @@
 import { Worker } from 'node:worker_threads'
 
-/** The log of changes is carried over when so many of its pages wait for it: pages that many commits change are then carried over once. */
-const CARRIED_PAGES = 20_000
+/** The log of changes is carried over when so many of its pages wait for it. Of more at a time fewer were written twice, but commits would wait
+ * for the disk meanwhile. */
+const CARRIED_PAGES = 4000
+/** A log of so many pages is begun anew: for that everybody waits until all of it is carried over. */
+const LOG_PAGES = 20_000
 /** Looked for after so many commits: asking costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
+
+export interface LogState {
+  readonly pages: number
+  /** Those that are in the database. */
+  readonly carried: number
+}
+
+/** What the thread is told: to carry over what is there, or to leave as little as it can. */
+export type CarryOrder = 'some' | 'all'
 
 export interface CarryPorts {
   /** The database file. */
   readonly path: string
-  /** Pages of the log that are not in the database yet. */
-  readonly pagesWaiting: () => number
+  readonly log: () => LogState
   /** Carries over what is left, between two transactions; rejects if it cannot. */
   readonly finish: () => Promise<void>
 }
@@ -21,16 +32,17 @@ export interface Carrying {
 }
 
 /**
- * Carries the log of changes over to the database on a thread of its own: thousands of pages written and synced, for which no push waits.
- * The writer goes on meanwhile. What it has added by then is little; it carries that over itself, so that its next transaction begins the
- * log anew. The thread is started when it is needed first.
+ * Carries the log of changes over to the database on a thread of its own, some thousand pages at a time, while the writer writes on. When
+ * the log has grown long, what the writer has added meanwhile is little; it carries that over itself, so that its next transaction begins
+ * the log anew. The thread is started when it is needed first.
  */
-export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carrying {
+export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
   let thread: Worker | null = null
   let underWay = false
   let closed = false
   let commits = 0
-  let nextAtPages = CARRIED_PAGES
+  let carriedAt = CARRIED_PAGES
+  let anewAt = LOG_PAGES
 
   function start(): Worker {
     // The file's own ending: sources run as they are in development and compiled from `dist`.
@@ -39,27 +51,27 @@ export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carr
       // It holds next to nothing of its own.
       resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 },
     })
-    worker.on(
-      'message',
-      () =>
-        void finish()
-          .catch(() => undefined)
-          .finally(ended),
-    )
+    const endedAll = () => ended('all')
+    worker.on('message', (order: CarryOrder) => {
+      if (order === 'some') ended(order)
+      else void finish().then(endedAll, endedAll)
+    })
     // Without it the log grows until SQLite itself carries it over, at a commit.
     worker.on('error', () => undefined)
     worker.on('exit', () => {
       thread = null
-      ended()
+      endedAll()
     })
     worker.unref()
     return worker
   }
 
   /** What could not be carried (somebody holds an old view of the store, or the thread ended) is not tried for again at once. */
-  function ended(): void {
+  function ended(order: CarryOrder): void {
     if (closed) return
-    nextAtPages = CARRIED_PAGES + pagesWaiting()
+    const { pages, carried } = log()
+    carriedAt = CARRIED_PAGES + pages - carried
+    anewAt = order === 'all' ? CARRIED_PAGES + pages : anewAt
     underWay = false
   }
 
@@ -67,14 +79,14 @@ export function createCarrying({ path, pagesWaiting, finish }: CarryPorts): Carr
     look() {
       commits = (commits + 1) % COMMITS_A_LOOK
       if (underWay || closed || commits !== 0) return
-      const pages = pagesWaiting()
-      if (pages < nextAtPages) {
-        if (pages < CARRIED_PAGES) nextAtPages = CARRIED_PAGES
-        return
-      }
+      const { pages, carried } = log()
+      if (pages < LOG_PAGES) anewAt = LOG_PAGES
+      if (pages - carried < CARRIED_PAGES) carriedAt = CARRIED_PAGES
+      if (pages < anewAt && pages - carried < carriedAt) return
       underWay = true
       thread ??= start()
-      thread.postMessage('carry')
+      const order: CarryOrder = pages < LOG_PAGES ? 'some' : 'all'
+      thread.postMessage(order)
     },
     async close() {
       closed = true

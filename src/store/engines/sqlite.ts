@@ -65,14 +65,14 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
   const inTurn = createTurns()
   const carrying = createCarrying({
     path,
-    pagesWaiting() {
+    log() {
       try {
         // The driver cannot know what a pragma answers with.
         const { log, checkpointed } = logState.get() as { readonly log: number; readonly checkpointed: number }
-        return log - checkpointed
+        return { pages: log, carried: checkpointed }
       } catch {
         // What was committed stays committed, whatever cannot be read just now.
-        return 0
+        return { pages: 0, carried: 0 }
       }
     },
     finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
