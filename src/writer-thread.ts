@@ -19,7 +19,7 @@ const { options, logLevel, ring, batchMax } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
 const packReport = createReportPacker()
 /** About what a commit of many takes. */
-const PACE = { everyMs: 1.5, many: 16 } as const
+const PACE = { everyMs: 1.2, many: 8 } as const
 const pace = createPace(PACE, systemClock.monotonic)
 const brought: Incoming[] = []
 const waiting = openOutlet(ring, () => brought.shift())
