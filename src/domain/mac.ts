@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, hash } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 
 /** The HMAC-SHA256 of a message, given in parts, under one key; as Base64. Texts stand for their UTF-8 bytes. */
 export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
@@ -16,7 +16,6 @@ const scratch = Buffer.alloc(BLOCK_BYTES + MESSAGE_BYTES_MAX)
  * halves for each message, which for an event takes three times as long, and as long again when they are collected.
  */
 export function createMac(key: Uint8Array): Mac {
-  const secret = createSecretKey(key)
   const block = new Uint8Array(BLOCK_BYTES)
   block.set(key.byteLength > BLOCK_BYTES ? hash('sha256', key, 'buffer') : key)
   const inner = block.map((byte) => byte ^ 0x36)
@@ -28,7 +27,7 @@ export function createMac(key: Uint8Array): Mac {
     let end = BLOCK_BYTES
     for (const part of parts) {
       const bytes = typeof part === 'string' ? Buffer.byteLength(part) : part.byteLength
-      if (end + bytes > scratch.byteLength) return byPlatform(secret, parts)
+      if (end + bytes > scratch.byteLength) return byPlatform(key, parts)
       if (typeof part === 'string') scratch.write(part, end)
       else scratch.set(part, end)
       end += bytes
@@ -38,8 +37,8 @@ export function createMac(key: Uint8Array): Mac {
   }
 }
 
-function byPlatform(secret: ReturnType<typeof createSecretKey>, parts: readonly (string | Uint8Array)[]): string {
-  const mac = createHmac('sha256', secret)
+function byPlatform(key: Uint8Array, parts: readonly (string | Uint8Array)[]): string {
+  const mac = createHmac('sha256', key)
   for (const part of parts) mac.update(part)
   return mac.digest('base64')
 }

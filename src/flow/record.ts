@@ -9,7 +9,7 @@ import { remarkOn } from '../domain/remark.ts'
 import type { Lesson } from '../domain/rhythm.ts'
 import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import type { Source } from './carried-event.ts'
-import { isUnpollable, mayBeUnpollable, noLater, planCheck, revival } from './plan-check.ts'
+import { noLater, revival, schedule } from './plan-check.ts'
 import type { BatchReport, Incoming, IncomingPoll, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
 import { findRevealed, tellChanges } from './tell-changes.ts'
 import { frameOf, tellParcel } from './tell-parcel.ts'
@@ -170,8 +170,6 @@ interface Found {
 
 /** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). */
 async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Found> {
-  const lone = await findLone(tx, names)
-  if (lone !== null) return { parcel: lone, touched: [lone.parcelId], renamed: false }
   const values = [...new Set([...(names.asked === null ? [] : [names.asked]), ...names.trackingIds])]
   const known = await tx.findIdentifiers(values)
   const [oldest, ...others] = [...new Set(known.map(({ parcelId }) => parcelId))].sort((a, b) => a - b)
@@ -197,13 +195,6 @@ async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Fou
 function recallLone(tx: WriteTx, [only, ...others]: readonly string[]): Found | null {
   const parcel = only === undefined || others.length > 0 ? null : tx.recallParcel(only)
   return parcel === null ? null : { parcel, touched: [parcel.parcelId], renamed: false }
-}
-
-/** The parcel of a push that names one tracking id which is known as one: then there is nothing to join or to note. */
-async function findLone(tx: WriteTx, { asked, trackingIds }: Names): Promise<ParcelState | null> {
-  if (asked !== null || trackingIds.length !== 1) return null
-  const [known] = await tx.findIdentifiers(trackingIds)
-  return known?.isTrackingId === true ? await tx.loadParcel(known.parcelId) : null
 }
 
 /** The parcel an observation is about, as it was and as the observation leaves it, and all whose answers may change. */
@@ -254,9 +245,8 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   if (observation.kind === 'poll') tx.releasePoll(parcel.parcelId)
   const latest = newestOf(parcel, entries, second) ?? (await findLatest(tx, parcel, second))
   const merged = { ...parcel, entryCount, latest, ...(observation.kind === 'poll' ? afterPoll(parcel, observation.askedAtMs) : null) }
-  const unpollable = mayBeUnpollable(merged) && (await isUnpollable(tx, merged, ports))
-  const plan = planCheck(merged, unpollable, ports, options)
-  tx.saveParcel({ ...merged, ...(observation.kind === 'push' ? noLater(plan, parcel.nextPollAtMs) : plan) })
+  const scheduled = await schedule(tx, merged, ports, options)
+  tx.saveParcel(observation.kind === 'push' ? noLater(scheduled, parcel.nextPollAtMs) : scheduled)
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
   const remark = remarkOn(observation, entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries, queued } as const

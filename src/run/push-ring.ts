@@ -93,7 +93,6 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
       bytes.write(text, bodyAt + body.byteLength + encodingBytes)
       publish(at + wanted)
       packer.sent()
-
       return true
     },
     putElsewhere() {

@@ -15,9 +15,10 @@ const findById = statement<{ id: number }>()((db, p) => db.selectFrom('content')
 
 /** What sightings say apart from their time, each wording stored once for all the parcels it is said of. */
 export interface Contents {
-  idOf(json: string): Promise<number>
-  /** The same, if it is at hand without a look into the store. */
+  /** Its id, if that is at hand without a look into the store. */
   recall(json: string): number | undefined
+  /** Its id in the store, made now if it has none. */
+  idOf(json: string): Promise<number>
   read(id: number): Promise<{ readonly content: Content; readonly json: string }>
   /** After a transaction was undone, ids given in it are worth nothing. */
   forget(): void
@@ -32,8 +33,6 @@ export function createContents(session: Session): Contents {
   return {
     recall: (json) => ids.get(json),
     async idOf(json) {
-      const remembered = ids.get(json)
-      if (remembered !== undefined) return remembered
       const digest = createHash('sha256').update(json).digest().subarray(0, 16)
       const [row] = await session.all(findByDigest, { digest })
       const [made] = row === undefined ? await session.all(insertContent, { digest, json }) : [row]

@@ -71,7 +71,7 @@ export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
     if (closed) return
     const { pages, carried } = log()
     carriedAt = CARRIED_PAGES + pages - carried
-    anewAt = order === 'all' ? CARRIED_PAGES + pages : anewAt
+    if (order === 'all') anewAt = CARRIED_PAGES + pages
     underWay = false
   }
 
