@@ -1,4 +1,4 @@
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import { ask } from './relay.ts'
 
@@ -43,10 +43,11 @@ export async function untilCaughtUp(
   nameOf: (parcel: SandboxParcel) => string,
 ): Promise<void> {
   let behind = parcels
-  const look = async (): Promise<readonly string[]> => {
+  const look = async (): Promise<void> => {
     const answers = await Promise.all(behind.map((parcel) => textOf(asker, nameOf(parcel), 'all', language)))
     behind = behind.filter((parcel, nth) => answers[nth] !== parcel.answers[language])
-    return behind.map(({ trackingNumber }) => trackingNumber)
+    expect(behind.map(({ trackingNumber }) => trackingNumber)).toEqual([])
   }
-  await expect.poll(look, { timeout: 30_000, interval: 250 }).toEqual([])
+  // Not `expect.poll`: it asks which test is running, and beside others that end meanwhile nobody can tell it.
+  await vi.waitFor(look, { timeout: 30_000, interval: 250 })
 }
