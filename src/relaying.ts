@@ -99,7 +99,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       random: Math.random,
       wake: (atMs) => (atMs === null ? run() : alarm.set(atMs)),
     },
-    { relayId, claimsMax: config.limits.batch },
+    { relayId, claimsMax: config.limits.batch, perEndpoint: () => current.delivery.perEndpoint },
   )
   const worker = startWorker(relay.pass, (error) => log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'))
   let isStarted = false

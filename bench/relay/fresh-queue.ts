@@ -11,48 +11,33 @@ import { type Delivering, measureDelivering, observeDelivering } from './deliver
 import { endpointNames, startReceivers } from './receivers.ts'
 
 const ENDPOINTS = 4
-/** As it is shipped, and as whoever has much to send would set it. */
-const CONCURRENCY = { shipped: 8, wide: 16 } as const
+/** Attempts at the same time to each of them, as it is shipped. */
+const AT_ONCE = 8
 
 /** A relay that finds its queue full, beside plain posts of the same bodies: as many endpoints, as many at the same time. */
 export async function freshQueue(bench: Bench): Promise<SuiteReport> {
-  const wide = await measurePairs(bench, CONCURRENCY.wide)
-  const shipped = await measurePairs(bench, CONCURRENCY.shipped)
-  const name = (concurrency: number) => `relay: deliveries, 4 endpoints, ${concurrency} at a time each / plain posts`
-  return {
-    figures: [
-      figure(name(CONCURRENCY.wide), wide.ratio, { unit: 'x', better: 'higher', must: 0.4, aim: 0.6 }),
-      figure(name(CONCURRENCY.shipped), shipped.ratio, { unit: 'x', better: 'higher' }),
-    ],
-    observations: [...wide.observations, ...shipped.observations],
-  }
-}
-
-async function measurePairs(bench: Bench, concurrency: number) {
   const { settings, say } = bench
   const relay: Delivering[] = []
   const plain: Delivering[] = []
   for (let round = 0; round < settings.rounds; round++) {
-    relay.push(await deliver(bench, concurrency))
-    say(`relay, ${concurrency} at a time: ${Math.round(relay.at(-1)?.ratePerSecond ?? 0)} deliveries/s`)
-    plain.push(await postPlainly(bench, concurrency))
-    say(`plain posts, ${concurrency} at a time: ${Math.round(plain.at(-1)?.ratePerSecond ?? 0)}/s`)
+    relay.push(await deliver(bench))
+    say(`relay: ${Math.round(relay.at(-1)?.ratePerSecond ?? 0)} deliveries/s`)
+    plain.push(await postPlainly(bench))
+    say(`plain posts: ${Math.round(plain.at(-1)?.ratePerSecond ?? 0)}/s`)
   }
+  const ratio = relay.map((one, round) => one.ratePerSecond / (plain[round]?.ratePerSecond ?? Number.NaN))
   return {
-    ratio: relay.map((one, round) => one.ratePerSecond / (plain[round]?.ratePerSecond ?? Number.NaN)),
-    observations: [
-      observeDelivering(`relay, 4 endpoints, ${concurrency} at a time`, relay),
-      observeDelivering(`plain posts, ${concurrency} at a time`, plain),
-    ],
+    figures: [figure('relay: deliveries, 4 endpoints / plain posts', ratio, { unit: 'x', better: 'higher', must: 0.4, aim: 0.6 })],
+    observations: [observeDelivering('relay, 4 endpoints', relay), observeDelivering('plain posts', plain)],
   }
 }
 
-async function deliver({ settings, folder, relayEntry, say }: Bench, concurrency: number): Promise<Delivering> {
+async function deliver({ settings, folder, relayEntry, say }: Bench): Promise<Delivering> {
   const parcels = settings.scale.queuedParcels
   const ownFolder = mkdtempSync(join(folder, 'queue-'))
   const storePath = join(ownFolder, 'relay.db')
   await copyPrefilledStore(parcels, storePath, say, endpointNames(ENDPOINTS))
-  const receivers = await startReceivers({ endpoints: ENDPOINTS, concurrency })
+  const receivers = await startReceivers({ endpoints: ENDPOINTS })
   const relay = await startRelay(relayEntry, ownFolder, { storePath, sections: receivers.sections })
   await pause(settings.warmUpMs)
   const measured = await measureDelivering(receivers, relay.pid, settings.durationMs)
@@ -64,9 +49,9 @@ async function deliver({ settings, folder, relayEntry, say }: Bench, concurrency
   return measured
 }
 
-async function postPlainly({ settings }: Bench, concurrency: number): Promise<Delivering> {
+async function postPlainly({ settings }: Bench): Promise<Delivering> {
   const receivers = await startReceivers({ endpoints: ENDPOINTS })
-  const poster = await startFloor('./plain-poster.ts', String(concurrency), ...receivers.ports.map(String))
+  const poster = await startFloor('./plain-poster.ts', String(AT_ONCE), ...receivers.ports.map(String))
   await pause(settings.warmUpMs)
   const measured = await measureDelivering(receivers, poster.pid, settings.durationMs)
   await poster.kill()

@@ -23,11 +23,9 @@ export interface ReceiversOptions {
   readonly endpoints: number
   readonly silent?: number
   readonly stamped?: boolean
-  /** Attempts at the same time at each of them, if it is not to be what is shipped. */
-  readonly concurrency?: number
 }
 
-export async function startReceivers({ endpoints, silent = 0, stamped = false, concurrency }: ReceiversOptions): Promise<Receivers> {
+export async function startReceivers({ endpoints, silent = 0, stamped = false }: ReceiversOptions): Promise<Receivers> {
   const server = await startFloor('./receiver.ts', String(endpoints), String(silent), ...(stamped ? ['stamped'] : []))
   const said = await ask(server.port)
   return {
@@ -38,7 +36,6 @@ export async function startReceivers({ endpoints, silent = 0, stamped = false, c
         name: endpointNames(said.ports.length)[at],
         url: `http://127.0.0.1:${port}/`,
         sharedKey: 'a-key-that-signs-for-the-bench-only',
-        ...(concurrency === undefined ? {} : { concurrency }),
       })),
       delivery: { allowNetworks: ['127.0.0.0/8'] },
     },

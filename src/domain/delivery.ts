@@ -34,6 +34,12 @@ export type AttemptResult = AttemptOutcome & {
   readonly answerStart: Uint8Array
 }
 
+/**
+ * How many deliveries may be claimed for each that may be attempted at the same time: those that wait begin when others end, before what
+ * ended is written down. With two that wait for one that is attempted, what is written down together is as much as is attempted together.
+ */
+export const CLAIMS_PER_ATTEMPT = 3
+
 /** How much of an answer is kept. */
 export const ANSWER_KEPT_BYTES = 1024
 

@@ -39,13 +39,14 @@ export function createDeliver(
       try {
         return await store.transaction(async (tx) => {
           const { states, notices } = await settleAll(tx, turn, options)
-          for (const { endpointId, deliveryId } of turn.settled) claims.end(endpointId, deliveryId)
+          for (const { endpointId, deliveryId } of [...turn.settled, ...turn.givenBack]) claims.end(endpointId, deliveryId)
           return { claimed, endpoints: states, notices, ...(await handOut(tx, { states, turn, claims, claimed }, options)) }
         })
       } catch (error) {
         for (const { endpointId, deliveryId } of claimed) claims.end(endpointId, deliveryId)
         // Nothing is written of what ended: it is told again.
-        for (const { endpointId, deliveryId } of turn.settled) claims.add(endpointId, deliveryId, turn.nowMs + options.leaseMs)
+        for (const { endpointId, deliveryId } of [...turn.settled, ...turn.givenBack])
+          claims.add(endpointId, deliveryId, turn.nowMs + options.leaseMs)
         throw error
       }
     },

@@ -1,3 +1,4 @@
+import { CLAIMS_PER_ATTEMPT } from '../domain/delivery.ts'
 import type { Endpoint } from '../domain/endpoint.ts'
 import type { Claims } from './claims.ts'
 import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, EndpointState, NextDelivery, WriteTx } from './ports.ts'
@@ -25,10 +26,10 @@ export async function handOut(
   const more: string[] = []
   const found: (readonly NextDelivery[])[] = []
   let nextAtMs: number | null = null
-  for (const { endpoint, disabled } of states) {
-    const { id } = endpoint
-    if (disabled !== null) continue
-    const room = roomOf(endpoint, turn, options)
+  for (const state of states) {
+    const { id } = state.endpoint
+    if (state.disabled !== null) continue
+    const room = roomOf(state, turn, options)
     if (room <= 0) {
       more.push(id)
       continue
@@ -67,8 +68,14 @@ function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly NextDeli
   return turns
 }
 
-function roomOf(endpoint: Endpoint, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {
-  return Math.min((endpoint.concurrency ?? perEndpoint) - (turn.inFlight[endpoint.id] ?? 0), allowanceOf(endpoint, turn))
+/**
+ * To one that takes what it is sent, more is handed out than it is sent at the same time: when an attempt ends another begins, and does not
+ * wait until the first is written down. Not to one with a rate, which would be sent in a burst what it should be sent by and by.
+ */
+function roomOf({ endpoint, health }: EndpointState, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {
+  const atOnce = endpoint.concurrency ?? perEndpoint
+  const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
+  return Math.min(atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (turn.inFlight[endpoint.id] ?? 0), allowanceOf(endpoint, turn))
 }
 
 /** Whoever asks first does not know yet that the endpoint has a rate: one attempt is within any. */

@@ -1,39 +1,53 @@
-import type { EndpointState, SettledAttempt } from './ports.ts'
+import { CLAIMS_PER_ATTEMPT } from '../domain/delivery.ts'
+import type { ClaimedDelivery, ClaimRef, EndpointState, SettledAttempt } from './ports.ts'
 
 /** What is under way for an endpoint. */
 export interface Lane {
   /** Null: it has been removed. */
   state: EndpointState | null
-  /** Attempts that are not written down yet, those that have ended included. */
+  /** Claimed, and not attempted yet: the next begins when another ends, and not a turn later. */
+  readonly waiting: ClaimedDelivery[]
+  /** Claimed and not written down yet, those that wait and those that have ended included. */
   open: number
   /** Of these, those that have ended. */
   ended: number
   /** More is due for it than there was room. */
   isMoreDue: boolean
+  /** Attempts are being begun: one that ends at once begins none by itself, or they would stand in each other. */
+  isBeginning: boolean
 }
 
 export interface Lanes {
   of(endpointId: string): Lane
   /** How the endpoints stand, and which of them, by id, more is due for than there was room. */
   learn(states: readonly EndpointState[], more: readonly string[]): void
+  /** What is claimed waits for its turn. */
+  claimed(deliveries: readonly ClaimedDelivery[]): void
+  /** Takes out what may be attempted now; null: nothing waits, or as many are being attempted as may be at the same time. */
+  takeNext(lane: Lane): ClaimedDelivery | null
+  /** Takes out what waits for endpoints that get nothing now, or is more than should wait since their settings changed. */
+  takeBack(): readonly ClaimRef[]
   /** What has ended is being written down. */
   settling(): void
   /** It could not be, and nobody knows what more is due. */
   notSettled(attempts: readonly SettledAttempt[]): void
-  /** Attempts that are not written down and not being written down, by endpoint id. */
+  /** What is claimed, and neither written down nor being written down, by endpoint id. */
   inFlight(): Readonly<Record<string, number>>
-  /** Whether an endpoint that more is due for has as many attempts free as under way: a turn costs much the same however much it does. */
+  /** Whether it is for one of them. */
   isTurnWorthwhile(): boolean
+  /** Whether more is due and as many attempts have ended as there may be at the same time: a turn costs much the same however much it does. */
+  isTurnWorthwhileFor(lane: Lane): boolean
 }
 
-export function createLanes(): Lanes {
+/** `perEndpoint`: attempts at the same time to an endpoint that says nothing else; asked each time. */
+export function createLanes(perEndpoint: () => number): Lanes {
   const lanes = new Map<string, Lane>()
   let known: readonly EndpointState[] = []
 
   function laneOf(endpointId: string): Lane {
     const lane = lanes.get(endpointId)
     if (lane !== undefined) return lane
-    const made: Lane = { state: null, open: 0, ended: 0, isMoreDue: false }
+    const made: Lane = { state: null, waiting: [], open: 0, ended: 0, isMoreDue: false, isBeginning: false }
     lanes.set(endpointId, made)
     return made
   }
@@ -49,8 +63,34 @@ export function createLanes(): Lanes {
     for (const state of states) laneOf(state.endpoint.id).state = state
   }
 
+  const limitOf = ({ state }: Lane) => state?.endpoint.concurrency ?? perEndpoint()
+  const isTurnWorthwhileFor = (lane: Lane) => lane.isMoreDue && lane.ended > 0 && lane.ended >= Math.min(lane.open, limitOf(lane))
+
   return {
     of: laneOf,
+    isTurnWorthwhileFor,
+    claimed(deliveries) {
+      for (const delivery of deliveries) {
+        const lane = laneOf(delivery.endpointId)
+        lane.open += 1
+        lane.waiting.push(delivery)
+      }
+    },
+    takeNext(lane) {
+      const { open, ended, waiting } = lane
+      return open - ended - waiting.length < limitOf(lane) ? (waiting.shift() ?? null) : null
+    },
+    takeBack() {
+      const taken: ClaimRef[] = []
+      for (const lane of lanes.values()) {
+        const isTaking = lane.state !== null && lane.state.disabled === null
+        const tooMany = isTaking ? Math.max(0, lane.open - CLAIMS_PER_ATTEMPT * limitOf(lane)) : lane.waiting.length
+        const surplus = lane.waiting.splice(Math.max(0, lane.waiting.length - tooMany))
+        lane.open -= surplus.length
+        taken.push(...surplus.map(({ endpointId, deliveryId }) => ({ endpointId, deliveryId })))
+      }
+      return taken
+    },
     learn(states, more) {
       if (states !== known) learnStates(states)
       for (const [id, lane] of lanes) lane.isMoreDue = more.includes(id)
@@ -71,12 +111,8 @@ export function createLanes(): Lanes {
     },
     inFlight: () => Object.fromEntries([...lanes].map(([id, { open }]) => [id, open])),
     isTurnWorthwhile() {
-      for (const lane of lanes.values()) if (hasHalfFree(lane)) return true
+      for (const lane of lanes.values()) if (isTurnWorthwhileFor(lane)) return true
       return false
     },
   }
-}
-
-export function hasHalfFree({ isMoreDue, open, ended }: Lane): boolean {
-  return isMoreDue && ended > 0 && 2 * ended >= open
 }

@@ -415,7 +415,7 @@ export interface WriteTx {
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
-/** `perEndpoint`: attempts at the same time to one that says nothing else; `leaseMs`: how long a claim holds, longer than an attempt may take. */
+/** `perEndpoint`: attempts at the same time to one that says nothing else; `leaseMs`: how long a claim holds, longer than it may take to come to its attempt and that to end. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
   readonly perEndpoint: number
@@ -542,9 +542,12 @@ export interface QueuedDelivery {
   readonly nowMs: number
 }
 
-export interface DeliveryRef extends Delivery {
+export interface ClaimRef {
   readonly deliveryId: number
   readonly endpointId: string
+}
+
+export interface DeliveryRef extends Delivery, ClaimRef {
   readonly parcelId: number
   readonly sequence: number
 }
@@ -587,7 +590,9 @@ export interface NextDelivery extends ClaimedDelivery {
 /** What ended since the last turn, and how much more may be started. */
 export interface DeliveryTurn {
   readonly settled: readonly SettledAttempt[]
-  /** Attempts under way, by endpoint id. */
+  /** What was claimed and is not attempted: anybody's again. */
+  readonly givenBack: readonly ClaimRef[]
+  /** What is claimed besides these, by endpoint id. */
   readonly inFlight: Readonly<Record<string, number>>
   /** How many attempts an endpoint's rate allows now, by id; those without a rate are not in it. */
   readonly allowance: Readonly<Record<string, number>>

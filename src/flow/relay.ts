@@ -1,9 +1,10 @@
 import type { AttemptResult, FailureReason } from '../domain/delivery.ts'
 import type { DeliverySigner } from '../domain/delivery-request.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
-import { createLanes, hasHalfFree, type Lane } from './lanes.ts'
+import { createLanes, type Lane } from './lanes.ts'
 import type {
   ClaimedDelivery,
+  ClaimRef,
   Clock,
   DeliverySender,
   DeliveryTurnReport,
@@ -45,6 +46,8 @@ export interface RelayOptions {
   readonly relayId: string
   /** The most deliveries claimed for one endpoint at once. */
   readonly claimsMax: number
+  /** Attempts at the same time to an endpoint that says nothing else. */
+  readonly perEndpoint: () => number
 }
 
 export interface Relay {
@@ -71,15 +74,16 @@ const SENT_AT_ONCE = 4
 
 /**
  * Pushes events to endpoints. What is owed is in the store; here is only what is under way, so a relay that dies owes it still, and sends it
- * again under the same id when it starts (DOMAIN 7.2). An attempt counts against its endpoint's concurrency until it is written down, so that
- * no more than that can come twice.
+ * again under the same id when it starts (DOMAIN 7.2). More is claimed than may be attempted at the same time, so that an endpoint need not wait
+ * for the store between two; it counts until it is written down, so that no more than `CLAIMS_PER_ATTEMPT` times its concurrency can come twice.
  */
-export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOptions): Relay {
+export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint }: RelayOptions): Relay {
   const { write, clock, log, wake } = ports
-  const lanes = createLanes()
+  const lanes = createLanes(perEndpoint)
   const rates = createEndpointRates()
   let endpoints: readonly EndpointState[] = []
   let ended: SettledAttempt[] = []
+  let givenBack: readonly ClaimRef[] = []
   let underWay = 0
   let whenIdle = (): void => {}
   /** The next turn, when it was asked for before what the last one handed out was sent. */
@@ -92,12 +96,15 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
 
   async function turn(): Promise<readonly ClaimedDelivery[]> {
     const settled = ended
+    const returned = givenBack
     ended = []
+    givenBack = []
     lookAtMs = Number.POSITIVE_INFINITY
     lanes.settling()
     try {
       const report = await write.deliveryTurn({
         settled,
+        givenBack: returned,
         inFlight: lanes.inFlight(),
         allowance: rates.allowance(
           endpoints.map(({ endpoint }) => endpoint),
@@ -112,6 +119,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
       // What ended is not forgotten: told again, or, if the relay dies before, attempted again.
       lanes.notSettled(settled)
       ended = [...settled, ...ended]
+      givenBack = [...returned, ...givenBack]
       settleAtMs = clock.monotonic() + REST_MS
       log.error({ err: error }, 'what became of deliveries could not be written down; it is tried again')
       lookAt(clock.now() + REST_MS)
@@ -122,14 +130,21 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
   function hearOf(report: DeliveryTurnReport): void {
     endpoints = report.endpoints
     lanes.learn(endpoints, report.more)
-    for (const { endpointId } of report.claimed) {
-      rates.started(endpointId)
-      lanes.of(endpointId).open += 1
-    }
+    for (const { endpointId } of report.claimed) rates.started(endpointId)
+    lanes.claimed(report.claimed)
     const waitMs = rates.waitMs()
     if (waitMs !== null) lookAt(clock.now() + waitMs)
     for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
     if (report.nextAtMs !== null) lookAt(report.nextAtMs)
+    giveBack()
+  }
+
+  /** What waits for an endpoint that gets nothing now is not this relay's to keep. */
+  function giveBack(): void {
+    const taken = lanes.takeBack()
+    if (taken.length === 0) return
+    givenBack = [...givenBack, ...taken]
+    lookAt(clock.now())
   }
 
   function lookAt(atMs: number): void {
@@ -146,8 +161,25 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
     wake(clock.now() + Math.max(0, settleAtMs - clock.monotonic()))
   }
 
-  function attempt(delivery: ClaimedDelivery): void {
-    const lane = lanes.of(delivery.endpointId)
+  /** Begins the next attempt if there may be one more; gives whether it did. */
+  function beginNext(lane: Lane): boolean {
+    if (stopping) return false
+    const delivery = lanes.takeNext(lane)
+    if (delivery !== null) attempt(delivery, lane)
+    return delivery !== null
+  }
+
+  function beginAll(lane: Lane): void {
+    if (lane.isBeginning) return
+    lane.isBeginning = true
+    try {
+      while (beginNext(lane));
+    } finally {
+      lane.isBeginning = false
+    }
+  }
+
+  function attempt(delivery: ClaimedDelivery, lane: Lane): void {
     const atMs = clock.now()
     underWay += 1
     send(delivery, lane, atMs, (result) => {
@@ -158,7 +190,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
       lane.ended += 1
       underWay -= 1
       ports.meter.deliveryAttempted(result.kind, result.durationMs)
-      if (hasHalfFree(lane)) wake(null)
+      beginAll(lane)
+      if (lanes.isTurnWorthwhileFor(lane)) wake(null)
       else if (isFirst) settleLater()
       ports.hear?.()
       if (underWay === 0) whenIdle()
@@ -203,9 +236,11 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax }: RelayOpti
         asked = turn()
         wake(null)
       }
-      for (const [nth, delivery] of claimed.entries()) {
-        if (nth > 0 && nth % SENT_AT_ONCE === 0) await ports.breathe()
-        attempt(delivery)
+      let begun = 0
+      for (const { endpointId } of claimed) {
+        if (!beginNext(lanes.of(endpointId))) continue
+        begun += 1
+        if (begun % SENT_AT_ONCE === 0) await ports.breathe()
       }
       return 'idle'
     },

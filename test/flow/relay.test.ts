@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { type AttemptResult, CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery.ts'
 import type { EndpointSettings } from '../../src/domain/endpoint.ts'
 import type { ClaimedDelivery, DeliveryTurn, SettledAttempt } from '../../src/flow/ports.ts'
 import { createRelay } from '../../src/flow/relay.ts'
@@ -11,15 +12,16 @@ const CONCURRENCY = 2
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 
 /** A relay on a store of its own, with an endpoint that answers when the test says so; no network is in it. */
-async function openRelay(change: Partial<EndpointSettings> = {}) {
+async function openRelay(settings: Partial<EndpointSettings> = {}) {
   const store = await openStore(START_MS)
-  await addEndpoint(store.writes, START_MS, { concurrency: CONCURRENCY, ...change })
-  const underWay: (() => void)[] = []
+  const { id } = await addEndpoint(store.writes, START_MS, { concurrency: CONCURRENCY, ...settings })
+  const underWay: ((result?: AttemptResult) => void)[] = []
   const sent: string[] = []
   const turns: DeliveryTurn[] = []
   /** What was done, in order. */
   const did: ('turn' | 'post' | 'breath')[] = []
   let gate: Promise<void> | undefined
+  let hasKey = true
   const wakes: (number | null)[] = []
   const relay = createRelay(
     {
@@ -35,10 +37,10 @@ async function openRelay(change: Partial<EndpointSettings> = {}) {
         post({ body }, onEnd) {
           did.push('post')
           sent.push(Buffer.from(body).toString())
-          underWay.push(() => onEnd({ kind: 'accepted', status: 200, ...kept }))
+          underWay.push((result = { kind: 'accepted', status: 200, ...kept }) => onEnd(result))
         },
       },
-      signerOf: async () => ({ headers: () => ({}) }),
+      signerOf: () => (hasKey ? { headers: () => ({}) } : null),
       routeOf: () => ({}),
       clock: { now: store.now, monotonic: store.now },
       random: () => 0.5,
@@ -50,12 +52,17 @@ async function openRelay(change: Partial<EndpointSettings> = {}) {
         did.push('breath')
       },
     },
-    { relayId: 'relay', claimsMax: 100 },
+    { relayId: 'relay', claimsMax: 100, perEndpoint: () => deliverOptions.perEndpoint },
   )
   /** Ends the first of what is under way, and lets what that leads to happen. */
-  const answer = async () => {
-    underWay.shift()?.()
+  const answer = async (result?: AttemptResult) => {
+    underWay.shift()?.(result)
     await settled()
+  }
+  const change = async (change: Partial<EndpointSettings>) =>
+    expect(await store.writes.changeEndpoint({ id, change, key: null })).toMatchObject({ kind: 'done' })
+  const loseKey = () => {
+    hasKey = false
   }
   const answerAll = async () => {
     for (const end of underWay.splice(0)) end()
@@ -75,57 +82,139 @@ async function openRelay(change: Partial<EndpointSettings> = {}) {
     gate = promise
     return resolve
   }
-  return { ...store, elapse: store.pass, relay, underWay, sent, turns, did, wakes, answer, answerAll, look, pushParcels, holdTurns }
+  return {
+    ...store,
+    elapse: store.pass,
+    relay,
+    underWay,
+    sent,
+    turns,
+    did,
+    wakes,
+    answer,
+    answerAll,
+    look,
+    pushParcels,
+    holdTurns,
+    change,
+    loseKey,
+  }
 }
 
 /** Until promises that wait for nothing outside have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('what ended counts against the concurrency until it is written down, so that no more than that can come twice', async () => {
-  const { underWay, sent, turns, answerAll, look, pushParcels } = await openRelay()
-  await pushParcels(7)
+test('when an attempt ends the next begins at once, but only so many before what ended is written down', async () => {
+  const { underWay, sent, turns, answer, answerAll, look, pushParcels } = await openRelay()
+  await pushParcels(9)
   await look()
   expect(underWay).toHaveLength(CONCURRENCY)
-  await answerAll()
-  expect(underWay).toHaveLength(0)
-  for (let round = 2; round <= 4; round++) {
-    await look()
-    expect(sent).toHaveLength(Math.min(7, round * CONCURRENCY))
-    expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
-    await answerAll()
-  }
-  expect(new Set(sent).size).toBe(7)
+  await answer()
+  expect([underWay.length, sent.length]).toEqual([CONCURRENCY, CONCURRENCY + 1])
+  for (let nth = 0; nth < 9; nth++) await answerAll()
+  const claims = CLAIMS_PER_ATTEMPT * CONCURRENCY
+  expect([underWay.length, sent.length, turns.length]).toEqual([0, claims, 1])
+  await look()
+  expect(turns.at(-1)?.settled).toHaveLength(claims)
+  expect(underWay).toHaveLength(CONCURRENCY)
+  for (let nth = 0; nth < 9; nth++) await answerAll()
+  expect(sent).toHaveLength(9)
+  expect(new Set(sent).size).toBe(9)
 })
 
-test('a turn is asked for at once when half of what was under way has ended and more is due, and else within 5 ms', async () => {
-  const { underWay, wakes, now, answer, look, pushParcels } = await openRelay({ concurrency: 4 })
+test('an endpoint with a rate, and one that fails, are handed out no more than is sent at once', async () => {
+  const { turns, underWay, answerAll, look, pushParcels } = await openRelay({ ratePerSecond: 5 })
+  await pushParcels(5)
+  // The first turn only shows that it has one.
+  for (let nth = 0; nth < 3; nth++) {
+    await look()
+    await answerAll()
+  }
+  expect(turns.map(({ settled: { length } }) => length)).toEqual([0, 1, CONCURRENCY])
+  expect(underWay).toHaveLength(0)
+
+  const failing = await openRelay()
+  await failing.pushParcels(12)
+  await failing.look()
+  const failed: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, ...kept }
+  const claims = CLAIMS_PER_ATTEMPT * CONCURRENCY
+  for (let nth = 0; nth < claims; nth++) await failing.answer(failed)
+  await failing.look()
+  await failing.answerAll()
+  expect(failing.sent).toHaveLength(claims + CONCURRENCY)
+})
+
+test('what waits for an endpoint that is disabled is not sent, and is to be had at once when it is enabled again', async () => {
+  const { sent, answer, look, pushParcels, change } = await openRelay()
+  await pushParcels(4)
+  await look()
+  await change({ enabled: false })
+  await look()
+  await answer()
+  expect(sent).toHaveLength(CONCURRENCY)
+  await look()
+  await change({ enabled: true })
+  await look()
+  await answer()
+  await answer()
+  expect(sent).toHaveLength(4)
+  expect(new Set(sent).size).toBe(4)
+})
+
+test('what waits is given back when the concurrency becomes less, and comes again in its turn', async () => {
+  const { sent, turns, answer, look, pushParcels, change } = await openRelay({ concurrency: 4 })
+  await pushParcels(8)
+  await look()
+  await change({ concurrency: 2 })
+  await look()
+  await look()
+  expect(turns.at(-1)?.givenBack).toHaveLength(8 - CLAIMS_PER_ATTEMPT * 2)
+  for (let nth = 0; nth < 8; nth++) {
+    await answer()
+    await look()
+  }
+  expect(sent).toHaveLength(8)
+  expect(new Set(sent).size).toBe(8)
+})
+
+test('what waits for an endpoint whose key is lost is told as such, all of it', async () => {
+  const { sent, turns, look, pushParcels, answer, loseKey } = await openRelay()
   await pushParcels(6)
   await look()
+  loseKey()
+  await answer()
+  await look()
+  expect(sent).toHaveLength(CONCURRENCY)
+  expect(turns.at(-1)?.settled.map(({ result: { kind } }) => kind)).toEqual(['accepted', ...Array.from({ length: 4 }, () => 'failed')])
+})
+
+test('a turn is asked for at once when as many have ended as may be under way and more is due, and else within 5 ms', async () => {
+  const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay({ concurrency: 3 })
+  await pushParcels(11)
+  await look()
   wakes.length = 0
-  for (let nth = 0; nth < 3; nth++) await answer()
+  for (let nth = 0; nth < 4; nth++) await answer()
   expect(wakes).toEqual([now() + 5, null, null])
   // Now all that is due fits.
   await look()
-  expect(underWay).toHaveLength(3)
   wakes.length = 0
-  while (underWay.length > 0) await answer()
+  for (let nth = 0; nth < 3; nth++) await answerAll()
   expect(wakes).toEqual([now() + 5])
 })
 
 test('the next turn is asked for before what the last one handed out is sent', async () => {
-  const { relay, did, answer, look, pushParcels, holdTurns } = await openRelay({ concurrency: 4 })
-  await pushParcels(12)
+  const { relay, did, answer, look, pushParcels, holdTurns } = await openRelay({ concurrency: 2 })
+  await pushParcels(20)
   await look()
   for (let nth = 0; nth < 2; nth++) await answer()
   did.length = 0
   const letTurnsEnd = holdTurns()
   const passing = relay.pass()
-  for (let nth = 0; nth < 2; nth++) await answer()
+  for (let nth = 0; nth < 4; nth++) await answer()
   letTurnsEnd()
   await passing
-  expect(did).toEqual(['turn', 'turn', 'post', 'post'])
-  await relay.pass()
-  expect(did).toEqual(['turn', 'turn', 'post', 'post', 'post', 'post'])
+  // Two were waiting.
+  expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
 })
 
 test('of what is handed out a few are sent at a time, and what is at hand on the network is done between them', async () => {
@@ -136,13 +225,13 @@ test('of what is handed out a few are sent at a time, and what is at hand on the
 })
 
 test('that there was no room does not mean that no more is due: what ends is written down at once', async () => {
-  const { wakes, answer, look, pushParcels } = await openRelay()
-  await pushParcels(5)
+  const { wakes, now, answer, look, pushParcels } = await openRelay()
+  await pushParcels(8)
   await look()
   await look()
   wakes.length = 0
-  await answer()
-  expect(wakes).toEqual([null])
+  for (let nth = 0; nth < CONCURRENCY; nth++) await answer()
+  expect(wakes).toEqual([now() + 5, null])
 })
 
 test('a pass does nothing before what ended has waited for company or something may be due', async () => {
@@ -167,7 +256,7 @@ async function openTurns() {
   const store = await openStore(START_MS)
   const { id } = await addEndpoint(store.writes, START_MS, endpointSettings)
   const turn = (rest: Partial<DeliveryTurn> = {}) =>
-    store.writes.deliveryTurn({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
+    store.writes.deliveryTurn({ settled: [], givenBack: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
   const settle = ({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery): SettledAttempt => {
     return { ...delivery, result: { kind: 'accepted', status: 200, ...kept }, atMs: store.now(), random: 0.5 }
   }
@@ -241,7 +330,11 @@ test('of several endpoints the one that is furthest behind is handed out first',
   }
   const { claimed: first } = await turn({ claimsMax: 1 })
   const behind = first[1]?.endpointId ?? ''
-  const { claimed: second } = await turn({ settled: first.slice(0, 1).map(settle), claimsMax: 1, inFlight: { [behind]: 1 } })
+  const { claimed: second } = await turn({
+    settled: first.slice(0, 1).map(settle),
+    claimsMax: 1,
+    inFlight: { [behind]: CLAIMS_PER_ATTEMPT },
+  })
   expect([first.length, second.length]).toEqual([2, 1])
   const { claimed: third } = await turn({ settled: [...second, ...first.slice(1)].map(settle), claimsMax: 1 })
   expect(third.map(({ endpointId }) => endpointId === behind)).toEqual([true, false])

@@ -33,7 +33,14 @@ test('a turn arrives as it was packed: what an endpoint accepted, refused, answe
       random: 0.75,
     },
   ] as const
-  const turn: DeliveryTurn = { settled, inFlight: { '10': 2 }, allowance: {}, claimsMax: 9, nowMs: 8 }
+  const turn: DeliveryTurn = {
+    settled,
+    givenBack: [{ endpointId: '10', deliveryId: 5 }],
+    inFlight: { '10': 2 },
+    allowance: {},
+    claimsMax: 9,
+    nowMs: 8,
+  }
   const packed = structuredClone(packTurn(turn))
   expect(packed.results.map(([place]) => place)).toEqual([1, 2, 3])
   expect(packed.results[2]?.[1].answerStart.buffer.byteLength).toBe('thanks'.length)

@@ -28,7 +28,14 @@ async function startEndpoint() {
           : ({ kind: 'rejected', status: 503, retryAfterMs: null, ...kept } as const)
       return { ...rest, result, atMs: store.now(), random: 0.5 }
     })
-    const report = await store.writes.deliveryTurn({ settled, inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now() })
+    const report = await store.writes.deliveryTurn({
+      settled,
+      givenBack: [],
+      inFlight: {},
+      allowance: {},
+      claimsMax: 100,
+      nowMs: store.now(),
+    })
     claimed = report.claimed
     return report
   }

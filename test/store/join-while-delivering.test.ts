@@ -17,7 +17,7 @@ test('7.3: a delivery that is under way while its parcel is joined to another re
   await writes.watch({ identifier: '1001', nowMs: NOON })
   const { take } = await addEndpoint(writes, NOON)
   await push({ trackingIds: ['2002'] })
-  const turn = { inFlight: {}, allowance: {}, claimsMax: 10, nowMs: NOON }
+  const turn = { givenBack: [], inFlight: {}, allowance: {}, claimsMax: 10, nowMs: NOON }
   const { claimed } = await writes.deliveryTurn({ ...turn, settled: [] })
   expect(claimed).toHaveLength(1)
   await push({ trackingIds: ['1001', '2002'], eventTime: '2026-03-01T11:00:00.000Z' })
