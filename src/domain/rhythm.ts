@@ -236,9 +236,14 @@ function leaning(seen: WaitingHours | undefined, rougher: (hour: number) => numb
 }
 
 function byHourOfDay(seen: WaitingHours | undefined): WaitingHours {
-  const fold = (values: readonly number[]) =>
-    Array.from({ length: 24 }, (_, hour) => sum(values.filter((__, index) => index % 24 === hour)))
-  return { scans: fold(seen?.scans ?? []), hours: fold(seen?.hours ?? []) }
+  return { scans: folded(seen?.scans ?? []), hours: folded(seen?.hours ?? []) }
+}
+
+/** Hours of the week, added up by hour of the day. */
+function folded(week: readonly number[]): number[] {
+  const day = Array.from({ length: 24 }, () => 0)
+  for (const [hour, value] of week.entries()) day[hour % 24] = (day[hour % 24] ?? 0) + value
+  return day
 }
 
 function zeros(): number[] {
