@@ -170,8 +170,10 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       behindAlarm.cancel()
       await behind.stop()
       await worker.stop()
+      // Before what is under way is interrupted: the end of one attempt is otherwise the beginning of the next.
+      const settled = relay.stop()
       await Promise.all([way.sender, ...retiring].map((one) => one.close()))
-      await relay.stop()
+      await settled
     },
   }
 }

@@ -55,7 +55,7 @@ export interface Relay {
   look(): void
   /** Settles what ended, claims what is due, starts attempts and does not wait for them: each asks for the next pass when it ends. */
   pass(): Promise<'idle'>
-  /** Claims nothing more; resolves when every attempt has ended and is settled. */
+  /** From now on claims nothing and begins nothing; resolves when every attempt has ended and is settled. */
   stop(): Promise<void>
 }
 

@@ -2,6 +2,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
+import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
@@ -190,4 +191,29 @@ test('pages of deliveries hold each once', async () => {
   expect(new Set(seen).size).toBe(250)
   expect((await world.operate('GET', '/relay/deliveries?state=lost')).status).toBe(400)
   expect((await world.operate('GET', '/relay/deliveries/99999')).status).toBe(404)
+})
+
+test('a relay that is stopped interrupts what it is sending, and begins nothing of what waits to be sent', async () => {
+  const key = 'the-key-of-a-slow-endpoint'
+  let afterMs = 60_000
+  await using receiver = await startMoodyReceiver(key, () => ({ status: 200, afterMs }))
+  const folder = temporaryFolder()
+  const startOne = () =>
+    startTestRelay(folder, 'http://127.0.0.1:9', {
+      endpoints: [{ name: 'slow', url: receiver.url, sharedKey: key, concurrency: 2 }],
+      delivery: { allowNetworks: ['127.0.0.0/8'] },
+    })
+  const first = await startOne()
+  for (let parcel = 0; parcel < 6; parcel++) await push(first.publicUrl, at(1, { trackingIds: [String(7000 + parcel)] }))
+  await vi.waitFor(() => expect(receiver.arrivals).toHaveLength(2))
+  await first.stop()
+  afterMs = 0
+  const again = await startOne()
+  onTestFinished(() => again.stop())
+  const operate = await operatorOf(again)
+  await vi.waitFor(async () => expect(await listed(operate, '?state=delivered')).toHaveLength(6), { timeout: 5000 })
+  const ids = (await listed(operate)).map(({ id }) => String(id))
+  const told = await Promise.all(ids.map(async (id) => (await operate('GET', `/relay/deliveries/${id}`)).body.attempts))
+  const interrupted = told.flat().filter((attempt) => Object(attempt).reason === 'interrupted')
+  expect(interrupted).toHaveLength(2)
 })

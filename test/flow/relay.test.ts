@@ -188,6 +188,17 @@ test('what waits for an endpoint whose key is lost is told as such, all of it', 
   expect(turns.at(-1)?.settled.map(({ result: { kind } }) => kind)).toEqual(['accepted', ...Array.from({ length: 4 }, () => 'failed')])
 })
 
+test('once it is told to stop, an attempt that ends is written down and begins no other', async () => {
+  const { relay, sent, turns, answerAll, look, pushParcels } = await openRelay()
+  await pushParcels(5)
+  await look()
+  const stopped = relay.stop()
+  await answerAll()
+  await stopped
+  expect(sent).toHaveLength(CONCURRENCY)
+  expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
+})
+
 test('a turn is asked for at once when as many have ended as may be under way and more is due, and else within 5 ms', async () => {
   const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay({ concurrency: 3 })
   await pushParcels(11)
