@@ -123,8 +123,10 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     },
   )
   const behindAlarm = createAlarm(behind.wake, clock.now)
-  const wakeAll = () => {
-    wake()
+  /** Endpoints are not what they were. */
+  const review = () => {
+    relay.review()
+    run()
     behind.wake()
   }
   return {
@@ -138,11 +140,11 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
         const verdict = way.guard.checkUrl(url)
         return verdict.ok ? null : verdict.reason
       },
-      wake: wakeAll,
+      review,
     }),
     start() {
       isStarted = true
-      wakeAll()
+      review()
     },
     wake,
     async reload(next) {
@@ -163,7 +165,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       way = openWay(next)
       retiring.add(retired)
       void retired.retire().finally(() => retiring.delete(retired))
-      wakeAll()
+      review()
     },
     async stop() {
       alarm.cancel()

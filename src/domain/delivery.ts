@@ -101,6 +101,11 @@ function isOurs(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'body_gone')
 }
 
+/** Whether its endpoint says that there is none any more, and wants nothing. */
+export function isGone(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'rejected' && outcome.status === 410
+}
+
 /** A delivery after an attempt, with that attempt counted; one in which its endpoint had no part is none. */
 export function countAttempt({ attempts, firstFailedAtMs }: Delivery, outcome: AttemptOutcome, nowMs: number): Delivery {
   if (isOurs(outcome)) return { attempts, firstFailedAtMs }
@@ -126,7 +131,7 @@ export function settle(
   if (outcome.kind === 'accepted') return { state: 'delivered' }
   if (outcome.kind === 'failed' && outcome.reason === 'interrupted') return { state: 'retrying', nextAttemptAtMs: nowMs }
   if (outcome.kind === 'failed' && outcome.reason === 'body_gone') return { state: 'dead', reason: 'body_gone' }
-  if (outcome.kind === 'rejected' && outcome.status === 410) return { state: 'held', reason: 'gone' }
+  if (isGone(outcome)) return { state: 'held', reason: 'gone' }
   if (health.failingSinceMs !== null && nowMs - health.failingSinceMs >= FAILING_MAX_MS) return { state: 'held', reason: 'failing' }
 
   const scheduledMs = nextDelayMs(delivery.attempts, policy, random)

@@ -1,4 +1,4 @@
-import { CLAIMS_PER_ATTEMPT } from '../domain/delivery.ts'
+import { type AttemptResult, CLAIMS_PER_ATTEMPT, isGone } from '../domain/delivery.ts'
 import type { ClaimedDelivery, ClaimRef, EndpointState, SettledAttempt } from './ports.ts'
 
 /** What is under way for an endpoint. */
@@ -11,6 +11,8 @@ export interface Lane {
   open: number
   /** Of these, those that have ended. */
   ended: number
+  /** Of those that are not known to be written down, those that were answered with 410: it is sent nothing more. */
+  gone: number
   /** More is due for it than there was room. */
   isMoreDue: boolean
   /** Attempts are being begun: one that ends at once begins none by itself, or they would stand in each other. */
@@ -19,16 +21,20 @@ export interface Lane {
 
 export interface Lanes {
   of(endpointId: string): Lane
+  all(): Iterable<Lane>
   /** How the endpoints stand, and which of them, by id, more is due for than there was room. */
   learn(states: readonly EndpointState[], more: readonly string[]): void
   /** What is claimed waits for its turn. */
   claimed(deliveries: readonly ClaimedDelivery[]): void
-  /** Takes out what may be attempted now; null: nothing waits, or as many are being attempted as may be at the same time. */
+  /** Takes out what may be attempted now; null: nothing waits or wants to be sent, or as many are attempted as may be at the same time. */
   takeNext(lane: Lane): ClaimedDelivery | null
   /** Takes out what waits for endpoints that get nothing now, or is more than should wait since their settings changed. */
   takeBack(): readonly ClaimRef[]
+  /** An attempt has ended. */
+  ended(lane: Lane, result: AttemptResult): void
   /** What has ended is being written down. */
   settling(): void
+  settled(attempts: readonly SettledAttempt[]): void
   /** It could not be, and nobody knows what more is due. */
   notSettled(attempts: readonly SettledAttempt[]): void
   /** What is claimed, and neither written down nor being written down, by endpoint id. */
@@ -47,7 +53,7 @@ export function createLanes(perEndpoint: () => number): Lanes {
   function laneOf(endpointId: string): Lane {
     const lane = lanes.get(endpointId)
     if (lane !== undefined) return lane
-    const made: Lane = { state: null, waiting: [], open: 0, ended: 0, isMoreDue: false, isBeginning: false }
+    const made: Lane = { state: null, waiting: [], open: 0, ended: 0, gone: 0, isMoreDue: false, isBeginning: false }
     lanes.set(endpointId, made)
     return made
   }
@@ -68,6 +74,7 @@ export function createLanes(perEndpoint: () => number): Lanes {
 
   return {
     of: laneOf,
+    all: () => lanes.values(),
     isTurnWorthwhileFor,
     claimed(deliveries) {
       for (const delivery of deliveries) {
@@ -77,8 +84,8 @@ export function createLanes(perEndpoint: () => number): Lanes {
       }
     },
     takeNext(lane) {
-      const { open, ended, waiting } = lane
-      return open - ended - waiting.length < limitOf(lane) ? (waiting.shift() ?? null) : null
+      const { open, ended, gone, waiting } = lane
+      return gone === 0 && open - ended - waiting.length < limitOf(lane) ? (waiting.shift() ?? null) : null
     },
     takeBack() {
       const taken: ClaimRef[] = []
@@ -94,6 +101,13 @@ export function createLanes(perEndpoint: () => number): Lanes {
     learn(states, more) {
       if (states !== known) learnStates(states)
       for (const [id, lane] of lanes) lane.isMoreDue = more.includes(id)
+    },
+    ended(lane, result) {
+      lane.ended += 1
+      if (isGone(result)) lane.gone += 1
+    },
+    settled(attempts) {
+      for (const { endpointId, result } of attempts) if (isGone(result)) laneOf(endpointId).gone -= 1
     },
     settling() {
       for (const lane of lanes.values()) {

@@ -19,8 +19,8 @@ export interface ManageEndpointsPorts {
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
-  /** Something may have become deliverable. */
-  readonly wake: () => void
+  /** Endpoints are not what they were: nothing more may leave by what was known of them. */
+  readonly review: () => void
 }
 
 /** An endpoint, and the key it was given just now: the only time it is told. */
@@ -70,7 +70,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const key = sharedKey ?? ports.makeKey()
       const id = await write.reserveEndpoint(clock.now())
       const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from }))
-      ports.wake()
+      ports.review()
       return { state, sharedKey: key }
     },
     async change(id, body) {
@@ -80,12 +80,13 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const newKey = sharedKey === null ? ports.makeKey() : sharedKey
       const key = newKey === undefined ? null : { sealed: await vault.seal(newKey, id), previousUntilMs: clock.now() + KEY_OVERLAP_MS }
       const state = done(await write.changeEndpoint({ id, change, key }))
-      ports.wake()
+      ports.review()
       return { state, sharedKey: newKey ?? null }
     },
     async remove(id) {
       await find(id)
       done(await write.removeEndpoint({ id, nowMs: clock.now() }))
+      ports.review()
     },
     async test(id) {
       const state = await find(id)

@@ -53,6 +53,8 @@ export interface RelayOptions {
 export interface Relay {
   /** Something may be due that was not: the next pass looks. */
   look(): void
+  /** How endpoints stand has changed: until a pass has heard how, nothing that waits is sent. */
+  review(): void
   /** Settles what ended, claims what is due, starts attempts and does not wait for them: each asks for the next pass when it ends. */
   pass(): Promise<'idle'>
   /** From now on claims nothing and begins nothing; resolves when every attempt has ended and is settled. */
@@ -93,6 +95,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   /** Until when what ended first may wait for company, by the clock that only goes forward. */
   let settleAtMs = 0
   let stopping = false
+  /** Somebody has changed an endpoint, and it is not known yet how. */
+  let isOutdated = false
 
   async function turn(): Promise<readonly ClaimedDelivery[]> {
     const settled = ended
@@ -113,6 +117,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
         claimsMax: stopping ? 0 : claimsMax,
         nowMs: clock.now(),
       })
+      lanes.settled(settled)
       hearOf(report)
       return report.claimed
     } catch (error) {
@@ -129,6 +134,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
 
   function hearOf(report: DeliveryTurnReport): void {
     endpoints = report.endpoints
+    isOutdated = false
     lanes.learn(endpoints, report.more)
     for (const { endpointId } of report.claimed) rates.started(endpointId)
     lanes.claimed(report.claimed)
@@ -147,6 +153,10 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     lookAt(clock.now())
   }
 
+  function look(): void {
+    lookAtMs = Number.NEGATIVE_INFINITY
+  }
+
   function lookAt(atMs: number): void {
     lookAtMs = Math.min(lookAtMs, atMs)
     wake(lookAtMs)
@@ -163,7 +173,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
 
   /** Begins the next attempt if there may be one more; gives whether it did. */
   function beginNext(lane: Lane): boolean {
-    if (stopping) return false
+    if (stopping || isOutdated) return false
     const delivery = lanes.takeNext(lane)
     if (delivery !== null) attempt(delivery, lane)
     return delivery !== null
@@ -187,7 +197,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       const isFirst = ended.length === 0
       if (isFirst) settleAtMs = clock.monotonic() + SETTLE_MS
       ended.push({ deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, result, atMs, random: ports.random() })
-      lane.ended += 1
+      lanes.ended(lane, result)
       underWay -= 1
       ports.meter.deliveryAttempted(result.kind, result.durationMs)
       beginAll(lane)
@@ -219,8 +229,10 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   }
 
   return {
-    look() {
-      lookAtMs = Number.NEGATIVE_INFINITY
+    look,
+    review() {
+      isOutdated = true
+      look()
     },
     async pass() {
       if (asked === null && !isTurnDue()) {
@@ -242,6 +254,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
         begun += 1
         if (begun % SENT_AT_ONCE === 0) await ports.breathe()
       }
+      // What waited while it was not known whether it may be sent.
+      for (const lane of lanes.all()) beginAll(lane)
       return 'idle'
     },
     async stop() {

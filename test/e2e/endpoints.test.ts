@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
+import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, type Sections, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
@@ -152,6 +153,19 @@ test('O16: what comes for a disabled endpoint waits until it is enabled; a remov
   await operate('POST', '/relay/endpoints', { name: 'removed', url: removed.url })
   await push(publicUrl, at(3))
   await vi.waitFor(() => expect(bodiesOf(removed)).toEqual([at(3).toString()]))
+})
+
+test('O16: what waits for a slow endpoint when it is removed is never sent', async () => {
+  await using slow = await startMoodyReceiver(GIVEN, () => ({ status: 200, afterMs: 300 }))
+  const { operate, publicUrl } = await start()
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'slow', url: slow.url, sharedKey: GIVEN, concurrency: 2 })
+  for (let parcel = 0; parcel < 8; parcel++) await push(publicUrl, at(1, { trackingIds: [String(7000 + parcel)] }))
+  await vi.waitFor(() => expect(slow.arrivals).toHaveLength(2))
+  expect((await operate('DELETE', `/relay/endpoints/${String(body.id)}`)).status).toBe(204)
+  await vi.waitFor(() => expect(slow.arrivals.filter(({ accepted }) => accepted)).toHaveLength(2))
+  // Whatever follows the end of an attempt follows within milliseconds.
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(slow.arrivals).toHaveLength(2)
 })
 
 test('7.4: an endpoint that is given a sequence gets the exact bytes of what was pushed before, and what comes after that', async () => {

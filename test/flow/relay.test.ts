@@ -161,6 +161,38 @@ test('what waits for an endpoint that is disabled is not sent, and is to be had 
   expect(new Set(sent).size).toBe(4)
 })
 
+test('7.4: an endpoint that answers 410 is sent nothing more, though a turn that began before tells nothing of it', async () => {
+  const { relay, sent, answer, look, pushParcels, holdTurns } = await openRelay()
+  await pushParcels(9)
+  await look()
+  for (let nth = 0; nth < CONCURRENCY; nth++) await answer()
+  const letTurnsEnd = holdTurns()
+  const passing = relay.pass()
+  const before = sent.length
+  await answer({ kind: 'rejected', status: 410, retryAfterMs: null, ...kept })
+  letTurnsEnd()
+  await passing
+  await look()
+  await answer()
+  await look()
+  expect(sent).toHaveLength(before)
+})
+
+test('once an endpoint was changed nothing that waits for it is sent until it is known how', async () => {
+  const { relay, sent, answer, change, look, pushParcels, holdTurns } = await openRelay()
+  await pushParcels(5)
+  await look()
+  await change({ enabled: true })
+  relay.review()
+  const letTurnsEnd = holdTurns()
+  const passing = relay.pass()
+  await answer()
+  expect(sent).toHaveLength(CONCURRENCY)
+  letTurnsEnd()
+  await passing
+  expect(sent).toHaveLength(CONCURRENCY + 1)
+})
+
 test('what waits is given back when the concurrency becomes less, and comes again in its turn', async () => {
   const { sent, turns, answer, look, pushParcels, change } = await openRelay({ concurrency: 4 })
   await pushParcels(8)
