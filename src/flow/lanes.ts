@@ -28,8 +28,8 @@ export interface Lanes {
   claimed(deliveries: readonly ClaimedDelivery[]): void
   /** Takes out what may be attempted now; null: nothing waits or wants to be sent, or as many are attempted as may be at the same time. */
   takeNext(lane: Lane): ClaimedDelivery | null
-  /** Takes out what waits for endpoints that get nothing now, or is more than should wait since their settings changed. */
-  takeBack(): readonly ClaimRef[]
+  /** Takes out what waits for endpoints that get nothing now, or is more than should wait since their settings changed; or all that waits. */
+  takeBack(what: 'surplus' | 'all'): readonly ClaimRef[]
   /** An attempt has ended. */
   ended(lane: Lane, result: AttemptResult): void
   /** What has ended is being written down. */
@@ -87,11 +87,11 @@ export function createLanes(perEndpoint: () => number): Lanes {
       const { open, ended, gone, waiting } = lane
       return gone === 0 && open - ended - waiting.length < limitOf(lane) ? (waiting.shift() ?? null) : null
     },
-    takeBack() {
+    takeBack(what) {
       const taken: ClaimRef[] = []
       for (const lane of lanes.values()) {
-        const isTaking = lane.state !== null && lane.state.disabled === null
-        const tooMany = isTaking ? Math.max(0, lane.open - CLAIMS_PER_ATTEMPT * limitOf(lane)) : lane.waiting.length
+        const isKept = what === 'surplus' && lane.state !== null && lane.state.disabled === null
+        const tooMany = isKept ? Math.max(0, lane.open - CLAIMS_PER_ATTEMPT * limitOf(lane)) : lane.waiting.length
         const surplus = lane.waiting.splice(Math.max(0, lane.waiting.length - tooMany))
         lane.open -= surplus.length
         taken.push(...surplus.map(({ endpointId, deliveryId }) => ({ endpointId, deliveryId })))

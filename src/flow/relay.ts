@@ -124,7 +124,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       // What ended is not forgotten: told again, or, if the relay dies before, attempted again.
       lanes.notSettled(settled)
       ended = [...settled, ...ended]
-      givenBack = [...returned, ...givenBack]
+      // What cannot be written down afterwards is better not sent.
+      givenBack = [...returned, ...givenBack, ...lanes.takeBack('all')]
       settleAtMs = clock.monotonic() + REST_MS
       log.error({ err: error }, 'what became of deliveries could not be written down; it is tried again')
       lookAt(clock.now() + REST_MS)
@@ -147,7 +148,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
 
   /** What waits for an endpoint that gets nothing now is not this relay's to keep. */
   function giveBack(): void {
-    const taken = lanes.takeBack()
+    const taken = lanes.takeBack('surplus')
     if (taken.length === 0) return
     givenBack = [...givenBack, ...taken]
     lookAt(clock.now())

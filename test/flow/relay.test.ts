@@ -22,6 +22,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   const did: ('turn' | 'post' | 'breath')[] = []
   let gate: Promise<void> | undefined
   let hasKey = true
+  let isFailing = false
   const wakes: (number | null)[] = []
   const relay = createRelay(
     {
@@ -30,6 +31,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
           turns.push(turn)
           did.push('turn')
           await gate
+          if (isFailing) throw new Error('the disk is full')
           return store.writes.deliveryTurn(turn)
         },
       },
@@ -76,6 +78,9 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   const pushParcels = async (count: number) => {
     for (let parcel = 0; parcel < count; parcel++) await store.push({ trackingIds: [`${1000 + parcel}`] })
   }
+  const failTurns = (failing: boolean) => {
+    isFailing = failing
+  }
   /** Turns take until what this gives is called. */
   const holdTurns = () => {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -98,6 +103,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
     holdTurns,
     change,
     loseKey,
+    failTurns,
   }
 }
 
@@ -207,6 +213,24 @@ test('what waits is given back when the concurrency becomes less, and comes agai
   }
   expect(sent).toHaveLength(8)
   expect(new Set(sent).size).toBe(8)
+})
+
+test('while nothing can be written down what waits is not sent; afterwards it is, once', async () => {
+  const { sent, answerAll, look, elapse, pushParcels, failTurns } = await openRelay()
+  await pushParcels(5)
+  await look()
+  failTurns(true)
+  await look()
+  await answerAll()
+  expect(sent).toHaveLength(CONCURRENCY)
+  failTurns(false)
+  elapse(deliverOptions.leaseMs)
+  for (let nth = 0; nth < 4; nth++) {
+    await look()
+    await answerAll()
+  }
+  expect(sent).toHaveLength(5)
+  expect(new Set(sent).size).toBe(5)
 })
 
 test('what waits for an endpoint whose key is lost is told as such, all of it', async () => {
