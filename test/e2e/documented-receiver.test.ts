@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { tieToTest } from '../support/tied-process.ts'
+
+const KEY = 'the-key-of-the-documented-receiver'
+
+/** One that nobody listens on just now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+test('the receiver in docs/endpoints.md takes an event once, refuses what is not signed, and leaves test pushes alone', async () => {
+  const [, code] = /```js\n(.*?)```/s.exec(readFileSync('docs/endpoints.md', 'utf8')) ?? []
+  const folder = temporaryFolder()
+  const file = join(folder, 'receiver.mjs')
+  writeFileSync(file, code ?? '')
+  const port = await freePort()
+  const receiver = spawn(process.execPath, [file], { env: { ENDPOINT_KEY: KEY, PORT: String(port) } })
+  tieToTest(receiver)
+  let printed = ''
+  receiver.stdout.on('data', (text: Buffer) => {
+    printed += text.toString()
+  })
+  const url = `http://127.0.0.1:${port}/`
+  const statusOf = async (signature: string) => {
+    const response = await fetch(url, { method: 'POST', body: '{}', headers: { 'x-service-hmac-sha256': signature } })
+    return response.status
+  }
+  await vi.waitFor(async () => expect(await statusOf('bm90IHRoZSBzaWduYXR1cmU=')).toBe(401), { timeout: 5000 })
+
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+  onTestFinished(() => relay.stop())
+  const operate = await operatorOf(relay)
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'documented', url, sharedKey: KEY })
+  const path = `/relay/endpoints/${String(body.id)}`
+  expect((await operate('POST', `${path}/test`)).body).toMatchObject({ status: 204 })
+  const attemptsOf = async () => (await operate('GET', `/relay/deliveries?state=delivered`)).body.deliveries
+  await push(relay.publicUrl, pushBody({ status: 'DeliverySucceeded' }))
+  await vi.waitFor(async () => expect(await attemptsOf()).toMatchObject([{ attemptCount: 1 }]))
+  expect((await operate('POST', `${path}/replay`, { since: 0 })).status).toBeLessThan(300)
+  await push(relay.publicUrl, pushBody({ trackingIds: ['2002'], status: 'Created' }))
+  await vi.waitFor(async () => expect(await attemptsOf()).toHaveLength(2))
+  await vi.waitFor(() => expect(printed.split('\n')).toHaveLength(3))
+  expect(printed).toMatch(/^\d+ DeliverySucceeded\n\d+ Created\n$/)
+})
