@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { delivery } from '../../src/config/schema-relaying.ts'
 import { figure } from '../figures.ts'
 import { EVENTS_PER_PARCEL } from '../load/event.ts'
 import { startRelay } from '../servers/relay.ts'
@@ -12,7 +13,7 @@ import { endpointNames, startReceivers } from './receivers.ts'
 
 const ENDPOINTS = 4
 /** Attempts at the same time to each of them, as it is shipped. */
-const AT_ONCE = 8
+const AT_ONCE = delivery().parse({}).perEndpoint
 
 /** A relay that finds its queue full, beside plain posts of the same bodies: as many endpoints, as many at the same time. */
 export async function freshQueue(bench: Bench): Promise<SuiteReport> {

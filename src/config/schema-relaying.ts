@@ -59,7 +59,11 @@ export function delivery() {
       .describe('Waits between attempts; after the last one a delivery is dead.'),
     jitter: fraction(0, 1).default(0.2).describe('How much of a wait is random, so that retries spread.'),
     timeout: duration('100ms', '10m').prefault('15s').describe('For one attempt.'),
-    perEndpoint: whole(1, 1000).default(8).describe('Attempts at the same time to one endpoint.'),
+    perEndpoint: whole(1, 1000)
+      .default(8)
+      .describe(
+        'Attempts at the same time to one endpoint. Up to three times as many are held ready in memory, and may come again after a kill.',
+      ),
     allowNetworks: list(cidr, '[10.0.0.0/8]')
       .default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
       .describe('Networks an endpoint may be in. Default: the private ones. Loopback only if listed; link-local never.'),

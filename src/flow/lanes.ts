@@ -28,21 +28,22 @@ export interface Lanes {
   claimed(deliveries: readonly ClaimedDelivery[]): void
   /** Takes out what may be attempted now; null: nothing waits or wants to be sent, or as many are attempted as may be at the same time. */
   takeNext(lane: Lane): ClaimedDelivery | null
-  /** Takes out what waits for endpoints that get nothing now, or is more than should wait since their settings changed; or all that waits. */
+  /** Takes out what waits for endpoints that get nothing now, or is too much for their settings by now; or all that waits. */
   takeBack(what: 'surplus' | 'all'): readonly ClaimRef[]
   /** An attempt has ended. */
   ended(lane: Lane, result: AttemptResult): void
   /** What has ended is being written down. */
   settling(): void
+  /** It is. */
   settled(attempts: readonly SettledAttempt[]): void
   /** It could not be, and nobody knows what more is due. */
   notSettled(attempts: readonly SettledAttempt[]): void
   /** What is claimed, and neither written down nor being written down, by endpoint id. */
   inFlight(): Readonly<Record<string, number>>
+  /** Whether more is due and as many attempts have ended as there may be at the same time: a turn costs the same however much it does. */
+  isTurnWorthwhileFor(lane: Lane): boolean
   /** Whether it is for one of them. */
   isTurnWorthwhile(): boolean
-  /** Whether more is due and as many attempts have ended as there may be at the same time: a turn costs much the same however much it does. */
-  isTurnWorthwhileFor(lane: Lane): boolean
 }
 
 /** `perEndpoint`: attempts at the same time to an endpoint that says nothing else; asked each time. */

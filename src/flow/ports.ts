@@ -415,7 +415,10 @@ export interface WriteTx {
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
-/** `perEndpoint`: attempts at the same time to one that says nothing else; `leaseMs`: how long a claim holds, longer than it may take to come to its attempt and that to end. */
+/**
+ * `perEndpoint`: attempts at the same time to one that says nothing else; `leaseMs`: how long a claim holds, longer than it may take to come
+ * to its attempt and that to end.
+ */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
   readonly perEndpoint: number
@@ -542,6 +545,7 @@ export interface QueuedDelivery {
   readonly nowMs: number
 }
 
+/** A delivery that was handed out, by its id, and whom it is for. */
 export interface ClaimRef {
   readonly deliveryId: number
   readonly endpointId: string

@@ -75,9 +75,10 @@ const SETTLE_MS = 5
 const SENT_AT_ONCE = 4
 
 /**
- * Pushes events to endpoints. What is owed is in the store; here is only what is under way, so a relay that dies owes it still, and sends it
- * again under the same id when it starts (DOMAIN 7.2). More is claimed than may be attempted at the same time, so that an endpoint need not wait
- * for the store between two; it counts until it is written down, so that no more than `CLAIMS_PER_ATTEMPT` times its concurrency can come twice.
+ * Pushes events to endpoints. What is owed is in the store; here is only what is under way, so a relay that dies owes it still, and sends
+ * it again under the same id when it starts (DOMAIN 7.2). More is claimed than may be attempted at the same time, so that an endpoint need
+ * not wait for the store between two; it counts until it is written down, so that no more than `CLAIMS_PER_ATTEMPT` times its concurrency
+ * can come twice.
  */
 export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint }: RelayOptions): Relay {
   const { write, clock, log, wake } = ports

@@ -29,7 +29,8 @@ function refusedCalls(calls: SandboxStats['calls']): number {
   return refused.reduce((sum, [, count]) => sum + count, 0)
 }
 
-// Each has a carrier and a relay of its own and mostly waits: some at a time are soon done. The limit is longer than the wait for the last answer, which says who is behind.
+// Each has a carrier and a relay of its own and mostly waits: some at a time are soon done. The limit is longer than the wait for the last
+// answer, which says who is behind.
 describe.concurrent('one fault at a time', { timeout: 60_000 }, () => {
   test.for(CASES)(
     'with %s, every history is the carrier’s own in the end, byte for byte',

@@ -42,7 +42,7 @@ test(`H15, F7: ${CONNECTIONS} connections that send nothing, or drip, are closed
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   const memory = async () => await metricOf(relay.internalUrl, 'process_resident_memory_bytes')
   const pushed = async (nth: number) => (await push(relay.publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth)] }))).status
-  // What a relay takes for itself once it works: code it compiles, a heap and caches as large as its load wants them. So as many as come later.
+  // What a relay takes for itself once it works: code it compiles, a heap and caches as large as its load wants them.
   for (let nth = 0; nth < WARM_UP / 50; nth++) await Promise.all(Array.from({ length: 50 }, (_, at) => pushed(nth * 50 + at)))
   const before = await memory()
 
