@@ -44,7 +44,7 @@ export async function joinParcels(session: Session, contents: Contents, { into, 
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
   for (const { endpoint } of await listEndpoints(session)) await moveDeliveries(session, endpoint.id, { from, into, nowMs })
-  saveParcel(session, {
+  const joined = {
     ...survivor,
     watchedAtMs: least(survivor.watchedAtMs, state.watchedAtMs),
     firstPushedAtMs: least(survivor.firstPushedAtMs, state.firstPushedAtMs),
@@ -52,7 +52,8 @@ export async function joinParcels(session: Session, contents: Contents, { into, 
     heardAtMs: greatest(survivor.heardAtMs, state.heardAtMs),
     checkedAtMs: greatest(survivor.checkedAtMs, state.checkedAtMs),
     full: survivor.full || state.full,
-  })
+  }
+  saveParcel(session, joined, null)
   await deleteParcel(session, from)
 }
 

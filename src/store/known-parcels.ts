@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { IdentifierState, ParcelState } from '../flow/ports.ts'
 import type { Session } from './engine.ts'
+import { createParcelMemory } from './parcel-memory.ts'
 import { createParcel, findIdentifier, findParcel, saveIdentifier, saveParcel } from './parcels.ts'
 
 /** So many parcels, and so many identifiers, are kept at hand: some 10 MB. */
@@ -23,8 +24,7 @@ export interface KnownParcels {
 }
 
 export function createKnownParcels(session: Session): KnownParcels {
-  /** In slots: putting a value in another's place costs several times what looking for its slot does. */
-  const parcels = new LRUCache<number, { state: ParcelState }>({ max: REMEMBERED })
+  const parcels = createParcelMemory(REMEMBERED)
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 
   return {
@@ -41,7 +41,7 @@ export function createKnownParcels(session: Session): KnownParcels {
     },
     recallParcel(trackingId) {
       const known = identifiers.get(trackingId)
-      return (known?.isTrackingId === true ? parcels.get(known.parcelId)?.state : undefined) ?? null
+      return known?.isTrackingId === true ? parcels.get(known.parcelId) : null
     },
     saveIdentifier(identifier) {
       saveIdentifier(session, identifier)
@@ -49,21 +49,19 @@ export function createKnownParcels(session: Session): KnownParcels {
     },
     async create(nowMs) {
       const state = await createParcel(session, nowMs)
-      parcels.set(state.parcelId, { state })
+      parcels.set(state)
       return state
     },
     async find(parcelId) {
       const known = parcels.get(parcelId)
-      if (known !== undefined) return known.state
+      if (known !== null) return known
       const state = await findParcel(session, parcelId)
-      if (state !== null) parcels.set(parcelId, { state })
+      if (state !== null) parcels.set(state)
       return state
     },
     save(state) {
-      const known = parcels.get(state.parcelId)
-      saveParcel(session, state, known?.state)
-      if (known === undefined) parcels.set(state.parcelId, { state })
-      else known.state = state
+      saveParcel(session, state, parcels.get(state.parcelId))
+      parcels.set(state)
     },
     forget() {
       parcels.clear()

@@ -55,8 +55,8 @@ export async function loadParcel(session: Session, parcelId: number): Promise<Pa
 }
 
 /** `before`: the state it is known to be in, if it is. */
-export function saveParcel(session: Session, state: ParcelState, before?: ParcelState): void {
-  const sameSchedule = before?.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
+export function saveParcel(session: Session, state: ParcelState, before: ParcelState | null): void {
+  const sameSchedule = before !== null && before.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
   session.tell(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
 }
 
