@@ -1,3 +1,4 @@
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -24,7 +25,7 @@ async function openFilled() {
       for (let page = 0; page < pages; page++) await tx.saveSetting(`page ${written++}`, PAGE)
     })
   const state = () => look.prepare<[], { log: number; checkpointed: number }>('PRAGMA wal_checkpoint(NOOP)').get()
-  return { look, store, write, state }
+  return { path, look, store, write, state }
 }
 
 test('the log of changes is carried over while the writer writes on, and then begun anew', async () => {
@@ -56,3 +57,31 @@ test('what somebody who holds an old view keeps back is carried over when they a
     { timeout: 15_000, interval: 50 },
   )
 })
+
+/** What the system holds of locks on a file. */
+function locksOn(path: string): readonly string[] {
+  const inode = `:${statSync(path).ino} `
+  return readFileSync('/proc/locks', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(inode))
+    .map((line) => line.replace(/^\d+: /, ''))
+}
+
+test.runIf(process.platform === 'linux')(
+  'who carries over syncs the file by a handle of its own, and takes no lock from who has it open',
+  async () => {
+    const { path, write, state } = await openFilled()
+    await write(1)
+    const before = locksOn(path)
+    expect(before).not.toEqual([])
+    for (let batch = 0; batch < 10; batch++) await write(500)
+    await vi.waitFor(
+      async () => {
+        await write(1)
+        expect(state()?.checkpointed).toBeGreaterThan(0)
+      },
+      { timeout: 15_000, interval: 50 },
+    )
+    expect(locksOn(path)).toEqual(before)
+  },
+)

@@ -1,3 +1,4 @@
+import { openSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
 /** The log of changes is carried over when so many of its pages wait for it. Of more at a time fewer were written twice, but commits would wait
@@ -16,6 +17,14 @@ export interface LogState {
 
 /** What the thread is told: to carry over what is there, or to leave as little as it can. */
 export type CarryOrder = 'some' | 'all'
+
+/** What the thread is started with. */
+export interface CarryData {
+  /** The database file. */
+  readonly path: string
+  /** A handle of it to sync by. */
+  readonly file: number
+}
 
 export interface CarryPorts {
   /** The database file. */
@@ -38,6 +47,8 @@ export interface Carrying {
  */
 export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
   let thread: Worker | null = null
+  /** Never closed: with any handle of a file that a process closes, it loses the locks that its connections have on that file. */
+  let file: number | null = null
   let underWay = false
   let closed = false
   let commits = 0
@@ -45,9 +56,10 @@ export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
   let anewAt = LOG_PAGES
 
   function start(): Worker {
+    file ??= openSync(path, 'r')
     // The file's own ending: sources run as they are in development and compiled from `dist`.
     const worker = new Worker(new URL(`./sqlite-carry-thread${import.meta.url.slice(-3)}`, import.meta.url), {
-      workerData: path,
+      workerData: { path, file } satisfies CarryData,
       // It holds next to nothing of its own.
       resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 },
     })
