@@ -5,6 +5,7 @@ import { type Config, ConfigError, loadConfig, notYetSupported } from '../config
 import type { Log } from '../flow/ports.ts'
 import { hostWriter } from '../hosted-writer.ts'
 import { createLog } from '../log.ts'
+import { putHelpersBehind } from '../run/priority.ts'
 import { fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
@@ -53,6 +54,7 @@ async function serve(config: Config, path: string): Promise<void> {
 
 /** The writer's thread loads its code while this one loads all the rest: one after the other they are most of a start. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
+  putHelpersBehind()
   const writer = config.store.engine === 'sqlite' ? hostWriter(config, config.store.path) : undefined
   // What fails meanwhile is told by whoever waits for it.
   writer?.catch(() => undefined)

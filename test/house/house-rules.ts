@@ -41,6 +41,8 @@ export const ROOMS: readonly Room[] = [
     libraries: ['lru-cache', 'node-cron'],
     platform: [...EDGE, 'node:worker_threads'],
   },
+  // Which threads a process has, and what each is called, the system tells in files.
+  { place: 'run/priority.ts', imports: [], libraries: [], platform: [...EDGE, ...FILES] },
   // What a push says crosses threads as text: it is written and read in this one place.
   {
     place: 'run/packed-reading.ts',
@@ -60,6 +62,7 @@ export const ROOMS: readonly Room[] = [
       'hosted-writer.ts',
       'log.ts',
       'remote/',
+      'run/priority.ts',
       'sandbox/',
       'secret.ts',
       'store/',
