@@ -28,6 +28,7 @@ function pagesLeft(): number {
  * disk to write all that was carried since the log was begun. A sync that fails is SQLite's to see: its own is told the same.
  */
 function syncCarried(): void {
+  if (file === null) return
   try {
     fdatasyncSync(file)
   } catch {}

@@ -22,8 +22,8 @@ export type CarryOrder = 'some' | 'all'
 export interface CarryData {
   /** The database file. */
   readonly path: string
-  /** A handle of it to sync by. */
-  readonly file: number
+  /** A handle of it to sync by; null: there could be none. */
+  readonly file: number | null
 }
 
 export interface CarryPorts {
@@ -56,7 +56,7 @@ export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
   let anewAt = LOG_PAGES
 
   function start(): Worker {
-    file ??= openSync(path, 'r')
+    file ??= handleOf(path)
     // The file's own ending: sources run as they are in development and compiled from `dist`.
     const worker = new Worker(new URL(`./sqlite-carry-thread${import.meta.url.slice(-3)}`, import.meta.url), {
       workerData: { path, file } satisfies CarryData,
@@ -104,5 +104,14 @@ export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
       closed = true
       await thread?.terminate()
     },
+  }
+}
+
+/** Null: the system gives none now. A commit must not fail of that: it is done, and only the last step of carrying takes longer. */
+function handleOf(path: string): number | null {
+  try {
+    return openSync(path, 'r')
+  } catch {
+    return null
   }
 }
