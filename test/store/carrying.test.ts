@@ -75,10 +75,12 @@ test.runIf(process.platform === 'linux')(
     const before = locksOn(path)
     expect(before).not.toEqual([])
     for (let batch = 0; batch < 10; batch++) await write(500)
+    // Begun anew it holds little; if the writer came in between, most of it is carried.
     await vi.waitFor(
       async () => {
         await write(1)
-        expect(state()?.checkpointed).toBeGreaterThan(0)
+        const { log = 0, checkpointed = 0 } = state() ?? {}
+        expect(log - checkpointed).toBeLessThan(1000)
       },
       { timeout: 15_000, interval: 50 },
     )
