@@ -8,10 +8,6 @@ export interface ParcelMemory {
   clear(): void
 }
 
-type Stopped = NonNullable<ParcelState['stopped']>
-
-const STOPPED: readonly Stopped[] = ['delivered', 'stale', 'unknown', 'unwatched']
-
 /** A parcel's numbers, by their place in its row. */
 const WATCHED_AT = 0
 const FIRST_PUSHED_AT = 1
@@ -22,9 +18,8 @@ const HEARD_AT = 5
 const CHECKED_AT = 6
 const FAILURES = 7
 const NEXT_POLL_AT = 8
-const STOPPED_AS = 9
-const FULL = 10
-const COLUMNS = 11
+const FULL = 9
+const COLUMNS = 10
 
 /**
  * Holds at most so many, in a piece of memory that the collector has not to look through. Each push puts a new state in the place of one that
@@ -35,6 +30,7 @@ export function createParcelMemory(max: number): ParcelMemory {
   const rows = new LRUCache<number, number>({ max })
   const numbers = new Float64Array(max * COLUMNS)
   const statuses = Array.from({ length: max }, () => '')
+  const stopped = Array.from({ length: max }, (): ParcelState['stopped'] => null)
 
   const orNull = (at: number): number | null => {
     const value = numbers[at] ?? Number.NaN
@@ -59,7 +55,7 @@ export function createParcelMemory(max: number): ParcelMemory {
         checkedAtMs: orNull(from + CHECKED_AT),
         failures: number(from + FAILURES),
         nextPollAtMs: orNull(from + NEXT_POLL_AT),
-        stopped: STOPPED[number(from + STOPPED_AS)] ?? null,
+        stopped: stopped[row] ?? null,
         full: number(from + FULL) === 1,
       }
     },
@@ -79,9 +75,9 @@ export function createParcelMemory(max: number): ParcelMemory {
       numbers[from + CHECKED_AT] = state.checkedAtMs ?? Number.NaN
       numbers[from + FAILURES] = state.failures
       numbers[from + NEXT_POLL_AT] = state.nextPollAtMs ?? Number.NaN
-      numbers[from + STOPPED_AS] = state.stopped === null ? -1 : STOPPED.indexOf(state.stopped)
       numbers[from + FULL] = state.full ? 1 : 0
       statuses[row] = state.latest?.status ?? ''
+      stopped[row] = state.stopped
     },
     clear() {
       rows.clear()
