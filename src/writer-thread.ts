@@ -18,8 +18,8 @@ goBehind()
 const { options, logLevel, ring, batchMax } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
 const packReport = createReportPacker()
-/** About what a commit of many takes. */
-const PACE = { everyMs: 1.2, many: 8 } as const
+/** Somewhat longer than a commit takes, and what comes meanwhile when the relay is as busy as it can be. */
+const PACE = { everyMs: 1.6, many: 12 } as const
 const pace = createPace(PACE, systemClock.monotonic)
 const brought: Incoming[] = []
 const waiting = openOutlet(ring, () => brought.shift())
@@ -27,7 +27,7 @@ serveVerbs(parentPort, {
   ...verbs,
   bring: async (incoming: Incoming) => void brought.push(incoming),
   async commit() {
-    pace.keep()
+    pace.keep(waiting.count())
     const batch = waiting.take(batchMax)
     pace.begins(batch.length)
     try {

@@ -2,25 +2,25 @@
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 export interface Pace {
-  /** To be called before each commit: stops the thread until it may begin, if the last one had several to commit. */
-  keep(): void
+  /** To be called before each commit: stops the thread until it may begin, unless many are waiting to be committed. */
+  keep(waiting: number): void
   /** How many the commit has. */
   begins(size: number): void
 }
 
 /**
- * Keeps commits apart while they have a few observations each: a commit costs what recording several of them does, and everybody shares the
- * processors. Who comes alone is committed at once, and so is who comes with many: their commit is worth it.
+ * Keeps commits apart while few wait for the next: a commit costs what recording several of them does, and everybody shares the processors.
+ * Meanwhile who answers has the writer's. Who comes alone is committed at once, and so are many: their commit is worth it.
  */
 export function createPace({ everyMs, many }: { readonly everyMs: number; readonly many: number }, monotonic: () => number): Pace {
   let nextMs = 0
   return {
-    keep() {
+    keep(waiting) {
       const leftMs = nextMs - monotonic()
-      if (leftMs > 0) Atomics.wait(NEVER, 0, 0, leftMs)
+      if (waiting < many && leftMs > 0) Atomics.wait(NEVER, 0, 0, leftMs)
     },
     begins(size) {
-      nextMs = size > 1 && size < many ? monotonic() + everyMs : 0
+      nextMs = size > 1 ? monotonic() + everyMs : 0
     },
   }
 }

@@ -8,7 +8,7 @@ import { createReadingPacker, createReadingUnpacker } from './packed-reading.ts'
 export interface PushRing {
   /** Entries one after the other, each of whole words: a head, the body, the content encoding and what the body says, as far as it was not said before. */
   readonly memory: SharedArrayBuffer
-  /** Where the next entry is taken from, where the next is put, and how often was looked for any. */
+  /** Where the next entry is taken from, where the next is put, how often was looked for any, and how many were put. */
   readonly state: Int32Array
 }
 
@@ -22,6 +22,8 @@ const NONE = -1
 const TAKEN_TO = 0
 const PUT_TO = 1
 const LOOKS = 2
+/** Turns, like the looks, where a number of 32 bits does. */
+const PUTS = 3
 
 const WORD = 8
 /** The head's numbers of 32 bits, by their place in it. */
@@ -39,7 +41,7 @@ const HEAD_BYTES = 5 * WORD
 export function createPushRing(bytes: number): PushRing {
   return {
     memory: new SharedArrayBuffer(wholeWords(bytes)),
-    state: new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT)),
+    state: new Int32Array(new SharedArrayBuffer(4 * Int32Array.BYTES_PER_ELEMENT)),
   }
 }
 
@@ -69,6 +71,7 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
   }
 
   function publish(end: number): void {
+    Atomics.add(state, PUTS, 1)
     Atomics.store(state, PUT_TO, end === memory.byteLength ? 0 : end)
   }
 
@@ -107,6 +110,8 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
 }
 
 export interface RingOutlet<Other> {
+  /** How many were put and not taken yet. */
+  count(): number
   /** At most so many, in the order they were put. Their bytes are copies. */
   take(most: number): (IncomingPush | Other)[]
 }
@@ -115,6 +120,7 @@ export interface RingOutlet<Other> {
 export function openOutlet<Other>({ memory, state }: PushRing, elsewhere: () => Other | undefined): RingOutlet<Other> {
   const { bytes, numbers, times } = viewOf(memory)
   const unpackReading = createReadingUnpacker()
+  let takenSoFar = 0
 
   const number = (at: number, place: number) => numbers[at / 4 + place] ?? 0
   const time = (at: number, place: number) => times[at / WORD + place] ?? 0
@@ -137,6 +143,7 @@ export function openOutlet<Other>({ memory, state }: PushRing, elsewhere: () => 
   }
 
   return {
+    count: () => (Atomics.load(state, PUTS) - takenSoFar) | 0,
     take(most) {
       // Before looking: who puts something in and sees that nobody has looked since knows that it will be found.
       Atomics.add(state, LOOKS, 1)
@@ -156,6 +163,7 @@ export function openOutlet<Other>({ memory, state }: PushRing, elsewhere: () => 
         if (at === memory.byteLength) at = 0
       }
       Atomics.store(state, TAKEN_TO, at)
+      takenSoFar = (takenSoFar + taken.length) | 0
       return taken
     },
   }

@@ -26,7 +26,10 @@ test('gives what was put, unchanged and in its order, however often it goes roun
       const elsewhere: string[] = []
       const outlet = openOutlet(ring, () => elsewhere.shift())
       const expected: (IncomingPush | string)[] = []
-      const check = (most: number) => expect(outlet.take(most)).toEqual(expected.splice(0, most))
+      const check = (most: number) => {
+        expect(outlet.count()).toBe(expected.length)
+        expect(outlet.take(most)).toEqual(expected.splice(0, most))
+      }
       for (const [at, one] of steps.entries()) {
         if ('take' in one) check(one.take)
         else if (one.put !== 'elsewhere' && inlet.put(one.put)) expected.push(one.put)
