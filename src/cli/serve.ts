@@ -54,7 +54,7 @@ async function serve(config: Config, path: string): Promise<void> {
 
 /** The writer's thread loads its code while this one loads all the rest: one after the other they are most of a start. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
-  void putHelpersBehind()
+  putHelpersBehind()
   const writer = config.store.engine === 'sqlite' ? hostWriter(config, config.store.path) : undefined
   // What fails meanwhile is told by whoever waits for it.
   writer?.catch(() => undefined)

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 
@@ -18,19 +17,14 @@ const HELPER = 'V8Worker'
 /** The least there is: they get what nobody else wants, and next to nothing where processors are short. */
 const HELPER_NICE = 19
 const TASKS = '/proc/self/task'
-/** A program of the system, because the platform can make a thread nicer and no more. */
-const CHANGE_POLICY = 'chrt'
 
 /**
- * Lets the platform's own threads go behind all others. What they compile is wanted some time; but while one of them has a processor, threads
- * that answer gather on another, though they would get the first at once if they were put there. So these are nice, and where the system has
- * the program for it they get its policy for idle work: a processor that does no other counts as free. On Linux alone. Never rejects.
+ * Lets the platform's own threads go behind all others. What they compile is wanted some time; but when one is woken, it is where the thread
+ * that answers runs, and that one then waits for milliseconds though another processor may be idle. On Linux alone.
  */
-export async function putHelpersBehind(): Promise<void> {
+export function putHelpersBehind(): void {
   if (process.platform !== 'linux') return
-  const helpers = tasks().filter((id) => nameOf(id) === HELPER)
-  for (const id of helpers) makeNice(Number(id), HELPER_NICE)
-  await Promise.all(helpers.map(makeIdle))
+  for (const id of tasks()) if (nameOf(id) === HELPER) makeNice(Number(id), HELPER_NICE)
 }
 
 function tasks(): readonly string[] {
@@ -57,11 +51,4 @@ function makeNice(id: number, nice: number): void {
   } catch {
     // Where even this is forbidden, it goes as it is.
   }
-}
-
-function makeIdle(id: string): Promise<void> {
-  return new Promise((resolve) => {
-    // Where there is no such program, or it may not do this, nice is what the thread stays.
-    execFile(CHANGE_POLICY, ['-i', '-p', '0', id], () => resolve())
-  })
 }
