@@ -32,6 +32,5 @@ STOPSIGNAL SIGTERM
 # There is no curl in a slim image.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(process.env.HEALTH_URL).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# One helper thread of the platform, not four: more only stand in the way of those that answer (docs/decisions/0010).
-ENTRYPOINT ["node", "--v8-pool-size=1", "--enable-source-maps", "dist/main.js"]
+ENTRYPOINT ["node", "--enable-source-maps", "dist/main.js"]
 CMD ["serve", "--config", "/config/relay.yaml"]

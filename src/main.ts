@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --v8-pool-size=1
+#!/usr/bin/env node
 import { Command } from 'commander'
 import { EXIT, withExitCodes } from './cli/exit-codes.ts'
 

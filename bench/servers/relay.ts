@@ -1,9 +1,6 @@
 import { type RelayConfig, SHOP, writeRelayConfig } from './relay-config.ts'
 import { type Server, spawnNode } from './server.ts'
 
-/** What it is started with everywhere: see the Dockerfile. */
-const SHIPPED_WITH = ['--v8-pool-size=1']
-
 /** The relay under measure, as it is shipped: compiled, a process of its own. */
 export interface RelayServer extends Server {
   /** Where reads go; `port` is where pushes go. */
@@ -21,7 +18,7 @@ export async function startRelay(
   config: RelayConfig,
   nodeArgs: readonly string[] = [],
 ): Promise<RelayServer> {
-  const args = [...SHIPPED_WITH, ...nodeArgs, entry, 'serve', '--config', writeRelayConfig(folder, config)]
+  const args = [...nodeArgs, entry, 'serve', '--config', writeRelayConfig(folder, config)]
   const { said, ...server } = await spawnNode(args, ({ msg }) => msg === 'relay ready')
   const internalUrl = String(said.internal)
   return {

@@ -48,17 +48,6 @@ test('every path the Dockerfile copies is there, is let in by .dockerignore and 
   }
 })
 
-/** How many threads the platform compiles and collects on. */
-const HELPERS = '--v8-pool-size=1'
-
-test('the relay is started with the same number of helper threads everywhere', () => {
-  const [firstLine] = readFileSync('src/main.ts', 'utf8').split('\n', 1)
-  expect(firstLine).toBe(`#!/usr/bin/env -S node ${HELPERS}`)
-  const starting = Object.values(manifest.scripts).filter((command) => command.includes('src/main.ts'))
-  expect(starting.length).toBeGreaterThan(0)
-  for (const command of starting) expect(command).toContain(`node ${HELPERS} src/main.ts`)
-})
-
 test('the Dockerfile builds, installs and starts by what package.json says', () => {
   expect(all('FROM').map((from) => from.split(' ', 1)[0])).toEqual(
     all('FROM').map(() => `node:${manifest.devDependencies.node?.split('.')[0]}-slim`),
@@ -66,7 +55,7 @@ test('the Dockerfile builds, installs and starts by what package.json says', () 
   const scripts = all('RUN').flatMap((command) => [...command.matchAll(/npm run (\S+)/g)].map(([, name = '']) => name))
   expect(scripts).toEqual(['build'])
   for (const name of scripts) expect(manifest.scripts).toHaveProperty(name)
-  expect(commandOf(all('ENTRYPOINT').join())).toEqual(['node', HELPERS, '--enable-source-maps', manifest.bin['parcel-relay']])
+  expect(commandOf(all('ENTRYPOINT').join())).toEqual(['node', '--enable-source-maps', manifest.bin['parcel-relay']])
   expect(commandOf(all('CMD').join()).slice(0, 2)).toEqual(['serve', '--config'])
 })
 
