@@ -10,7 +10,7 @@ export interface Pace {
 
 /**
  * Keeps commits apart while few wait for the next: a commit costs what recording several of them does, and everybody shares the processors.
- * Meanwhile who answers has the writer's. Who comes alone is committed at once, and so are many: their commit is worth it.
+ * Meanwhile who answers has the writer's. After one that came alone the next is not kept waiting, and many never are: their commit is worth it.
  */
 export function createPace({ everyMs, many }: { readonly everyMs: number; readonly many: number }, monotonic: () => number): Pace {
   let nextMs = 0

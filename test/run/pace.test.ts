@@ -10,6 +10,7 @@ function timed(work: () => void): number {
 test('one alone is committed at once, because nobody else waits', () => {
   const pace = createPace({ everyMs: 60_000, many: 9 }, () => performance.now())
   expect(timed(() => pace.keep(0))).toBeLessThan(30_000)
+  pace.begins(20)
   pace.begins(1)
   expect(timed(() => pace.keep(1))).toBeLessThan(30_000)
 })
@@ -27,6 +28,12 @@ test('after several the next commit of a few begins when its time has come, and 
   expect(timed(() => pace.keep(8))).toBeGreaterThan(19)
   nowMs += 15
   expect(timed(() => pace.keep(8))).toBeGreaterThan(4)
-  nowMs += 5
-  pace.keep(8)
+})
+
+test('when its time has come nobody waits', () => {
+  let nowMs = 1000
+  const pace = createPace({ everyMs: 60_000, many: 9 }, () => nowMs)
+  pace.begins(20)
+  nowMs += 60_000
+  expect(timed(() => pace.keep(8))).toBeLessThan(30_000)
 })
