@@ -9,8 +9,8 @@ export interface Measurement extends RunResult {
   readonly answered: number
   /** User and system time of all the server's threads, per answered request. */
   readonly cpuUsPerRequest: number
-  /** The part of it on the thread of the event loop. */
-  readonly mainThreadCpuUsPerRequest: number
+  /** The part of it on the threads whose event loops answer. */
+  readonly loopsCpuUsPerRequest: number
   /** Of the load generator. */
   readonly loadCpuUsPerRequest: number
 }
@@ -34,7 +34,7 @@ export async function measure(load: Generator, pid: number, options: RunOptions)
     ...result,
     answered,
     cpuUsPerRequest: ((after.cpuMs - before.cpuMs) * 1000) / answered,
-    mainThreadCpuUsPerRequest: ((after.mainThreadCpuMs - before.mainThreadCpuMs) * 1000) / answered,
+    loopsCpuUsPerRequest: ((after.loopsCpuMs - before.loopsCpuMs) * 1000) / answered,
     loadCpuUsPerRequest: (result.cpuMs * 1000) / answered,
   }
 }
@@ -70,7 +70,7 @@ export function observe(name: string, rounds: readonly Measurement[]): Observati
     facts: {
       'req/s': of((one) => one.ratePerSecond, 0),
       'cpu us/req': of((one) => one.cpuUsPerRequest, 1),
-      'main us/req': of((one) => one.mainThreadCpuUsPerRequest, 1),
+      'loops us/req': of((one) => one.loopsCpuUsPerRequest, 1),
       'load us/req': of((one) => one.loadCpuUsPerRequest, 1),
       'p50 ms': of((one) => one.latencyMs.p50, 2),
       'p90 ms': of((one) => one.latencyMs.p90, 2),

@@ -5,40 +5,36 @@ import { readCertificates } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import { askableNow } from './domain/breaker.ts'
 import { isQuiet } from './domain/quiet-hours.ts'
-import { createVerifier, type Verifier } from './domain/signature.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
-import { createEventReader, type KnownForm } from './flow/event-reader.ts'
+import { type CommitNews, newsOf } from './flow/commit-news.ts'
 import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
 import { openFollowPushes } from './flow/follow-pushes.ts'
 import { createLookAtParcels } from './flow/look-at-parcels.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
-import type { BatchReport, Log } from './flow/ports.ts'
+import type { Log } from './flow/ports.ts'
 import { createReadiness } from './flow/readiness.ts'
-import { createReceive } from './flow/receive.ts'
 import { createRefresh } from './flow/refresh.ts'
 import { createServe } from './flow/serve.ts'
 import { createCredentialsTeller } from './flow/tell-operator.ts'
 import { createUpstream } from './flow/upstream.ts'
 import { createWatchList } from './flow/watch-list.ts'
-import { hostWriter } from './hosted-writer.ts'
 import { createAddressOf } from './http/client-address.ts'
 import { createCountFailure } from './http/failures.ts'
 import { createInternalListener } from './http/internal.ts'
 import { createPerMinute } from './http/per-minute.ts'
-import { createPublicListener } from './http/public.ts'
-import { createRawBodies } from './http/raw-body.ts'
 import { createTokens } from './http/tokens.ts'
 import { listen } from './listen.ts'
 import { createMetrics } from './metrics.ts'
+import type { ReceiverNews } from './receive-side.ts'
 import { openRelaying } from './relaying.ts'
 import { type CarrierOptions, createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
 import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch.ts'
 import { createFeedSignal } from './run/feed-signal.ts'
-import { createGroupCommit } from './run/group-commit.ts'
+import { boundsOf, createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
 import { startSchedule } from './run/schedule.ts'
 import { startWorker } from './run/worker.ts'
@@ -47,13 +43,14 @@ import { measureDisk } from './store/engines/sqlite-disk.ts'
 import { keyFileBeside } from './store/engines/sqlite-key-file.ts'
 import { createReadStore } from './store/read-store.ts'
 import { systemClock } from './system-clock.ts'
+import { startThreads, type Threads } from './threads.ts'
 import { type AtRestKeys, createVault } from './vault.ts'
 
 export interface RunningRelay {
   /** Addresses as bound, for example `http://127.0.0.1:8080`. */
   readonly publicUrl: string
   readonly internalUrl: string
-  /** Resolves if the relay cannot go on: its writer is gone. */
+  /** Resolves if the relay cannot go on: one of its threads is gone. */
   readonly died: Promise<unknown>
   /**
    * Takes what a config that was read again says of apps, the webhook's keys, endpoints and the operator; the rest needs a restart.
@@ -64,28 +61,25 @@ export interface RunningRelay {
   stop(): Promise<void>
 }
 
-/** How many observations may be with the recorder: a batch that it commits, and the next. */
-const RECORDER_BATCHES = 2
-/** How many observations may wait for their commit, as a multiple of a batch. */
-const WAITING_BATCHES = 64
-/** How long an observation may wait for its turn to be committed, before its commit itself. */
-const COMMIT_PATIENCE_MS = 10_000
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
 const DISK_LOOK_MS = 500
 /** How often the day's calls are written down, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
-const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000, eventForms: 4096 }
+const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 
-/** The composition root: the one place that knows every room. Resolves when both addresses answer. `starting`: the writer, if its thread is under way already. */
-export async function startRelay(config: Config, log: Log, starting?: ReturnType<typeof hostWriter>): Promise<RunningRelay> {
+/** The composition root: the one place that knows every room. Resolves when both addresses answer. `threads`: if they are under way already. */
+export async function startRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
   if (config.store.engine !== 'sqlite') throw new Error('this version keeps its data in SQLite only')
   const clock = systemClock
   const storePath = config.store.path
-  const writer = await (starting ?? hostWriter(config, storePath))
+  const { changes, ...starting } = threads ?? startThreads(config, storePath)
+  // In this order: without a writer there is nothing to receive for, and it is the one that says why.
+  const writer = await starting.writer
+  const receiver = await starting.receiver
   const reads = createReadStore(openSqliteReader(storePath))
   const disk = createDiskWatch(
-    { measure: () => measureDisk(storePath), log },
+    { measure: () => measureDisk(storePath), shortage: receiver.shortage, log },
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
@@ -102,7 +96,7 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
   })
   const metrics = createMetrics(async () => ({
     ...(await reads.counts(clock.now())),
-    commitQueue: recorder.waiting(),
+    commitQueue: recorder.waiting() + (await receiver.verbs.waiting()),
     carrierQueue: carrier.state().budget.waiting,
     carrierCallsToday: carrier.state().budget.callsToday,
     carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
@@ -111,40 +105,52 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
     ...disk.state(),
   }))
   const { meter } = metrics
-  const readiness = createReadiness({ reads, write: writer.verbs, carrier, disk, pushHealth: pushes.health })
+  const readiness = createReadiness({
+    reads,
+    write: writer.verbs,
+    carrier,
+    disk,
+    pushHealth: pushes.health,
+    caughtUp: receiver.verbs.waiting,
+  })
 
   const feedSignal = createFeedSignal()
+  const storeFailed = (error: unknown) => {
+    readiness.storeFails(error)
+    log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
+  }
+  const committed = (news: CommitNews) => {
+    feedSignal.tell()
+    readiness.storeWorks()
+    meter.batchCommitted(news.size, news.durationMs)
+    for (const [result, count] of news.merged) meter.merged(result, count)
+    if (news.queued) relaying.wake()
+  }
+  const received = ({ pushes: counts, commits }: ReceiverNews) => {
+    for (const { outcome, keyIndex, count } of counts) meter.pushReceived(outcome, keyIndex, count)
+    for (const news of commits) {
+      if (news instanceof Error) storeFailed(news)
+      else committed(news)
+    }
+  }
   const commit = createGroupCommit(
     {
       recorder: writer.recorder,
-      onCommitted(report) {
-        serve.invalidate(report.touchedParcels)
-        feedSignal.tell()
-        readiness.storeWorks()
-        meter.batchCommitted(report.outcomes.length, report.durationMs)
-        countMerged(report, meter.merged)
-        if (report.outcomes.some((outcome) => outcome.kind === 'recorded' && outcome.queued > 0)) relaying.wake()
-      },
+      onCommitted: (report) => committed(newsOf(report)),
       monotonic: clock.monotonic,
       hear: writer.hear,
-      onFailed(error) {
-        readiness.storeFails(error)
-        log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
-      },
+      onFailed: storeFailed,
     },
-    {
-      recorderMax: config.limits.batch * RECORDER_BATCHES,
-      waitingMax: config.limits.batch * WAITING_BATCHES,
-      patienceMs: COMMIT_PATIENCE_MS,
-    },
+    boundsOf(config.limits.batch),
   )
   const recorder = refuseWhenShort(commit, disk)
   const asking = { carrier, recorder, reads, write: writer.verbs, meter, clock, log }
   const admitUnknown = createPerMinute(config.limits.unknownPerMinute)
+  const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
   const serve = createServe(
     {
       ...asking,
-      cache: createAnswerCache({ bytesMax: config.limits.cacheBytes }),
+      cache,
       notFound: createMemory<number>({ entriesMax: REMEMBERED.notFound }),
       pauses: createMemory<Pause>({ entriesMax: REMEMBERED.pauses }),
       admitUnknown,
@@ -191,13 +197,6 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
   }
   const poller = startWorker(pollWithRoom, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
 
-  const perMinute = createPerMinute(config.limits.failuresPerMinute)
-  const verifierOf = (settings: Config) => createVerifier(settings.webhook.sharedKeys.map((key) => key.reveal()))
-  let current = verifierOf(config)
-  // Looked up at every push: a reload replaces it.
-  const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
-  const readEvent = createEventReader(createMemory<KnownForm>({ entriesMax: REMEMBERED.eventForms }))
-  const receive = createReceive({ verifier, readEvent, recorder, meter, clock })
   const ownPorts: number[] = []
   const relaying = await firstWrite(
     storePath,
@@ -214,25 +213,11 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
       ownPorts: () => ownPorts,
     }),
   )
-  const publicServer = await listen(
-    config,
-    'public',
-    createPublicListener({
-      log,
-      meter,
-      receive,
-      path: config.webhook.path,
-      countFailure: createCountFailure(perMinute, createAddressOf(config.listen.public.trustProxy)),
-      bodies: createRawBodies({
-        bodyBytesMax: config.webhook.bodyBytesMax,
-        bytesInFlightMax: config.limits.bodyBytesInFlight,
-        connectionsMax: config.limits.connections,
-      }),
-    }),
-  )
+  receiver.follow(received, log)
+  const publicAddress = await receiver.verbs.listen()
   const internalServer = await listen(
-    config,
     'internal',
+    { ...config.listen.internal, connectionsMax: config.limits.connections },
     createInternalListener({
       log,
       authenticate,
@@ -240,11 +225,14 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
       followFeed: createFollowFeed({ reads, signal: feedSignal, clock, turn: () => nextTurn() }),
       manageEndpoints: relaying.manageEndpoints,
       manageDeliveries: relaying.manageDeliveries,
-      manageParcels: createManageParcels({ write: writer.verbs, refresh, clock, invalidate: serve.invalidate }),
+      manageParcels: createManageParcels({ write: writer.verbs, refresh, clock, invalidate: cache.invalidate }),
       lookAtParcels: createLookAtParcels({ reads }),
       upstream,
-      watchList: createWatchList({ write: writer.verbs, clock, invalidate: serve.invalidate }),
-      countFailure: createCountFailure(perMinute, createAddressOf(config.listen.internal.trustProxy)),
+      watchList: createWatchList({ write: writer.verbs, clock, invalidate: cache.invalidate }),
+      countFailure: createCountFailure(
+        createPerMinute(config.limits.failuresPerMinute),
+        createAddressOf(config.listen.internal.trustProxy),
+      ),
       readiness: readiness.read,
       metrics: metrics.render,
     }),
@@ -255,32 +243,33 @@ export async function startRelay(config: Config, log: Log, starting?: ReturnType
     now: clock.now,
     wake: relaying.wake,
   })
-  ownPorts.push(publicServer.port, internalServer.port)
+  ownPorts.push(publicAddress.port, internalServer.port)
   relaying.start()
   const diskLooks = startLooking(disk, DISK_LOOK_MS)
   const schedule = startSchedule(config.poll.cron, () => poller.wake(), log)
   poller.wake()
 
   return {
-    publicUrl: publicServer.url,
+    publicUrl: publicAddress.url,
     internalUrl: internalServer.url,
-    died: writer.died,
+    died: Promise.race([writer.died, receiver.died]),
     async reload(next) {
       await relaying.reload(next)
       settings = next
       authenticate.replaceApps(appsOf(next))
-      current = verifierOf(next)
+      await receiver.verbs.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
     },
     async stop() {
       await schedule.stop()
       diskLooks.stop()
       feedSignal.close()
-      await Promise.all([publicServer.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
+      await Promise.all([receiver.verbs.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()
       await writer.verbs.rememberCarrier(carrier.memory()).catch((err: unknown) => log.warn({ err }, 'the calls of today are forgotten'))
       await relaying.stop()
       await recorder.drained()
+      await receiver.verbs.close()
       await reads.close()
       await writer.verbs.close()
     },
@@ -327,18 +316,4 @@ function someLanguages(config: Config): readonly [string, ...string[]] {
   const [first, ...others] = config.upstream.languages
   if (first === undefined) throw new RangeError('at least one language must be configured')
   return [first, ...others]
-}
-
-/** Once a result, not once an observation. */
-function countMerged(report: BatchReport, count: (result: string, by: number) => void): void {
-  const counts = new Map<string, number>()
-  const add = (result: string, by: number) => counts.set(result, (counts.get(result) ?? 0) + by)
-  for (const outcome of report.outcomes) {
-    if (outcome.kind === 'recorded' && outcome.remark !== undefined) add(outcome.remark, 1)
-    if (outcome.kind !== 'recorded') add(outcome.kind, 1)
-    else if (!outcome.changed) add('unchanged', 1)
-    else if (outcome.newEntries === 0) add('updated', 1)
-    else add('new_entry', outcome.newEntries)
-  }
-  for (const [result, by] of counts) count(result, by)
 }

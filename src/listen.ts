@@ -10,14 +10,19 @@ export interface Listening {
   stop(timeoutMs: number): Promise<void>
 }
 
+export interface ListenOptions extends Pick<Config['listen']['public'], 'host' | 'port' | 'tls'> {
+  /** `limits.connections` */
+  readonly connectionsMax: number
+}
+
 /** Binds one of the two listeners as the config says, TLS included. An address that cannot be had is an error that names its setting. */
-export async function listen(config: Config, name: 'public' | 'internal', listener: RequestListener): Promise<Listening> {
-  const { host, port, tls } = config.listen[name]
+export async function listen(name: 'public' | 'internal', options: ListenOptions, listener: RequestListener): Promise<Listening> {
+  const { host, port, tls, connectionsMax } = options
   const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)
   const server = await startServer(listener, {
     host,
     port,
-    connectionsMax: config.limits.connections,
+    connectionsMax,
     ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
   }).catch((cause: unknown) => {
     throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${codeOf(cause)})`, { cause })

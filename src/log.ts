@@ -24,6 +24,24 @@ export function createLog({ level, destination = standardOutput() }: LogOptions)
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
+/** A line on its way to the log of another thread: already safe to be written, and plain data. */
+export interface LogLine {
+  readonly level: keyof Log
+  readonly fields: object
+  readonly message: string
+}
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
+
+/** A log whose lines somebody else writes. */
+export function createForwardedLog(least: keyof Log, send: (line: LogLine) => void): Log {
+  const write = (level: keyof Log) =>
+    LEVELS.indexOf(level) < LEVELS.indexOf(least)
+      ? () => {}
+      : (fields: object, message: string) => send({ level, fields: safeFields(fields), message: safeText(message) })
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
 /** Standard output that nobody reads any more (EPIPE) or a full disk costs lines, never the process. */
 function standardOutput(): DestinationStream {
   const stream = pino.destination({ fd: 1, sync: true, maxLength: 1_048_576 })

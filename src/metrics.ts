@@ -84,7 +84,7 @@ export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
-      pushReceived: (outcome, keyIndex) => receivedBy(outcome, keyIndex === null ? 'none' : String(keyIndex)).inc(),
+      pushReceived: (outcome, keyIndex, count = 1) => receivedBy(outcome, keyIndex === null ? 'none' : String(keyIndex)).inc(count),
       batchCommitted(size, durationMs) {
         batch.observe(size)
         commit.observe(durationMs / 1000)

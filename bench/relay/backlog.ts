@@ -29,7 +29,7 @@ export async function backlog({ settings, folder, relayEntry, say }: Bench): Pro
   const relay = await startRelay(relayEntry, ownFolder, { storePath, sections: receivers.sections })
   const rates = await ratesOf(receivers, all, say)
   const { peakBytes } = memoryOf(relay.pid)
-  const { cpuMs, mainThreadCpuMs } = usageOf(relay.pid)
+  const { cpuMs, loopsCpuMs } = usageOf(relay.pid)
   await relay.stop()
   const { total } = await receivers.tally()
   await receivers.stop()
@@ -47,7 +47,7 @@ export async function backlog({ settings, folder, relayEntry, say }: Bench): Pro
         facts: {
           'req/s': Math.round(rates.reduce((sum, rate) => sum + rate, 0) / rates.length),
           'cpu us/req': Number(((cpuMs * 1000) / all).toFixed(1)),
-          'main us/req': Number(((mainThreadCpuMs * 1000) / all).toFixed(1)),
+          'loops us/req': Number(((loopsCpuMs * 1000) / all).toFixed(1)),
         },
       },
       { name: `... its tenths: ${tenths(rates).map(Math.round).join(', ')}/s`, facts: {} },

@@ -8,7 +8,7 @@ import type { Receivers } from './receivers.ts'
 export interface Delivering {
   readonly ratePerSecond: number
   readonly cpuUs: number
-  readonly mainThreadCpuUs: number
+  readonly loopsCpuUs: number
   readonly receiverCpuUs: number
 }
 
@@ -21,7 +21,7 @@ export async function measureDelivering(receivers: Receivers, pid: number, durat
   return {
     ratePerSecond: (count / (after.atMs - before.atMs)) * 1000,
     cpuUs: each(used.cpuMs, usedAfter.cpuMs),
-    mainThreadCpuUs: each(used.mainThreadCpuMs, usedAfter.mainThreadCpuMs),
+    loopsCpuUs: each(used.loopsCpuMs, usedAfter.loopsCpuMs),
     receiverCpuUs: each(receiverUsed.cpuMs, receiverUsedAfter.cpuMs),
   }
 }
@@ -48,7 +48,7 @@ export function observeDelivering(name: string, rounds: readonly Delivering[]): 
     facts: {
       'req/s': of((one) => one.ratePerSecond, 0),
       'cpu us/req': of((one) => one.cpuUs, 1),
-      'main us/req': of((one) => one.mainThreadCpuUs, 1),
+      'loops us/req': of((one) => one.loopsCpuUs, 1),
       'load us/req': of((one) => one.receiverCpuUs, 1),
     },
   }

@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** What a process has used since it began. */
 export interface Usage {
   /** User and system time of all its threads. */
   readonly cpuMs: number
-  /** Of these, the thread that runs the event loop. */
-  readonly mainThreadCpuMs: number
+  /** Of these, the threads whose event loops answer: the first one, and the relay's that receives. */
+  readonly loopsCpuMs: number
 }
 
 export interface Memory {
@@ -16,18 +16,33 @@ export interface Memory {
 
 /** The kernel counts in hundredths of a second, whatever its own clock does. */
 const TICK_MS = 10
+/** What the relay calls the thread that receives. */
+const RECEIVER = 'receiver'
 /** After the name in parentheses: state is the first, utime the twelfth. */
 const UTIME_AT = 11
 
 /** Linux only, as is the machine that measures. */
 export function usageOf(pid: number): Usage {
-  return { cpuMs: cpuMs(`/proc/${pid}/stat`), mainThreadCpuMs: cpuMs(`/proc/${pid}/task/${pid}/stat`) }
+  const loops = readdirSync(`/proc/${pid}/task`).filter((id) => Number(id) === pid || nameOf(pid, id) === RECEIVER)
+  return {
+    cpuMs: cpuMs(`/proc/${pid}/stat`),
+    loopsCpuMs: loops.reduce((sum, id) => sum + cpuMs(`/proc/${pid}/task/${id}/stat`), 0),
+  }
 }
 
 export function memoryOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024
   return { residentBytes: bytes('VmRSS'), peakBytes: bytes('VmHWM') }
+}
+
+function nameOf(pid: number, id: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim()
+  } catch {
+    // It has ended meanwhile.
+    return null
+  }
 }
 
 function cpuMs(path: string): number {

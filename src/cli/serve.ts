@@ -3,9 +3,9 @@ import type { RunningRelay } from '../app.ts'
 import { needsRestart } from '../config/needs-restart.ts'
 import { type Config, ConfigError, loadConfig, notYetSupported } from '../config.ts'
 import type { Log } from '../flow/ports.ts'
-import { hostWriter } from '../hosted-writer.ts'
 import { createLog } from '../log.ts'
 import { putHelpersBehind } from '../run/priority.ts'
+import { startThreads } from '../threads.ts'
 import { fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
@@ -44,7 +44,7 @@ async function serve(config: Config, path: string): Promise<void> {
   log.info({ public: relay.publicUrl, internal: relay.internalUrl }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
-    log.error({ err: ended.error }, 'the writer is gone; the relay ends so that it is started anew')
+    log.error({ err: ended.error }, 'one of its threads is gone; the relay ends so that it is started anew')
     process.exit(1)
   }
   log.info({ signal: ended.signal }, 'stopping: what is in flight is finished first')
@@ -52,14 +52,12 @@ async function serve(config: Config, path: string): Promise<void> {
   log.info({}, 'relay stopped')
 }
 
-/** The writer's thread loads its code while this one loads all the rest: one after the other they are most of a start. */
+/** The threads load their code while this one loads all the rest: one after the other they are most of a start. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
   putHelpersBehind()
-  const writer = config.store.engine === 'sqlite' ? hostWriter(config, config.store.path) : undefined
-  // What fails meanwhile is told by whoever waits for it.
-  writer?.catch(() => undefined)
+  const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
   const { startRelay } = await import('../app.ts')
-  return await startRelay(config, log, writer)
+  return await startRelay(config, log, threads)
 }
 
 /** SIGHUP: the config is read again. One that cannot be used is told of, with every problem, and changes nothing. */

@@ -770,9 +770,13 @@ export interface CachedAnswer {
 
 /** Encoded answers by question. */
 export interface AnswerCache {
+  /** Undefined as well when its parcel has changed since. */
   get(key: string): CachedAnswer | undefined
-  set(key: string, answer: CachedAnswer): void
-  /** Forgets every answer about these parcels. */
+  /** As of now: to be taken before the store is read for an answer. */
+  mark(): bigint
+  /** `mark`: what was committed before it is in the answer. */
+  set(key: string, answer: CachedAnswer, mark: bigint): void
+  /** Every answer about these parcels that was read until now is no longer true. */
   invalidate(parcelIds: readonly number[]): void
 }
 
@@ -825,7 +829,7 @@ export interface CarrierState {
 
 /** Where flows report what happened; the composition root turns it into metrics. */
 export interface Meter {
-  pushReceived(outcome: string, keyIndex: number | null): void
+  pushReceived(outcome: string, keyIndex: number | null, count?: number): void
   batchCommitted(size: number, durationMs: number): void
   pollEnded(outcome: string): void
   missedPush(latencyMs: number): void

@@ -16,13 +16,15 @@ export interface ReadinessPorts {
   readonly carrier: Pick<Carrier, 'state'>
   readonly disk: { readonly isShort: () => boolean }
   readonly pushHealth: () => PushHealth
+  /** Resolves when what became of every push until now was told here. */
+  readonly caughtUp: () => Promise<unknown>
 }
 
 /**
  * Whether the relay can take pushes and answer reads. The carrier's trouble is told, and no reason not to be ready: a relay whose carrier
  * is down still serves (CONTRACT, `/readyz`).
  */
-export function createReadiness({ reads, write, carrier, disk, pushHealth }: ReadinessPorts) {
+export function createReadiness({ reads, write, carrier, disk, pushHealth, caughtUp }: ReadinessPorts) {
   let failure: string | null = null
   return {
     storeWorks() {
@@ -33,6 +35,7 @@ export function createReadiness({ reads, write, carrier, disk, pushHealth }: Rea
     },
     async read(): Promise<Readiness> {
       const reasons: string[] = []
+      await caughtUp()
       if (disk.isShort()) reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
       // After a failure nobody may be pushing any more: only a try can tell that the store works again.
       if (failure !== null) {

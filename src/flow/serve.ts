@@ -31,31 +31,23 @@ export interface Serve {
   ask(question: Question): Promise<Served>
   /** The same answer at once, when it is kept; null: `ask` has to say. Throws nothing but the first two. */
   atHand(question: Question): Served | null
-  /** To be called after each commit and before what it recorded is acknowledged. */
-  invalidate(parcelIds: readonly number[]): void
 }
 
 /** Builds the verb behind the pull API: the cache, then the store, and the carrier only for what the store lacks (DOMAIN 1.5, 4.2). */
 export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const { cache, clock, meter } = ports
   const answer = createAnswer(ports, options)
-  /** One set per question that is being answered: the parcels that changed since it read the store. Their answers must not be kept. */
-  const answering = new Set<Set<number>>()
 
   const answerAnew = async (question: ReadQuestion, key: string): Promise<Served> => {
-    const changed = new Set<number>()
-    answering.add(changed)
     try {
-      const { encoded, freshness, settled } = await answer(question, changed)
+      const { encoded, freshness, settled, mark } = await answer(question)
       // Kept only when nothing more is to be asked: a hit does not ask.
-      if (settled && !changed.has(encoded.parcelId)) cache.set(key, encoded)
+      if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
     } catch (error) {
       if (error instanceof AppError) meter.served(error.code === 'not_found' ? 'not_found' : 'unavailable')
       throw error
-    } finally {
-      answering.delete(changed)
     }
   }
 
@@ -74,10 +66,6 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
       return findKept(key) ?? (await answerAnew(question, key))
     },
     atHand: (asked) => findKept(keyOf(readQuestion(asked))),
-    invalidate(parcelIds) {
-      cache.invalidate(parcelIds)
-      for (const changed of answering) for (const parcelId of parcelIds) changed.add(parcelId)
-    },
   }
 }
 
@@ -90,9 +78,11 @@ interface Answer {
   readonly freshness: Freshness
   /** Whether the carrier has nothing to add, so that the answer stands until something is learnt. */
   readonly settled: boolean
+  /** The cache's, from before the store was read. */
+  readonly mark: bigint
 }
 
-/** Answers from the store, after asking the carrier for what it lacks. `changed` is emptied at each reading of the store. */
+/** Answers from the store, after asking the carrier for what it lacks. */
 function createAnswer(ports: ServePorts, options: ServeOptions) {
   const [defaultLanguage] = options.languages
   if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
@@ -100,9 +90,10 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
   const askAboutUnknown = createUnknownQuestions(ports, options, carrier, defaultLanguage)
   const askForMore = createKnownQuestions(ports, options, carrier)
 
-  return async (question: ReadQuestion, changed: Set<number>): Promise<Answer> => {
+  return async (question: ReadQuestion): Promise<Answer> => {
+    let mark = ports.cache.mark()
     const look = () => {
-      changed.clear()
+      mark = ports.cache.mark()
       return findParcel(ports.reads, question.identifier)
     }
     let freshness: Freshness = 'hit'
@@ -125,7 +116,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
     }
     const encoded = encodeAnswer(view, question, options.languages)
     if (encoded === null) throw new AppError('not_found', 'Nothing is known yet of this parcel.')
-    return { encoded, freshness, settled }
+    return { encoded, freshness, settled, mark }
   }
 }
 

@@ -8,8 +8,21 @@ export interface DiskState {
   readonly logBytes: number
 }
 
+/** Whether the disk is short of room, in memory that threads share: 1 if it is. */
+export type Shortage = Int32Array
+
+export function createShortage(): Shortage {
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+}
+
+export function isShortIn(shortage: Shortage): boolean {
+  return Atomics.load(shortage, 0) === 1
+}
+
 export interface DiskWatchPorts {
   readonly measure: () => Promise<DiskState>
+  /** Where it is said for other threads. */
+  readonly shortage: Shortage
   readonly log: Pick<Log, 'warn' | 'info'>
 }
 
@@ -30,7 +43,7 @@ export interface DiskWatch {
 const RETRY_AFTER_MS = 5000
 
 /** Knows whether the disk has room, as of the last look. */
-export function createDiskWatch({ measure, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
+export function createDiskWatch({ measure, shortage, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
   let state: DiskState = { freeBytes: Number.POSITIVE_INFINITY, logBytes: 0 }
   let measurable = true
   const isShort = ({ freeBytes }: DiskState) => freeBytes < freeBytesMin
@@ -51,6 +64,7 @@ export function createDiskWatch({ measure, log }: DiskWatchPorts, { freeBytesMin
         const before = state
         state = await measure()
         measurable = true
+        Atomics.store(shortage, 0, isShort(state) ? 1 : 0)
         tell(before)
       } catch (error) {
         // What was known last goes on: writing itself will tell.

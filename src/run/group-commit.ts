@@ -1,11 +1,11 @@
 import { AppError } from '../domain/errors.ts'
-import type { BatchReport, Incoming, RecordOutcome } from '../flow/ports.ts'
-import type { Committed, Recorder } from './recorder.ts'
+import type { Incoming, RecordOutcome } from '../flow/ports.ts'
+import type { CommitReport, Committed, Recorder } from './recorder.ts'
 
 export interface GroupCommitPorts {
   readonly recorder: Recorder
   /** Called after each commit and before anyone who waits for it is told. */
-  readonly onCommitted: (report: BatchReport) => void
+  readonly onCommitted: (report: CommitReport) => void
   readonly onFailed: (error: unknown) => void
   /** Takes in at once that a batch is committed, if a recorder on a thread has said so. */
   readonly hear?: () => void
@@ -39,6 +39,17 @@ interface Waiting {
 }
 
 const RETRY_AFTER_MS = 1000
+/** How many observations may be with the recorder: a batch that it commits, and the next. */
+const RECORDER_BATCHES = 2
+/** How many may wait for their commit, as a multiple of a batch. */
+const WAITING_BATCHES = 64
+/** How long one may wait for its turn, before its commit itself. */
+const PATIENCE_MS = 10_000
+
+/** The bounds that go with `limits.batch`. */
+export function boundsOf(batchMax: number): GroupCommitOptions {
+  return { recorderMax: batchMax * RECORDER_BATCHES, waitingMax: batchMax * WAITING_BATCHES, patienceMs: PATIENCE_MS }
+}
 
 /**
  * Group commit: what arrives while one batch is being committed forms the next. One sync to disk then pays for many observations, and an
@@ -112,7 +123,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   }
 }
 
-function tellSenders(batch: readonly Waiting[], report: BatchReport): void {
+function tellSenders(batch: readonly Waiting[], report: CommitReport): void {
   for (const [at, { resolve, reject }] of batch.entries()) {
     const outcome = report.outcomes[at]
     if (outcome === undefined) reject(new Error('a batch was recorded without saying what became of each observation'))

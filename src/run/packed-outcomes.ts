@@ -1,12 +1,13 @@
-import type { BatchReport, RecordOutcome } from '../flow/ports.ts'
+import type { RecordOutcome } from '../flow/ports.ts'
+import type { CommitReport } from './recorder.ts'
 
 /**
  * What became of a batch, as it travels back from the writer's thread: a message of many small objects costs more than recording did.
  */
-export interface PackedOutcomes extends Omit<BatchReport, 'outcomes' | 'touchedParcels'> {
+export interface PackedOutcomes extends Omit<CommitReport, 'outcomes'> {
   /** How many observations there were. */
   readonly count: number
-  /** `RECORDED_WIDTH` numbers an observation: of one that was plainly recorded all there is to say, of another nothing. Then the touched parcels. */
+  /** `RECORDED_WIDTH` numbers an observation: of one that was plainly recorded all there is to say, of another nothing. */
   readonly numbers: ArrayBuffer
   /** The others, with their place in the batch. */
   readonly others: readonly (readonly [place: number, outcome: RecordOutcome])[]
@@ -14,9 +15,9 @@ export interface PackedOutcomes extends Omit<BatchReport, 'outcomes' | 'touchedP
 
 const RECORDED_WIDTH = 4
 
-export function packOutcomes({ outcomes, touchedParcels, ...rest }: BatchReport): PackedOutcomes {
+export function packOutcomes({ outcomes, ...rest }: CommitReport): PackedOutcomes {
   const count = outcomes.length
-  const numbers = new Float64Array(count * RECORDED_WIDTH + touchedParcels.length)
+  const numbers = new Float64Array(count * RECORDED_WIDTH)
   const others: [number, RecordOutcome][] = []
   for (const [place, outcome] of outcomes.entries()) {
     if (outcome.kind !== 'recorded' || outcome.remark !== undefined) {
@@ -29,11 +30,10 @@ export function packOutcomes({ outcomes, touchedParcels, ...rest }: BatchReport)
     numbers[at + 2] = outcome.newEntries
     numbers[at + 3] = outcome.queued
   }
-  numbers.set(touchedParcels, count * RECORDED_WIDTH)
   return { ...rest, count, numbers: numbers.buffer, others }
 }
 
-export function unpackOutcomes({ count, numbers: packed, others, ...rest }: PackedOutcomes): BatchReport {
+export function unpackOutcomes({ count, numbers: packed, others, ...rest }: PackedOutcomes): CommitReport {
   const numbers = new Float64Array(packed)
   const number = (at: number) => numbers[at] ?? 0
   const outcomes: RecordOutcome[] = []
@@ -42,5 +42,5 @@ export function unpackOutcomes({ count, numbers: packed, others, ...rest }: Pack
     outcomes.push({ kind: 'recorded', parcelId: number(at), changed, newEntries: number(at + 2), queued: number(at + 3) })
   }
   for (const [place, outcome] of others) outcomes[place] = outcome
-  return { ...rest, outcomes, touchedParcels: Array.from(numbers.subarray(count * RECORDED_WIDTH)) }
+  return { ...rest, outcomes }
 }

@@ -10,14 +10,17 @@ export interface Recorder {
   commit(): Promise<Committed>
 }
 
+/** What those who wait for a commit are told of it. Who keeps answers about parcels is told before (see `ParcelChanges`). */
+export type CommitReport = Omit<BatchReport, 'touchedParcels'>
+
 export type Committed =
   /** Durable. */
-  | { readonly taken: number; readonly report: BatchReport }
+  | { readonly taken: number; readonly report: CommitReport }
   /** So many of the first were tried, and none of them is recorded. */
   | { readonly taken: number; readonly error: unknown }
 
 /** A recorder in the same thread. */
-export function recordHere(record: (batch: readonly Incoming[]) => Promise<BatchReport>, batchMax: number): Recorder {
+export function recordHere(record: (batch: readonly Incoming[]) => Promise<CommitReport>, batchMax: number): Recorder {
   let waiting: Incoming[] = []
   let awaited = 0
   let last: Promise<unknown> = Promise.resolve()

@@ -37,8 +37,16 @@ interface Line {
   readonly answered: Int32Array
 }
 
-/** What the thread makes lives for one message: more room for it would only be more memory, not fewer survivors. */
-const YOUNG_MB = 16
+export interface ThreadOptions {
+  /** What the system calls it, for who looks at what takes the processors. */
+  readonly name: string
+  /** What its module finds as `workerData`. */
+  readonly data: unknown
+  /** Ends of channels that the data holds: they go over to the thread. */
+  readonly ends?: readonly MessagePort[]
+  /** The most its young objects may take, in MB. For one that makes nothing but what lives for a message, more is only more memory. */
+  readonly youngMb: number
+}
 
 /**
  * Hosts verbs on a thread: `file` is a module that calls `serveVerbs`. Resolves once it said it is ready. Every verb of `names` becomes a
@@ -46,24 +54,57 @@ const YOUNG_MB = 16
  */
 export async function hostOnThread<V extends Verbs<V>>(
   file: URL,
-  workerData: unknown,
+  { name, data, ends = [], youngMb }: ThreadOptions,
   names: readonly (keyof V & string)[],
 ): Promise<Hosted<V>> {
-  const worker = new Worker(file, { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } })
-  const pending = new Map<number, Pending>()
-  let calls = 0
+  const worker = new Worker(file, {
+    name,
+    workerData: data,
+    transferList: [...ends],
+    resourceLimits: { maxYoungGenerationSizeMb: youngMb },
+  })
   const died = new Promise<unknown>((resolve) => {
     worker.once('error', resolve)
-    worker.once('exit', (code) => resolve(new Error(`the writer thread ended with code ${code}`)))
+    worker.once('exit', (code) => resolve(new Error(`the thread "${name}" ended with code ${code}`)))
   })
-  await Promise.race([
-    new Promise((resolve) => worker.once('message', resolve)),
-    died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error)))),
-  ])
+  await Promise.race([isReady(worker), died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error))))])
+  const { verbs, hear, fail } = openCalls<V>(worker, names)
+  void died.then(fail)
+  return { verbs, died, hear }
+}
 
+export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'hear'> {
+  /** No more calls; what is under way is not answered any more. */
+  close(): void
+}
+
+/** The same for verbs that are served on the other end of a channel, by a thread that somebody else hosts. */
+export async function callThere<V extends Verbs<V>>(port: MessagePort, names: readonly (keyof V & string)[]): Promise<CalledThere<V>> {
+  const gone = new Promise<Error>((resolve) => port.once('close', () => resolve(new Error('the thread on the other end is gone'))))
+  await Promise.race([isReady(port), gone.then((error) => Promise.reject(error))])
+  const { verbs, hear, fail, close } = openCalls<V>(port, names)
+  void gone.then(fail)
+  return {
+    verbs,
+    hear,
+    close() {
+      port.close()
+      close()
+    },
+  }
+}
+
+function isReady(end: Worker | MessagePort): Promise<unknown> {
+  return new Promise((resolve) => end.once('message', resolve))
+}
+
+/** The calling end of verbs. `fail`: nobody will answer any more. */
+function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly (keyof V & string)[]) {
+  const pending = new Map<number, Pending>()
+  let calls = 0
   const { port1, port2 } = new MessageChannel()
   const answered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  worker.postMessage({ port: port2, answered } satisfies Line, [port2])
+  there.postMessage({ port: port2, answered } satisfies Line, [port2])
   let heard = 0
   const take = ({ id, value, error }: Reply) => {
     heard++
@@ -80,21 +121,21 @@ export async function hostOnThread<V extends Verbs<V>>(
       take(received.message)
     }
   }
-  void died.then((error) => {
+  const fail = (error: unknown) => {
     // Its last answers may still lie on the line.
     hear()
     for (const { reject } of pending.values()) reject(error)
     pending.clear()
-  })
+  }
   const call = (verb: string, args: readonly unknown[]) =>
     new Promise<unknown>((resolve, reject) => {
       const id = ++calls
       pending.set(id, { resolve, reject })
-      worker.postMessage({ id, verb, args } satisfies Call, args.flatMap(buffersOf))
+      there.postMessage({ id, verb, args } satisfies Call, args.flatMap(buffersOf))
     })
   // A message carries no types: the verbs on both ends are the same interface, compiled together.
   const verbs = Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => call(name, args)])) as unknown as V
-  return { verbs, died, hear }
+  return { verbs, hear, fail, close: () => port1.close() }
 }
 
 /** Blocks of bytes that an argument holds: they change hands instead of being copied, so their sender must not use them again. */

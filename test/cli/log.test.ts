@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, openSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { createLog, type LogOptions } from '../../src/log.ts'
+import { createForwardedLog, createLog, type LogLine, type LogOptions } from '../../src/log.ts'
 import { createSecret } from '../../src/secret.ts'
 import { CANARY } from './config-cases.ts'
 
@@ -34,6 +34,20 @@ describe('lines', () => {
     log.warn({}, 'c')
     log.error({}, 'd')
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['c', 'd'])
+  })
+
+  test('written by way of another thread are the same, errors and what cannot travel included', () => {
+    const fields = { err: new Error('broken', { cause: new Error('deep') }), password: 'x', act: () => {}, level: 'mine' }
+    const { log, lines } = capture('info')
+    const forwarded = createForwardedLog('warn', (line) => {
+      const { level, fields: told, message }: LogLine = structuredClone(line)
+      log[level](told, message)
+    })
+    for (const one of [log, forwarded]) one.warn(fields, 'happened at postgres://me:secret@host')
+    forwarded.info({}, 'too little for it')
+    const [direct, travelled, ...others] = lines.map((line) => ({ ...JSON.parse(line), time: null }))
+    expect([travelled, others]).toEqual([direct, []])
+    expect(direct).toMatchObject({ level: 'warn', err: { message: 'broken: deep' }, password: '[redacted]' })
   })
 
   test('keep their own level, time and message whatever the fields say', () => {

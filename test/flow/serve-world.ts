@@ -4,6 +4,7 @@ import type { CallPriority, CarrierAnswer, IncomingPoll, Log, ParcelView } from 
 import { createServe, type ServeOptions } from '../../src/flow/serve.ts'
 import type { QuestionKind } from '../../src/flow/served.ts'
 import { createAnswerCache } from '../../src/run/answer-cache.ts'
+import { createParcelChanges } from '../../src/run/parcel-changes.ts'
 import { aPoll } from '../support/builders.ts'
 
 export const NUMBER = 'AB123456789SE'
@@ -79,10 +80,11 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
       texts: { ...before?.entries[index]?.texts, ...sighting.texts },
     }))
     parcels.set(observation.asked, aView({ ...before, entries, heardAtMs: world.nowMs, watched: watch || before?.watched === true }))
-    serve.invalidate([7])
+    cache.invalidate([7])
     return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 } as const
   }
 
+  const cache = createAnswerCache({ bytesMax: 1_000_000, changes: createParcelChanges() })
   const serve = createServe(
     {
       carrier: {
@@ -114,7 +116,7 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
         },
         noteNotPollable: async (identifier) => void notes.push(`not pollable ${identifier}`),
       },
-      cache: createAnswerCache({ bytesMax: 1_000_000 }),
+      cache,
       notFound: new Map<string, number>(),
       pauses: new Map<string, Pause>(),
       admitUnknown: (app) => {
@@ -137,5 +139,5 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
 
   const ask = (question: { identifier?: string; language?: unknown; kind?: QuestionKind; app?: string } = {}) =>
     serve.ask({ app: 'shop', identifier: NUMBER, language: undefined, kind: 'all', ...question })
-  return Object.assign(world, { serve, ask })
+  return Object.assign(world, { serve, cache, ask })
 }

@@ -245,7 +245,7 @@ test('a watched parcel that the carrier was never asked about is asked for when 
   world.parcels.set(NUMBER, aView({ entries: [], heardAtMs: null }))
   expect(text(await world.ask({ kind: 'latest' }))).toContain('text en')
   world.parcels.set(NUMBER, aView({ entries: [], heardAtMs: null }))
-  world.serve.invalidate([7])
+  world.cache.invalidate([7])
   world.carrier = async () => ({ kind: 'not_found' })
   expect(await world.ask()).toMatchObject({ ageSeconds: null, cacheStatus: 'parcel-relay; hit' })
 })
@@ -280,7 +280,7 @@ test('a commit makes the cache forget what it touched and keep the rest', async 
   await world.ask()
   await world.ask({ identifier: 'CD123456789SE' })
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { status: 'Created' })] }))
-  world.serve.invalidate([7])
+  world.cache.invalidate([7])
   expect(text(await world.ask())).toContain('"status":"Created"')
   await world.ask({ identifier: 'CD123456789SE' })
   expect(world.reads).toBe(3)
@@ -298,7 +298,7 @@ test('an answer is at hand once it was given, until a commit touches it or it is
   world.nowMs += 1
   expect(atHand()).toBeNull()
   world.nowMs -= 1
-  world.serve.invalidate([7])
+  world.cache.invalidate([7])
   expect(atHand()).toBeNull()
   expect(world.served).toEqual(['hit', 'hit'])
   expect(() => world.serve.atHand({ ...asked, identifier: 'x' })).toThrow(code('bad_tracking_number'))
@@ -311,7 +311,7 @@ test('an answer read before a commit is not kept after it', async () => {
   world.beforeRead = () => gate.promise
   const before = world.ask()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { status: 'Created' })] }))
-  world.serve.invalidate([7])
+  world.cache.invalidate([7])
   gate.resolve()
   await before
   expect(text(await world.ask())).toContain('"status":"Created"')

@@ -59,7 +59,6 @@ export const ROOMS: readonly Room[] = [
       'config/',
       'domain/',
       'flow/',
-      'hosted-writer.ts',
       'log.ts',
       'remote/',
       'run/priority.ts',
@@ -67,6 +66,7 @@ export const ROOMS: readonly Room[] = [
       'secret.ts',
       'store/',
       'system-clock.ts',
+      'threads.ts',
     ],
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // A command is given names of files to read and write.
@@ -94,9 +94,10 @@ export const ROOMS: readonly Room[] = [
       'run/',
       'store/',
       'system-clock.ts',
-      'hosted-writer.ts',
       'listen.ts',
+      'receive-side.ts',
       'relaying.ts',
+      'threads.ts',
       'vault.ts',
       'write-side.ts',
     ],
@@ -107,7 +108,19 @@ export const ROOMS: readonly Room[] = [
     place: 'hosted-writer.ts',
     imports: ['config.ts', 'config/delivery-rules.ts', 'flow/ports.ts', 'run/', 'write-side.ts'],
     libraries: [],
-    platform: [],
+    platform: ['node:worker_threads'],
+  },
+  {
+    place: 'hosted-receiver.ts',
+    imports: ['config.ts', 'flow/ports.ts', 'log.ts', 'receive-side.ts', 'run/'],
+    libraries: [],
+    platform: ['node:worker_threads'],
+  },
+  {
+    place: 'threads.ts',
+    imports: ['config.ts', 'hosted-receiver.ts', 'hosted-writer.ts', 'run/'],
+    libraries: [],
+    platform: ['node:worker_threads'],
   },
   { place: 'listen.ts', imports: ['config.ts', 'config/', 'http/'], libraries: [], platform: ['node:http'] },
   {
@@ -121,6 +134,13 @@ export const ROOMS: readonly Room[] = [
   {
     place: 'writer-thread.ts',
     imports: ['flow/ports.ts', 'hosted-writer.ts', 'log.ts', 'run/', 'system-clock.ts', 'write-side.ts'],
+    libraries: [],
+    platform: ['node:worker_threads'],
+  },
+  { place: 'receive-side.ts', imports: ['config.ts', 'domain/', 'flow/', 'http/', 'listen.ts', 'run/'], libraries: [], platform: [] },
+  {
+    place: 'receiver-thread.ts',
+    imports: ['hosted-receiver.ts', 'log.ts', 'receive-side.ts', 'run/', 'system-clock.ts'],
     libraries: [],
     platform: ['node:worker_threads'],
   },
@@ -147,6 +167,7 @@ export const ASSERTS_TYPES = [
   // A message between threads carries no types; both ends are compiled together.
   'run/thread.ts',
   'run/packed-reading.ts',
+  'receiver-thread.ts',
   'writer-thread.ts',
   // What `encodeContent` wrote, read where it is kept and where it travels.
   'domain/content.ts',

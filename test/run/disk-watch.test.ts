@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readPush } from '../../src/flow/read-push.ts'
-import { createDiskWatch, type DiskState, refuseWhenShort } from '../../src/run/disk-watch.ts'
+import { createDiskWatch, createShortage, type DiskState, isShortIn, refuseWhenShort } from '../../src/run/disk-watch.ts'
 import type { GroupCommit } from '../../src/run/group-commit.ts'
 import { createLogBook } from '../support/relay.ts'
 
@@ -10,21 +10,22 @@ const limits = { freeBytesMin: 256 * MB, logBytesWarn: 256 * MB }
 function watch() {
   const { log, lines } = createLogBook()
   let measured: () => Promise<DiskState> = async () => ({ freeBytes: 512 * MB, logBytes: 0 })
-  const disk = createDiskWatch({ measure: () => measured(), log }, limits)
+  const shortage = createShortage()
+  const disk = createDiskWatch({ measure: () => measured(), shortage, log }, limits)
   const look = async (state: Partial<DiskState>) => {
     measured = async () => ({ freeBytes: 512 * MB, logBytes: 0, ...state })
     await disk.check()
   }
-  return { disk, look, lines, break: () => (measured = () => Promise.reject(new Error('gone'))) }
+  return { disk, shortage, look, lines, break: () => (measured = () => Promise.reject(new Error('gone'))) }
 }
 
-test('S5: the disk is short below the limit and no longer at it; the log is told once each way', async () => {
-  const { disk, look, lines } = watch()
+test('S5: the disk is short below the limit and no longer at it, for other threads too; the log is told once each way', async () => {
+  const { disk, shortage, look, lines } = watch()
   await look({ freeBytes: 256 * MB - 1 })
   await look({ freeBytes: 1 })
-  expect(disk.isShort()).toBe(true)
+  expect([disk.isShort(), isShortIn(shortage)]).toEqual([true, true])
   await look({ freeBytes: 256 * MB })
-  expect(disk.isShort()).toBe(false)
+  expect([disk.isShort(), isShortIn(shortage)]).toEqual([false, false])
   expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
 })
 

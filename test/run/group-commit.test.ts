@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { BatchReport, Incoming } from '../../src/flow/ports.ts'
+import type { Incoming } from '../../src/flow/ports.ts'
 import { readPush } from '../../src/flow/read-push.ts'
 import { createGroupCommit } from '../../src/run/group-commit.ts'
-import { recordHere } from '../../src/run/recorder.ts'
+import { type CommitReport, recordHere } from '../../src/run/recorder.ts'
 
 const push = (name: string): Incoming => readPush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
 
@@ -10,13 +10,12 @@ const push = (name: string): Incoming => readPush({ body: Buffer.from(name), con
 function openRecorder() {
   const batches: { readonly names: readonly string[]; readonly end: (error?: Error) => void }[] = []
   const record = (batch: readonly Incoming[]) =>
-    new Promise<BatchReport>((resolve, reject) => {
+    new Promise<CommitReport>((resolve, reject) => {
       const names = batch.map((incoming) => (incoming.kind === 'push' ? Buffer.from(incoming.body).toString() : 'poll'))
       const end = (error?: Error) =>
         error === undefined
           ? resolve({
               outcomes: batch.map((_, parcelId) => ({ kind: 'recorded', parcelId, changed: true, newEntries: 1, queued: 0 })),
-              touchedParcels: [],
               durationMs: 1,
             })
           : reject(error)

@@ -1,13 +1,23 @@
+import { MessageChannel } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { hostOnThread } from '../../src/run/thread.ts'
+import { callThere, hostOnThread } from '../../src/run/thread.ts'
 
 interface Echo {
   echo(value: string): Promise<string>
   fail(reason: string): Promise<string>
   close(): Promise<string>
+  never(): Promise<string>
+  /** Ends the thread without an answer. */
+  end(): Promise<string>
 }
 
-const host = () => hostOnThread<Echo>(new URL('../support/echo-thread.ts', import.meta.url), null, ['echo', 'fail', 'close'])
+const host = () =>
+  hostOnThread<Echo>(new URL('../support/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 }, [
+    'echo',
+    'fail',
+    'close',
+    'end',
+  ])
 
 test('each call gets its own answer', async () => {
   const { verbs } = await host()
@@ -38,4 +48,24 @@ test('the last answer of a thread that ends is heard, whichever comes first', as
     expect(await verbs.close()).toBe('closed')
     await died
   }
+})
+
+test('verbs are served on another line as well; who calls there is told when the thread is gone', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const file = new URL('../support/echo-thread.ts', import.meta.url)
+  const [host, line] = await Promise.all([
+    hostOnThread<Echo>(file, { name: 'echo', data: port1, ends: [port1], youngMb: 16 }, ['echo', 'fail', 'end']),
+    callThere<Pick<Echo, 'echo' | 'never'>>(port2, ['echo', 'never']),
+  ])
+  expect(await Promise.all([line.verbs.echo('a'), host.verbs.echo('b')])).toEqual(['a', 'b'])
+  const unanswered = line.verbs.never().catch(String)
+  await host.verbs.end().catch(() => undefined)
+  expect(await unanswered).toBe('Error: the thread on the other end is gone')
+})
+
+test('a line to a thread that was never there is an error, not a wait', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const called = callThere<Pick<Echo, 'echo'>>(port2, ['echo']).catch(String)
+  port1.close()
+  expect(await called).toBe('Error: the thread on the other end is gone')
 })

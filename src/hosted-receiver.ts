@@ -1,0 +1,70 @@
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import type { Config } from './config.ts'
+import type { Log } from './flow/ports.ts'
+import type { LogLine } from './log.ts'
+import type { ReceiverNews, ReceiveSettings, ReceiveSide } from './receive-side.ts'
+import { createShortage, type Shortage } from './run/disk-watch.ts'
+import type { PushRing } from './run/push-ring.ts'
+import { type Hosted, hostOnThread } from './run/thread.ts'
+
+/** What the thread that receives is started with. */
+export interface ReceiverData {
+  readonly settings: ReceiveSettings
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+  /** Where lines of the log go. */
+  readonly logPort: MessagePort
+  /** The line to the thread that writes. */
+  readonly writer: { readonly ring: PushRing; readonly port: MessagePort }
+  readonly shortage: Shortage
+}
+
+export interface HostedReceiver {
+  readonly verbs: Omit<ReceiveSide, 'news'>
+  readonly died: Hosted<unknown>['died']
+  /** Where it looks whether the disk has room. */
+  readonly shortage: Shortage
+  /** Hands on what happens there, and what it logs, from now on. To be called once. */
+  follow(tell: (news: ReceiverNews) => void, log: Log): void
+}
+
+const VERBS = ['listen', 'replaceKeys', 'news', 'waiting', 'stop', 'close'] as const
+/** A push in flight outlives some of the collector's rounds: with less room each would be moved for every few that come. */
+const YOUNG_MB = 48
+
+/** Pushes get a thread: however many come, apps are answered by an event loop that has nothing to do with them. */
+export async function hostReceiver(config: Config, writer: ReceiverData['writer']): Promise<HostedReceiver> {
+  const lines = new MessageChannel()
+  const shortage = createShortage()
+  const data: ReceiverData = {
+    logLevel: config.log.level,
+    logPort: lines.port1,
+    writer,
+    shortage,
+    settings: {
+      listen: config.listen.public,
+      limits: config.limits,
+      webhook: { path: config.webhook.path, bodyBytesMax: config.webhook.bodyBytesMax },
+      sharedKeys: config.webhook.sharedKeys.map((key) => key.reveal()),
+    },
+  }
+  // The file's own ending: sources run as they are in development and compiled from `dist`.
+  const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  const { verbs, died } = await hostOnThread<ReceiveSide>(
+    file,
+    { name: 'receiver', data, ends: [lines.port1, writer.port], youngMb: YOUNG_MB },
+    VERBS,
+  )
+  const hand = async (tell: (news: ReceiverNews) => void) => {
+    for (;;) tell(await verbs.news())
+  }
+  return {
+    verbs,
+    died,
+    shortage,
+    follow(tell, log) {
+      lines.port2.on('message', ({ level, fields, message }: LogLine) => log[level](fields, message))
+      // Asking ends when the thread does, and that is told by `died`.
+      hand(tell).catch(() => undefined)
+    },
+  }
+}

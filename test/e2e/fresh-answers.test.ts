@@ -1,0 +1,33 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { ask, logIn, push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+const PARCELS = ['1001', '1002', '1003', '1004']
+
+test('an answer that is kept is no longer given once a push that changes it was answered, each time', async () => {
+  const relay = await startTestRelay(temporaryFolder(), NOBODY, { serve: { fetchUnknown: false, fetchMissingLanguage: false } })
+  onTestFinished(() => relay.stop())
+  const token = await logIn(relay.internalUrl)
+  const entriesOf = async (parcel: string): Promise<number> => {
+    const answer: unknown = await (await ask(relay.internalUrl, token, `/v1/status/${parcel}/all`)).json()
+    return typeof answer === 'object' && answer !== null && 'statuses' in answer && Array.isArray(answer.statuses)
+      ? answer.statuses.length
+      : 0
+  }
+  const follow = async (parcel: string) => {
+    const seen: number[] = []
+    for (let minute = 10; minute < 60; minute++) {
+      expect((await push(relay.publicUrl, pushBody({ eventTime: `2026-03-01T10:${minute}:00Z`, trackingIds: [parcel] }))).status).toBe(200)
+      // The second is given from what the first left behind.
+      seen.push(await entriesOf(parcel), await entriesOf(parcel))
+    }
+    return seen
+  }
+  const expected = Array.from({ length: 100 }, (_, at) => Math.floor(at / 2) + 1)
+  expect(await Promise.all(PARCELS.map(follow))).toEqual(PARCELS.map(() => expected))
+  const { body } = { body: await (await fetch(`${relay.internalUrl}/metrics`)).text() }
+  expect(body).toMatch(/relay_served_total\{result="hit"\} 400/)
+  expect(body).toMatch(/relay_pushes_received_total\{outcome="recorded",key="0"\} 200/)
+})

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import type { Incoming, RecordOutcome } from '../../src/flow/ports.ts'
+import { readPush } from '../../src/flow/read-push.ts'
+import { createPushRing } from '../../src/run/push-ring.ts'
+import { recordThere, serveRing } from '../../src/run/ring-recorder.ts'
+import { pushBody } from '../support/builders.ts'
+
+const PACE = { keep: () => {}, begins: () => {} }
+const aPush = (location: string) => readPush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })
+const recorded: RecordOutcome = { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
+
+function open(record: (batch: readonly Incoming[]) => Promise<void>, batchMax = 9) {
+  const ring = createPushRing(64 * 1024)
+  const there = serveRing(ring, {
+    record: async (batch) => {
+      await record(batch)
+      return { outcomes: batch.map(() => recorded), durationMs: 1 }
+    },
+    pace: PACE,
+    batchMax,
+  })
+  return recordThere(ring, there, { bodyBytesMax: 4096 })
+}
+
+test('what was put is recorded in its order, what is too large for the ring too, at most a batch at a time', async () => {
+  const batches: (readonly Incoming[])[] = []
+  const recorder = open(async (batch) => void batches.push(batch), 2)
+  const [small, large, last] = [aPush('Lund'), aPush('L'.repeat(5000)), aPush('Åre')]
+  expect([small, large, last].map((push) => recorder.put(push))).toEqual([true, true, true])
+  expect(await recorder.commit()).toEqual({ taken: 2, report: { outcomes: [recorded, recorded], durationMs: 1 } })
+  expect(await recorder.commit()).toEqual({ taken: 1, report: { outcomes: [recorded], durationMs: 1 } })
+  expect(batches).toEqual([[small, large], [last]])
+})
+
+test('it is awaited from when a commit is asked for until it begins', async () => {
+  const { promise: held, resolve } = Promise.withResolvers<void>()
+  const recorder = open(() => held)
+  recorder.put(aPush('Lund'))
+  expect(recorder.isAwaited()).toBe(false)
+  const committed = recorder.commit()
+  expect(recorder.isAwaited()).toBe(false)
+  resolve()
+  await committed
+})
+
+test('a batch that cannot be recorded says why and how many it was, and the next one goes on', async () => {
+  let full = true
+  const recorder = open(async () => {
+    if (full) throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+  })
+  recorder.put(aPush('Lund'))
+  expect(await recorder.commit()).toEqual({ taken: 1, error: new Error('SQLITE_FULL: database or disk is full') })
+  full = false
+  recorder.put(aPush('Åre'))
+  expect(await recorder.commit()).toMatchObject({ taken: 1, report: { outcomes: [recorded] } })
+})
