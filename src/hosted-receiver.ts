@@ -55,7 +55,12 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
     VERBS,
   )
   const hand = async (tell: (news: ReceiverNews) => void) => {
-    for (;;) tell(await verbs.news())
+    for (;;) {
+      // There is no more of it when the thread has ended, and that is told by `died`.
+      const news = await verbs.news().catch(() => null)
+      if (news === null) return
+      tell(news)
+    }
   }
   return {
     verbs,
@@ -63,8 +68,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
     shortage,
     follow(tell, log) {
       lines.port2.on('message', ({ level, fields, message }: LogLine) => log[level](fields, message))
-      // Asking ends when the thread does, and that is told by `died`.
-      hand(tell).catch(() => undefined)
+      void hand(tell)
     },
   }
 }
