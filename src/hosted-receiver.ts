@@ -28,8 +28,8 @@ export interface HostedReceiver {
 }
 
 const VERBS = ['listen', 'replaceKeys', 'news', 'waiting', 'stop', 'close'] as const
-/** A push in flight outlives some of the collector's rounds: with less room each would be moved for every few that come. */
-const YOUNG_MB = 48
+/** A push in flight should not outlive the collector's quick rounds; more room than this makes nothing faster. */
+const YOUNG_MB = 24
 
 /** Pushes get a thread: however many come, apps are answered by an event loop that has nothing to do with them. */
 export async function hostReceiver(config: Config, writer: ReceiverData['writer']): Promise<HostedReceiver> {
