@@ -19,8 +19,15 @@ export interface Spawned extends Omit<Server, 'port'> {
 }
 
 /** Starts a Node process and waits for the line of JSON in which `isReady` finds what it wants. */
-export async function spawnNode(args: readonly string[], isReady: (said: Readonly<Record<string, unknown>>) => boolean): Promise<Spawned> {
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_ENV: 'production' } })
+export async function spawnNode(
+  args: readonly string[],
+  isReady: (said: Readonly<Record<string, unknown>>) => boolean,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Spawned> {
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_ENV: 'production', ...env },
+  })
   const ended = once(child, 'exit')
   const said = await Promise.race([
     firstLine(child, isReady),

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { LAUNCH } from '../../bench/servers/relay.ts'
 import { loadConfig } from '../../src/config.ts'
 import { writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -55,8 +56,14 @@ test('the Dockerfile builds, installs and starts by what package.json says', () 
   const scripts = all('RUN').flatMap((command) => [...command.matchAll(/npm run (\S+)/g)].map(([, name = '']) => name))
   expect(scripts).toEqual(['build'])
   for (const name of scripts) expect(manifest.scripts).toHaveProperty(name)
-  expect(commandOf(all('ENTRYPOINT').join())).toEqual(['node', '--enable-source-maps', manifest.bin['parcel-relay']])
+  expect(commandOf(all('ENTRYPOINT').join())).toEqual(['node', '--enable-source-maps', ...LAUNCH.flags, manifest.bin['parcel-relay']])
   expect(commandOf(all('CMD').join()).slice(0, 2)).toEqual(['serve', '--config'])
+})
+
+test('the image and `npm start` give Node what the relay is measured with', () => {
+  const set = Object.entries(LAUNCH.env).map(([name, value]) => `${name}=${value}`)
+  expect(all('ENV')).toEqual(expect.arrayContaining(set))
+  expect(manifest.scripts.start).toBe(['exec env', ...set, 'node', ...LAUNCH.flags, 'src/main.ts serve'].join(' '))
 })
 
 test('the container runs as a user without rights, and keeps the default store in its volume', () => {
