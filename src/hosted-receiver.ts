@@ -18,8 +18,13 @@ export interface ReceiverData {
   readonly shortage: Shortage
 }
 
+interface OnThread extends ReceiveSide {
+  /** Ends the thread. */
+  close(): Promise<void>
+}
+
 export interface HostedReceiver {
-  readonly verbs: Omit<ReceiveSide, 'news'>
+  readonly verbs: Omit<OnThread, 'news'>
   readonly died: Hosted<unknown>['died']
   /** Where it looks whether the disk has room. */
   readonly shortage: Shortage
@@ -49,7 +54,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.
   const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, died } = await hostOnThread<ReceiveSide>(
+  const { verbs, died } = await hostOnThread<OnThread>(
     file,
     { name: 'receiver', data, ends: [lines.port1, writer.port], youngMb: YOUNG_MB },
     VERBS,

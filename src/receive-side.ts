@@ -56,7 +56,6 @@ export interface ReceiveSide {
   waiting(): Promise<number>
   /** Takes nothing new, and resolves when what is in flight is answered, or the time is over, and durable. */
   stop(timeoutMs: number): Promise<void>
-  close(): Promise<void>
 }
 
 const EVENT_FORMS_MAX = 4096
@@ -128,6 +127,5 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
       await stopListening(timeoutMs)
       await commit.drained()
     },
-    async close() {},
   }
 }

@@ -6,7 +6,7 @@ import { createPace } from './run/pace.ts'
 import { createReportPacker, type PackedTurn, unpackTurn } from './run/packed-turn.ts'
 import { tellChanged } from './run/parcel-changes.ts'
 import { goBehind } from './run/priority.ts'
-import { serveRing } from './run/ring-recorder.ts'
+import { createRingService } from './run/ring-recorder.ts'
 import { serveVerbs } from './run/thread.ts'
 import { systemClock } from './system-clock.ts'
 import { openWriteSide } from './write-side.ts'
@@ -20,7 +20,7 @@ const verbs = await openWriteSide(options, systemClock, createLog({ level: logLe
 const packReport = createReportPacker()
 /** Somewhat longer than a commit takes, and what comes meanwhile when the relay is as busy as it can be. */
 const PACE = { everyMs: 1.6, many: 12 } as const
-const recording = {
+const serveRing = createRingService({
   async record(batch: readonly Incoming[]) {
     const { touchedParcels, ...report } = await verbs.record(batch)
     tellChanged(changes, touchedParcels)
@@ -28,10 +28,10 @@ const recording = {
   },
   pace: createPace(PACE, systemClock.monotonic),
   batchMax,
-}
-serveVerbs(receiver.port, { ...serveRing(receiver.ring, recording) })
+})
+serveVerbs(receiver.port, { ...serveRing(receiver.ring) })
 serveVerbs(parentPort, {
   ...verbs,
-  ...serveRing(ring, recording),
+  ...serveRing(ring),
   deliveryTurn: async (packed: PackedTurn) => packReport(await verbs.deliveryTurn(unpackTurn(packed))),
 })

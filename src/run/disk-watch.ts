@@ -73,7 +73,7 @@ export function createDiskWatch({ measure, shortage, log }: DiskWatchPorts, { fr
       }
     },
     state: () => state,
-    isShort: () => isShort(state),
+    isShort: () => isShortIn(shortage),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Incoming } from '../flow/ports.ts'
 import type { Pace } from './pace.ts'
 import { type PackedOutcomes, packOutcomes, unpackOutcomes } from './packed-outcomes.ts'
-import { openInlet, openOutlet, type PushRing } from './push-ring.ts'
+import { openInlet, openOutlet, type PushRing, type RingOutlet } from './push-ring.ts'
 import type { CommitReport, Recorder } from './recorder.ts'
 import { asError } from './thread.ts'
 
@@ -51,23 +51,28 @@ export interface RingServicePorts {
   readonly batchMax: number
 }
 
-/** The other end, on the thread. */
-export function serveRing(ring: PushRing, { record, pace, batchMax }: RingServicePorts): RingVerbs {
-  const brought: Incoming[] = []
-  const waiting = openOutlet(ring, () => brought.shift())
-  return {
-    async bring(incoming) {
-      brought.push(incoming)
-    },
-    async commit() {
-      pace.keep(waiting.count())
-      const batch = waiting.take(batchMax)
-      pace.begins(batch.length)
-      try {
-        return { taken: batch.length, packed: packOutcomes(await record(batch)) }
-      } catch (error) {
-        return { taken: batch.length, error: asError(error) }
-      }
-    },
+/** The other end, on the thread: gives whoever puts into a ring the verbs for it. A commit knows of all that wait, in whichever ring. */
+export function createRingService({ record, pace, batchMax }: RingServicePorts): (ring: PushRing) => RingVerbs {
+  const outlets: RingOutlet<Incoming>[] = []
+  const waiting = () => outlets.reduce((sum, outlet) => sum + outlet.count(), 0)
+  return (ring) => {
+    const brought: Incoming[] = []
+    const outlet = openOutlet(ring, () => brought.shift())
+    outlets.push(outlet)
+    return {
+      async bring(incoming) {
+        brought.push(incoming)
+      },
+      async commit() {
+        pace.keep(waiting())
+        const batch = outlet.take(batchMax)
+        pace.begins(batch.length)
+        try {
+          return { taken: batch.length, packed: packOutcomes(await record(batch)) }
+        } catch (error) {
+          return { taken: batch.length, error: asError(error) }
+        }
+      },
+    }
   }
 }

@@ -27,7 +27,7 @@ test('an answer that is kept is no longer given once a push that changes it was 
   }
   const expected = Array.from({ length: 100 }, (_, at) => Math.floor(at / 2) + 1)
   expect(await Promise.all(PARCELS.map(follow))).toEqual(PARCELS.map(() => expected))
-  const { body } = { body: await (await fetch(`${relay.internalUrl}/metrics`)).text() }
-  expect(body).toMatch(/relay_served_total\{result="hit"\} 400/)
-  expect(body).toMatch(/relay_pushes_received_total\{outcome="recorded",key="0"\} 200/)
+  const metrics = await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  expect(metrics).toMatch(/relay_served_total\{result="hit"\} 400/)
+  expect(metrics).toMatch(/relay_pushes_received_total\{outcome="recorded",key="0"\} 200/)
 })

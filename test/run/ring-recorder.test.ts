@@ -1,26 +1,31 @@
 import { expect, test } from 'vitest'
 import type { Incoming, RecordOutcome } from '../../src/flow/ports.ts'
 import { readPush } from '../../src/flow/read-push.ts'
+import type { Pace } from '../../src/run/pace.ts'
 import { createPushRing } from '../../src/run/push-ring.ts'
-import { recordThere, serveRing } from '../../src/run/ring-recorder.ts'
+import { createRingService, recordThere } from '../../src/run/ring-recorder.ts'
 import { pushBody } from '../support/builders.ts'
 
-const PACE = { keep: () => {}, begins: () => {} }
+const PACE: Pace = { keep: () => {}, begins: () => {} }
 const aPush = (location: string) => readPush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })
 const recorded: RecordOutcome = { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
 
-function open(record: (batch: readonly Incoming[]) => Promise<void>, batchMax = 9) {
-  const ring = createPushRing(64 * 1024)
-  const there = serveRing(ring, {
+function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batchMax = 9, pace = PACE } = {}) {
+  const serve = createRingService({
     record: async (batch) => {
       await record(batch)
       return { outcomes: batch.map(() => recorded), durationMs: 1 }
     },
-    pace: PACE,
+    pace,
     batchMax,
   })
-  return recordThere(ring, there, { bodyBytesMax: 4096 })
+  return () => {
+    const ring = createPushRing(64 * 1024)
+    return recordThere(ring, serve(ring), { bodyBytesMax: 4096 })
+  }
 }
+
+const open = (record: (batch: readonly Incoming[]) => Promise<void>, batchMax?: number) => serviceOf(record, { batchMax })()
 
 test('what was put is recorded in its order, what is too large for the ring too, at most a batch at a time', async () => {
   const batches: (readonly Incoming[])[] = []
@@ -53,4 +58,21 @@ test('a batch that cannot be recorded says why and how many it was, and the next
   full = false
   recorder.put(aPush('Åre'))
   expect(await recorder.commit()).toMatchObject({ taken: 1, report: { outcomes: [recorded] } })
+})
+
+test('a commit of one ring does not make those of the other wait: all that wait are counted, and each is recorded by its own', async () => {
+  const kept: number[] = []
+  const batches: (readonly Incoming[])[] = []
+  const pace = { keep: (waiting: number) => void kept.push(waiting), begins: () => {} }
+  const another = serviceOf(async (batch) => void batches.push(batch), { pace })
+  const [first, second] = [another(), another()]
+  const pushes = ['Lund', 'Malmö', 'Åre'].map(aPush)
+  for (const push of pushes.slice(0, 2)) second.put(push)
+  for (const push of pushes.slice(2)) first.put(push)
+  await first.commit()
+  await second.commit()
+  expect([kept, batches]).toEqual([
+    [3, 2],
+    [pushes.slice(2), pushes.slice(0, 2)],
+  ])
 })
