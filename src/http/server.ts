@@ -40,6 +40,8 @@ interface Owed {
 const TIMEOUTS: ServerTimeouts = { headersMs: 5000, requestMs: 10_000, keepAliveMs: 72_000, inactiveMs: 60_000 }
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
+/** Of clients that never cease to connect, a stop takes no more after this. */
+const TAKING_MS_MAX = 250
 
 /** Binds a listener with limits on everything a client can stretch; the platform's own are lax. */
 export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
@@ -106,18 +108,35 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 }
 
 /**
- * What was sent before the stop is answered, though it may still lie in the system's buffers: connections are taken for one more turn of the
- * loop, and kept ones are closed only by the sweeps. Sweeps, because a connection that is busy now turns idle later.
+ * What was sent before the stop is answered, though it may still lie in the system's buffers: connections are taken as long as each turn of
+ * the loop brings one, and kept ones are closed only by the sweeps. Sweeps, because a connection that is busy now turns idle later; at the
+ * end of a turn, because what has come meanwhile is read before it.
  */
 async function stop(server: Server, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   const deadline = setTimeout(() => server.closeAllConnections(), timeoutMs)
-  await nextTurn()
+  await takeWaiting(server)
   // An HTTP server's own way to close begins with its idle connections, on which a request may be under way: it comes last.
   NetServer.prototype.close.call(server, () => resolve())
-  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+  const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), SWEEP_MS)
   await closed
   clearInterval(sweep)
   clearTimeout(deadline)
   server.close()
+}
+
+/** Connections that are made and not taken yet would be broken with the listener; the platform takes one a turn. */
+async function takeWaiting(server: Server): Promise<void> {
+  const untilMs = performance.now() + TAKING_MS_MAX
+  let taken = false
+  const note = () => {
+    taken = true
+  }
+  // What the platform tells of a connection, before any handshake on it.
+  server.on('connection', note)
+  do {
+    taken = false
+    await nextTurn()
+  } while (taken && performance.now() < untilMs)
+  server.off('connection', note)
 }
