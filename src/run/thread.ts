@@ -143,9 +143,12 @@ function buffersOf(value: unknown): readonly ArrayBuffer[] {
   return typeof value === 'object' && value !== null ? Object.values(value).filter((member) => member instanceof ArrayBuffer) : []
 }
 
-/** The other end, on the thread. A verb named `close` ends the thread after it answered. */
+/**
+ * The other end, on the thread. A verb named `close` ends the thread after it answered. Calls begin at the end of a turn of the event loop: as
+ * they came in, one line would be emptied before the next is looked at, and whoever asks ahead on it would keep everybody else waiting.
+ */
 export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (...args: never[]) => Promise<unknown>>>): void {
-  port.once('message', (line: Line) => port.on('message', (call: Call) => serve(call, line)))
+  port.once('message', (line: Line) => port.on('message', (call: Call) => setImmediate(serve, call, line)))
 
   function serve({ id, verb, args }: Call, line: Line): void {
     const run = verbs[verb]

@@ -1,6 +1,6 @@
 import { MessageChannel } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { callThere, hostOnThread } from '../../src/run/thread.ts'
+import { callThere, hostOnThread, serveVerbs } from '../../src/run/thread.ts'
 
 interface Echo {
   echo(value: string): Promise<string>
@@ -68,4 +68,28 @@ test('a line to a thread that was never there is an error, not a wait', async ()
   const called = callThere<Pick<Echo, 'echo'>>(port2, ['echo']).catch(String)
   port1.close()
   expect(await called).toBe('Error: the thread on the other end is gone')
+})
+
+test('whoever always asks ahead on one line does not keep those on another waiting', async () => {
+  const AHEAD = 100
+  const served: string[] = []
+  const [one, other] = [new MessageChannel(), new MessageChannel()]
+  const ahead = callThere<{ ask(): Promise<void> }>(one.port1, ['ask'])
+  const patient = callThere<{ ask(): Promise<void> }>(other.port1, ['ask'])
+  const asked: Promise<void>[] = []
+  const ask = async (line: typeof ahead) => void asked.push((await line).verbs.ask())
+  serveVerbs(one.port2, {
+    async ask() {
+      // The next is on the line before this one has ended.
+      if (served.length < AHEAD) await ask(ahead)
+      if (served.length === 0) await ask(patient)
+      served.push('ahead')
+    },
+  })
+  serveVerbs(other.port2, { ask: async () => void served.push('patient') })
+  const lines = await Promise.all([ahead, patient])
+  await ask(ahead)
+  while (served.length <= AHEAD) await Promise.all(asked)
+  expect(served.indexOf('patient')).toBeLessThan(3)
+  for (const { close } of lines) close()
 })
