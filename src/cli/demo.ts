@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
-import { presentCompletion, presentGuide } from './demo/guide.ts'
+import { presentCompletion, presentGuide, presentMore } from './demo/guide.ts'
 import { type Happening, happeningsBetween } from './demo/happenings.ts'
 import { createLineView } from './demo/line-view.ts'
 import { createLiveView } from './demo/live-view.ts'
@@ -111,9 +111,10 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
     }
     const entries = carrier.world.parcels().reduce((sum, parcel) => sum + parcel.entries, 0)
     const complete = carrier.finished() && now.parcels.every((parcel) => parcel.complete) && now.subscriber.events >= entries
-    if (complete && !completed) view.note(presentCompletion(stage, now))
-    completed ||= complete
+    if (complete && !completed) view.note(presentCompletion(now))
     if (complete && flags.untilComplete) return
+    if (complete && !completed) view.note(presentMore(stage, now))
+    completed ||= complete
     if (flags.untilComplete && performance.now() > giveUpAtMs)
       return fail('not every history became complete, or reached the subscriber, in time')
     await delay(LOOK_EVERY_MS, undefined, { signal: ending }).catch(() => undefined)

@@ -8,6 +8,7 @@ export interface GuideOptions {
   readonly parcels: number
   readonly seconds: number
   readonly loss: number
+  readonly untilComplete: boolean
   readonly nowMs: number
 }
 
@@ -34,7 +35,7 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
     '',
     ...linesToPaste(stage, options),
     '',
-    'Ctrl-C ends the demo.',
+    options.untilComplete ? 'It ends by itself once every history is complete; Ctrl-C ends it sooner.' : 'Ctrl-C ends the demo.',
     '',
   ]
   return lines.join('\n')
@@ -77,14 +78,20 @@ function eventOf(trackingId: string, nowMs: number): string {
 }
 
 /** What is said once every history is complete. */
-export function presentCompletion({ relay, carrier }: Stage, picture: Picture): string {
-  const { parcels, subscriber } = picture
-  const trackingNumber = parcels[0]?.trackingNumber ?? ''
-  const scan = { trackingNumber, status: 'TerminalUpdated', detailedStatus: 'ParcelUpdated', location: 'Kiruna' }
+export function presentCompletion({ parcels, subscriber }: Picture): string {
   return [
     '',
     `All ${parcels.length} histories are complete: for every parcel the relay's answer to all?language=en is byte for byte the carrier's own.`,
     `The subscriber was sent ${subscriber.events} events, each signed, whether a push or a poll had brought it.`,
+    '',
+  ].join('\n')
+}
+
+/** What is said after it if the demo goes on. */
+export function presentMore({ relay, carrier }: Stage, { parcels }: Picture): string {
+  const trackingNumber = parcels[0]?.trackingNumber ?? ''
+  const scan = { trackingNumber, status: 'TerminalUpdated', detailedStatus: 'ParcelUpdated', location: 'Kiruna' }
+  return [
     'The demo goes on until Ctrl-C. To give the carrier more to tell (the second line: no pushes any more, so polls must find it):',
     '',
     `curl -s -w '\\n' ${carrier.url}/sandbox/scan -d '${JSON.stringify(scan)}'`,

@@ -12,6 +12,7 @@ test('the demo takes a free port with a word when its own is taken, and with --u
   expect(demo.lines.find((line) => line.includes('is taken here'))).toContain('8090')
   expect(addressOf(demo.lines, 'sandbox carrier')).not.toMatch(/:8090$/)
   expect(demo.lines.join('\n')).toMatch(/histories complete 3\/3 .*\n+All 3 histories are complete/)
+  expect(demo.lines.filter((line) => line.includes('until Ctrl-C') || line === 'Ctrl-C ends the demo.')).toEqual([])
   expect(demo.isAlone()).toBe(true)
 }, 60_000)
 
