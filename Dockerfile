@@ -24,7 +24,7 @@ USER node
 VOLUME /data
 
 ENV NODE_ENV=production
-# This and the size below are for less memory; neither makes it slower.
+# This and the sizes below are for less memory and a quicker start; neither makes it slower.
 ENV MALLOC_ARENA_MAX=2
 # What the health check asks: change it with the port of listen.public, or when that has TLS.
 ENV HEALTH_URL=http://127.0.0.1:8080/healthz
@@ -34,5 +34,5 @@ STOPSIGNAL SIGTERM
 # There is no curl in a slim image.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(process.env.HEALTH_URL).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--enable-source-maps", "--max-semi-space-size=8", "dist/main.js"]
+ENTRYPOINT ["node", "--enable-source-maps", "--min-semi-space-size=8", "--max-semi-space-size=8", "dist/main.js"]
 CMD ["serve", "--config", "/config/relay.yaml"]

@@ -4,8 +4,8 @@ import { crossCheck } from './config/cross-checks.ts'
 import { maskedSpans, presentFinding } from './config/excerpt.ts'
 import type { Finding } from './config/finding.ts'
 import { findingsOf, unknownPaths } from './config/issues.ts'
+import { errorCode } from './config/named-file.ts'
 import { configSchema } from './config/schema.ts'
-import { errorCode } from './config/secret-setting.ts'
 import { parseSource, type Source, valuesOf } from './config/source.ts'
 
 type DeepReadonly<T> = T extends (...args: never[]) => unknown

@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { errorCode } from './secret-setting.ts'
 
 /** The content of a file that a setting names, read when the relay starts. Throws an error that says which setting to mend. */
 export function readNamedFile(setting: string, path: string): Buffer {
@@ -22,4 +21,9 @@ export function readCertificates(setting: string, path: string): string {
   }
   if (blocks.length === 0) throw new Error(`${setting}: ${path} holds no certificate: it must begin with -----BEGIN CERTIFICATE-----`)
   return text
+}
+
+/** Why the system refused a file, in its own word, such as `ENOENT`. */
+export function errorCode(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error'
 }

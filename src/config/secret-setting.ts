@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { createSecret, type Secret } from '../secret.ts'
+import { errorCode } from './named-file.ts'
 
 /** How a secret is written: where it is kept, or (discouraged) itself. */
 type SecretReference = string | { readonly env: string } | { readonly file: string }
@@ -123,8 +124,4 @@ function decode(bytes: Uint8Array): string | null {
   } catch {
     return null
   }
-}
-
-export function errorCode(cause: unknown): string {
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error'
 }

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { stringify } from 'yaml'
+import { LAUNCH } from '../../bench/servers/relay.ts'
 import { startRelay } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { signBody } from '../../src/domain/signature.ts'
@@ -79,9 +80,10 @@ export interface RelayProcess {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-/** `parcel-relay serve` as a process of its own, from its source; resolves when it said it is ready. */
+/** `parcel-relay serve` as a process of its own, from its source and as `npm start` starts it; resolves when it said it is ready. */
 export async function spawnRelay(configPath: string): Promise<RelayProcess> {
-  const child = spawn(process.execPath, ['src/main.ts', 'serve', '--config', configPath], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const args = [...LAUNCH.flags, 'src/main.ts', 'serve', '--config', configPath]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...LAUNCH.env } })
   tieToTest(child)
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))

@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { LAUNCH } from '../../bench/servers/relay.ts'
 import { type RelayProcess, type Sections, writeConfig } from './relay.ts'
 
 /** One system call as it was seen: it ran somewhere between two lines of the trace. */
@@ -58,12 +59,13 @@ export async function spawnTraced(
     ...wrapper,
     process.execPath,
     ...preload,
+    ...LAUNCH.flags,
     'src/main.ts',
     'serve',
     '--config',
     configPath,
   ]
-  const env = { ...process.env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}) }
+  const env = { ...process.env, ...LAUNCH.env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}) }
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   let output = ''
   child.stderr.on('data', (text: Buffer) => {
