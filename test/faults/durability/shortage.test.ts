@@ -37,6 +37,16 @@ function smallDisk(megabytes: number): string {
   return folder
 }
 
+/** To the last byte: that a relay has written some of its own meanwhile, and not all of this fits, is as good. */
+function fillUp(disk: string): void {
+  const { bavail, bsize } = statfsSync(disk)
+  try {
+    writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
+  }
+}
+
 /** Asks again at the edge until it is so; resolves with how long it took. */
 async function until(holds: () => Promise<boolean>): Promise<number> {
   const startedAt = performance.now()
@@ -79,8 +89,7 @@ test('S4, F4: a disk that is full to the last byte is a 503 and no false 200, an
   const token = await logIn(relay.internalUrl)
   const early = distinctPushes(20, 'early')
   expect(await pushPipelined(relay.publicUrl, early, 4)).toEqual(early.map(() => 200))
-  const { bavail, bsize } = statfsSync(disk)
-  writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
+  fillUp(disk)
   const full = distinctPushes(40, 'full')
   const whileFull = await pushPipelined(relay.publicUrl, full, 4)
   expect(whileFull).toContain(503)
@@ -102,15 +111,15 @@ test('S6: a start on a full disk says so, ends with 1 and deletes nothing; with 
   expect(await statusOf(first, 'before')).toBe(200)
   first.process.kill('SIGTERM')
   await first.ended
-  const { bavail, bsize } = statfsSync(disk)
-  writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
+  fillUp(disk)
   await expect(spawnTraced(temporaryFolder(), { sections })).rejects.toMatchObject({
     code: 1,
     message: expect.stringContaining(`the disk is full: there is no room in ${disk}`),
   })
   rmSync(join(disk, 'ballast'))
   expect(readStore(store).bodies.size).toBe(1)
-  writeFileSync(join(disk, 'ballast'), Buffer.alloc(statfsSync(disk).bavail * bsize - 2 * MB))
+  const { bavail, bsize } = statfsSync(disk)
+  writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize - 2 * MB))
   const degraded = await startedOn(temporaryFolder(), { sections })
   const token = await logIn(degraded.internalUrl)
   expect([await statusOf(degraded, 'too late'), (await readiness(degraded)).status]).toEqual([503, 503])
