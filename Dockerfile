@@ -3,7 +3,7 @@ FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json rolldown.config.ts ./
 COPY src ./src
 RUN npm run build
 

@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/compile-once.ts'],
     // Processes, each file in its own: native addons and threads do not like to be shared. Two at a time, as many as the smallest machine has cores.
     pool: 'forks',
     isolate: true,

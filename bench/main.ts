@@ -26,9 +26,9 @@ const say = (text: string) => void process.stderr.write(`${text}\n`)
 function build(): string {
   const folder = join(RESULTS, 'dist')
   rmSync(folder, { recursive: true, force: true })
-  execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', folder], {
+  execFileSync('npx', ['rolldown', '--config', '--dir', folder], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
-    stdio: ['ignore', 2, 2],
+    stdio: ['ignore', 'ignore', 'inherit'],
   })
   return join(folder, 'main.js')
 }

@@ -1,9 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
+import { compileInto } from '../support/compiled.ts'
 import { distinctPushes } from '../support/push-load.ts'
 import { push, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -23,18 +24,6 @@ const LIBRARIES_ALONE = `
   db.exec('CREATE TABLE parcels (number TEXT)')
   new Koa().listen(0, '127.0.0.1', () => console.log('listening'))
 `
-
-/** What `npm run build` makes, as it lies in an installed package: beside its manifest and its dependencies. */
-function build(): string {
-  const installed = temporaryFolder()
-  const compiled = spawnSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', join(installed, 'dist')], {
-    encoding: 'utf8',
-  })
-  expect([compiled.status, compiled.stdout]).toEqual([0, ''])
-  symlinkSync(resolve('node_modules'), join(installed, 'node_modules'))
-  writeFileSync(join(installed, 'package.json'), '{"type":"module"}')
-  return installed
-}
 
 /** Starts a program, and tells the line with these words and how long after the spawn it came. */
 async function started(args: readonly string[], words: string) {
@@ -70,7 +59,8 @@ async function librariesMs(program: string, folder: string): Promise<number> {
 }
 
 test('the compiled relay serves, and from its start on an empty store to ready takes a few times what its libraries alone take', async () => {
-  const installed = build()
+  const installed = temporaryFolder()
+  const relay = compileInto(installed)
   const program = join(installed, 'alone.mjs')
   writeFileSync(program, LIBRARIES_ALONE)
   const pairs: { relay: number; libraries: number }[] = []
@@ -80,7 +70,7 @@ test('the compiled relay serves, and from its start on an empty store to ready t
     const folder = join(temporaryFolder(), String(pairs.length))
     mkdirSync(folder)
     const libraries = await librariesMs(program, folder)
-    pairs.push({ libraries, relay: await relayMs(join(installed, 'dist', 'main.js'), folder) })
+    pairs.push({ libraries, relay: await relayMs(relay, folder) })
   }
   const told = pairs.map(({ relay, libraries }) => `${Math.round(relay)} ms (its libraries alone ${Math.round(libraries)})`)
   console.info(`ready after ${told.join(', ')}`)

@@ -60,6 +60,7 @@ export const ROOMS: readonly Room[] = [
       'domain/',
       'flow/',
       'log.ts',
+      'package-files.ts',
       'remote/',
       'run/priority.ts',
       'sandbox/',
@@ -122,6 +123,7 @@ export const ROOMS: readonly Room[] = [
     libraries: [],
     platform: ['node:worker_threads'],
   },
+  { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:url'] },
   { place: 'listen.ts', imports: ['config.ts', 'config/', 'http/'], libraries: [], platform: ['node:http'] },
   {
     place: 'relaying.ts',

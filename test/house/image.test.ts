@@ -1,14 +1,14 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { loadConfig } from '../../src/config.ts'
+import { compileInto } from '../support/compiled.ts'
 import { writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -120,12 +120,7 @@ test('the compose file stops the relay more patiently than the relay stops itsel
 
 test('what is compiled runs as the image runs it: ready, and gone on SIGTERM', async () => {
   const folder = temporaryFolder()
-  const compiler = resolve('node_modules/.bin/tsc')
-  // Types are another check's business; here it is what comes out.
-  const built = spawnSync(compiler, ['-p', 'tsconfig.build.json', '--noCheck', '--outDir', join(folder, 'dist')], { encoding: 'utf8' })
-  expect([built.status, built.stdout]).toEqual([0, ''])
-  copyFileSync('package.json', join(folder, 'package.json'))
-  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
+  compileInto(folder)
   const [, ...flags] = commandOf(all('ENTRYPOINT').join())
   const config = writeConfig(folder, 'http://127.0.0.1:9', { log: { level: 'info' } })
   const child = spawn(process.execPath, [...flags, 'serve', '--config', config], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { inject } from 'vitest'
 import { stringify } from 'yaml'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { startRelay } from '../../src/app.ts'
@@ -80,9 +81,9 @@ export interface RelayProcess {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-/** `parcel-relay serve` as a process of its own, from its source and as `npm start` starts it; resolves when it said it is ready. */
+/** `parcel-relay serve` as a process of its own, as it is shipped; resolves when it said it is ready. */
 export async function spawnRelay(configPath: string): Promise<RelayProcess> {
-  const args = [...LAUNCH.flags, 'src/main.ts', 'serve', '--config', configPath]
+  const args = [...LAUNCH.flags, inject('relayProgram'), 'serve', '--config', configPath]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...LAUNCH.env } })
   tieToTest(child)
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {

@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { inject } from 'vitest'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { type RelayProcess, type Sections, writeConfig } from './relay.ts'
 
@@ -60,7 +61,7 @@ export async function spawnTraced(
     process.execPath,
     ...preload,
     ...LAUNCH.flags,
-    'src/main.ts',
+    inject('relayProgram'),
     'serve',
     '--config',
     configPath,

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type RunningRelay, startRelay } from '../../app.ts'
 import { type Config, loadConfig } from '../../config.ts'
 import type { Log } from '../../flow/ports.ts'
+import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../../sandbox/handle.ts'
 import { startSandbox } from '../../sandbox/sandbox.ts'
 import { type FoundPort, findPort } from './ports.ts'
@@ -37,7 +37,6 @@ export interface Stage {
   stop(): Promise<void>
 }
 
-const CONFIG_FILE = fileURLToPath(new URL('../../../config/demo.yaml', import.meta.url))
 const HOST = '127.0.0.1'
 const CARRIER_PORT = 8090
 const SUBSCRIBER_PORT = 8091
@@ -46,7 +45,7 @@ const PLANNED_SECONDS = 56 * 3600
 
 /** A relay with a new store, a carrier whose time stands still and a subscriber, all in this process. */
 export async function setStage(options: StageOptions): Promise<Stage> {
-  const settings = loadConfig(CONFIG_FILE)
+  const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
   const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT]
   const found: FoundPort[] = []
