@@ -5,7 +5,7 @@ import type { TestProject } from 'vitest/node'
 import { compileInto } from './compiled.ts'
 
 /** Before all tests: those that run the relay as a process of its own run what is shipped, which also starts in half the time. */
-export default function compileOnce(project: TestProject): () => void {
+export function setup(project: TestProject): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
   // Some run it as another user.
   chmodSync(folder, 0o755)
