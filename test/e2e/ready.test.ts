@@ -4,9 +4,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
-import { compileInto } from '../support/compiled.ts'
 import { distinctPushes } from '../support/push-load.ts'
 import { push, writeConfig } from '../support/relay.ts'
+import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { tieToTest } from '../support/tied-process.ts'
 
@@ -28,7 +28,7 @@ const LIBRARIES_ALONE = `
 /** Starts a program, and tells the line with these words and how long after the spawn it came. */
 async function started(args: readonly string[], words: string) {
   const startedAtMs = performance.now()
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: shipped().env })
   tieToTest(child)
   const ended = once(child, 'exit')
   const said = new Promise<string>((resolveLine) => {
@@ -59,8 +59,7 @@ async function librariesMs(program: string, folder: string): Promise<number> {
 }
 
 test('the compiled relay serves, and from its start on an empty store to ready takes a few times what its libraries alone take', async () => {
-  const installed = temporaryFolder()
-  const relay = compileInto(installed)
+  const { folder: installed, program: relay } = shipped()
   const program = join(installed, 'alone.mjs')
   writeFileSync(program, LIBRARIES_ALONE)
   const pairs: { relay: number; libraries: number }[] = []

@@ -8,8 +8,8 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { loadConfig } from '../../src/config.ts'
-import { compileInto } from '../support/compiled.ts'
 import { writeConfig } from '../support/relay.ts'
+import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 interface Instruction {
@@ -119,11 +119,10 @@ test('the compose file stops the relay more patiently than the relay stops itsel
 })
 
 test('what is compiled runs as the image runs it: ready, and gone on SIGTERM', async () => {
-  const folder = temporaryFolder()
-  compileInto(folder)
+  const { folder, env } = shipped()
   const [, ...flags] = commandOf(all('ENTRYPOINT').join())
-  const config = writeConfig(folder, 'http://127.0.0.1:9', { log: { level: 'info' } })
-  const child = spawn(process.execPath, [...flags, 'serve', '--config', config], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { log: { level: 'info' } })
+  const child = spawn(process.execPath, [...flags, 'serve', '--config', config], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   await readyOf(child)
   child.kill('SIGTERM')

@@ -1,21 +1,27 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { compileInto } from './compiled.ts'
 
-/** Before all tests: those that run the relay as a process of its own run what is shipped, which also starts in half the time. */
+/**
+ * Before all tests: those that run the relay as a process of its own run what is shipped (`shipped`), which also starts in half the time. It lies as in
+ * an installed package: what `npm run build` makes, beside a manifest, the configs and the dependencies.
+ */
 export function setup(project: TestProject): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
   // Some run it as another user.
   chmodSync(folder, 0o755)
-  project.provide('relayProgram', compileInto(folder))
+  const built = spawnSync('node_modules/.bin/rolldown', ['--config', '--dir', join(folder, 'dist')], { encoding: 'utf8' })
+  if (built.status !== 0) throw new Error(`it does not compile: ${built.stdout}${built.stderr}`)
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+  for (const name of ['config', 'node_modules']) symlinkSync(resolve(name), join(folder, name))
+  project.provide('shippedFolder', folder)
   return () => rmSync(folder, { recursive: true, force: true })
 }
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The compiled `main.js`. */
-    relayProgram: string
+    shippedFolder: string
   }
 }

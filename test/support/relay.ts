@@ -2,13 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { inject } from 'vitest'
 import { stringify } from 'yaml'
-import { LAUNCH } from '../../bench/servers/relay.ts'
 import { startRelay } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { signBody } from '../../src/domain/signature.ts'
 import type { Log } from '../../src/flow/ports.ts'
+import { shipped } from './shipped.ts'
 import { tieToTest } from './tied-process.ts'
 
 export const SHARED_KEY = 'a-shared-key-for-tests-only'
@@ -83,8 +82,8 @@ export interface RelayProcess {
 
 /** `parcel-relay serve` as a process of its own, as it is shipped; resolves when it said it is ready. */
 export async function spawnRelay(configPath: string): Promise<RelayProcess> {
-  const args = [...LAUNCH.flags, inject('relayProgram'), 'serve', '--config', configPath]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...LAUNCH.env } })
+  const { args, env } = shipped()
+  const child = spawn(process.execPath, [...args, 'serve', '--config', configPath], { stdio: ['ignore', 'pipe', 'inherit'], env })
   tieToTest(child)
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))

@@ -1,9 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { inject } from 'vitest'
-import { LAUNCH } from '../../bench/servers/relay.ts'
 import { type RelayProcess, type Sections, writeConfig } from './relay.ts'
+import { shipped } from './shipped.ts'
 
 /** One system call as it was seen: it ran somewhere between two lines of the trace. */
 export interface SystemCall {
@@ -60,13 +59,12 @@ export async function spawnTraced(
     ...wrapper,
     process.execPath,
     ...preload,
-    ...LAUNCH.flags,
-    inject('relayProgram'),
+    ...shipped().args,
     'serve',
     '--config',
     configPath,
   ]
-  const env = { ...process.env, ...LAUNCH.env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}) }
+  const env = { ...shipped().env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}) }
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   let output = ''
   child.stderr.on('data', (text: Buffer) => {

@@ -5,10 +5,10 @@ import { createInterface } from 'node:readline'
 import { expect, onTestFinished } from 'vitest'
 import { temporaryFolder } from '../../support/temporary.ts'
 
-/** The command in a process group of its own, with a folder for temporary files of its own. */
-export function startDemo(flags: readonly string[]) {
+/** The command in a process group of its own, with a folder for temporary files of its own. `program`: the relay's, else that of the sources. */
+export function startDemo(flags: readonly string[], program = 'src/main.ts') {
   const folder = temporaryFolder()
-  const child = spawn(process.execPath, ['src/main.ts', 'demo', ...flags], {
+  const child = spawn(process.execPath, [program, 'demo', ...flags], {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

@@ -1,13 +1,14 @@
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { shipped } from '../../support/shipped.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
-test('the demo takes a free port with a word when its own is taken, and with --until-complete ends by itself with 0', async () => {
+test('the demo as it is shipped takes a free port with a word when its own is taken, and with --until-complete ends by itself with 0', async () => {
   const occupant = createServer().listen(8090, '127.0.0.1')
   // Whoever has the port already serves the purpose as well.
   occupant.on('error', () => undefined)
   onTestFinished(() => void occupant.close())
-  const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'])
+  const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'], shipped().program)
   expect(await demo.ended).toEqual([0, null])
   expect(demo.lines.find((line) => line.includes('is taken here'))).toContain('8090')
   expect(addressOf(demo.lines, 'sandbox carrier')).not.toMatch(/:8090$/)
