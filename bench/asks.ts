@@ -1,5 +1,5 @@
 import type { Generator } from './load/generator-process.ts'
-import { type Measurement, measure, paceOf, warmUpLoad } from './measure.ts'
+import { type Measurement, measure, paceOf, warmUp } from './measure.ts'
 import type { Settings } from './settings.ts'
 
 export interface AskLoad {
@@ -13,7 +13,7 @@ export interface AskLoad {
 /** Warms up and measures what was prepared: `all` of any parcel, again and again. */
 export async function measureAsks(load: Generator, settings: Settings, of: AskLoad): Promise<Measurement> {
   const { pid, port, connections, ratePerSecond } = of
-  if (settings.warmUpMs > 0) await load.run({ port, ...warmUpLoad(settings.warmUpMs) })
+  if (settings.warmUpMs > 0) await warmUp(load, port, settings.warmUpMs)
   return await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, settings.durationMs) })
 }
 

@@ -17,8 +17,8 @@ export function judge({ value, better, must, aim }: Figure): Verdict {
 }
 
 export function figuresTable(figures: readonly Figure[]): string {
-  const rows = figures.map((of) => [of.name, quantity(of.value, of), wanted(of.must, of), wanted(of.aim, of), judge(of)])
-  return table(['figure', 'value', 'must', 'aim', ''], rows)
+  const rows = figures.map((of) => [of.name, quantity(of.value, of), spread(of), wanted(of.must, of), wanted(of.aim, of), judge(of)])
+  return table(['figure', 'value', 'rounds', 'must', 'aim', ''], rows)
 }
 
 export function observationsTable(observations: readonly Observation[]): string {
@@ -30,8 +30,16 @@ export function observationsTable(observations: readonly Observation[]): string 
 }
 
 function quantity(value: number, { unit }: Figure): string {
-  const shown = value >= 100 ? value.toFixed(0) : value.toPrecision(3)
-  return unit === 'x' ? shown : `${shown} ${unit}`
+  return unit === 'x' ? digits(value) : `${digits(value)} ${unit}`
+}
+
+/** How far the rounds lie apart tells what the median is worth. */
+function spread({ rounds }: Figure): string {
+  return rounds.length < 2 ? '' : `${digits(Math.min(...rounds))} to ${digits(Math.max(...rounds))}`
+}
+
+function digits(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(3)
 }
 
 function wanted(value: number | undefined, of: Figure): string {

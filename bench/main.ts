@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { figuresTable, judge, observationsTable } from './figures.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
 import { parseSettings, type Settings, USAGE } from './settings.ts'
+import { slowMemoryShare } from './stillness.ts'
 import type { Suite, SuiteReport } from './suite.ts'
 
 /** Every suite by its name: a new one is a file and a line here. */
@@ -37,6 +38,7 @@ async function measureAll(settings: Settings, names: readonly string[]): Promise
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-bench-'))
   try {
     const machine = lookAtMachine(folder)
+    const slowBefore = slowMemoryShare()
     const relayEntry = build()
     const reports: [string, SuiteReport][] = []
     for (const name of names) {
@@ -45,17 +47,23 @@ async function measureAll(settings: Settings, names: readonly string[]): Promise
       if (suite !== undefined)
         reports.push([name, await suite({ settings, relayEntry, folder: mkdtempSync(join(folder, `${name}-`)), say })])
     }
-    report(settings, machine, reports)
+    report(settings, { ...machine, slowMemory: [slowBefore, slowMemoryShare()] }, reports)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-function report(settings: Settings, machine: Machine, reports: readonly (readonly [string, SuiteReport])[]): void {
+/** What was looked at around the run: before it and after it. */
+interface Seen extends Machine {
+  readonly slowMemory: readonly [number, number]
+}
+
+function report(settings: Settings, machine: Seen, reports: readonly (readonly [string, SuiteReport])[]): void {
   const figures = reports.flatMap(([, of]) => of.figures)
   const { cpu, cores, memoryGb, node, sqlite, fileSystem, syncMs, loadAverage } = machine
   const lines = [
     `${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, SQLite ${sqlite}; ${fileSystem}, a sync takes ${syncMs} ms; load before: ${loadAverage}`,
+    `memory at less than half its speed: ${machine.slowMemory.map(percent).join(' of the time before, ')} after`,
     `medians of ${settings.rounds} rounds of ${settings.durationMs / 1000} s${settings.quick ? '; QUICK: small stores, not the figures that are wanted' : ''}`,
     ...(loadAverage > BUSY ? ['OTHERS ARE AT WORK ON THIS MACHINE: ratios suffer, latencies most'] : []),
     '',
@@ -69,6 +77,10 @@ function report(settings: Settings, machine: Machine, reports: readonly (readonl
   const judged = reports.map(([suite, of]) => ({ suite, ...of, figures: of.figures.map((one) => ({ ...one, verdict: judge(one) })) }))
   writeFileSync(path, `${JSON.stringify({ machine, settings, suites: judged }, null, 2)}\n`)
   say(`written to ${path}`)
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`
 }
 
 /** Null: it was told why. */

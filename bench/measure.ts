@@ -15,14 +15,25 @@ export interface Measurement extends RunResult {
   readonly loadCpuUsPerRequest: number
 }
 
+const WARM_UP_TURNS = 8
+
 /** A rate of null: as fast as answers come. */
 export function paceOf(ratePerSecond: number | null, durationMs: number): Pace {
   return ratePerSecond === null ? { kind: 'closed', durationMs } : { kind: 'open', ratePerSecond, durationMs }
 }
 
-/** The same before every measurement, whatever that one's load is: compiled code comes with the number of requests. */
-export function warmUpLoad(durationMs: number): Omit<RunOptions, 'port'> {
-  return { connections: 64, pace: paceOf(null, durationMs) }
+/**
+ * The same before every measurement, whatever that one's load is: compiled code comes with the number of requests. Connections come and go
+ * meanwhile, as they do anywhere: when the first one closes, the platform throws away what it compiled for all of them, and a measurement that
+ * begins with that is one of the time until it is compiled anew. Returns how many were answered.
+ */
+export async function warmUp(load: Generator, port: number, durationMs: number): Promise<number> {
+  let answered = 0
+  for (let turn = 0; turn < WARM_UP_TURNS; turn++) {
+    const { outcomes } = await load.run({ port, connections: 64, pace: paceOf(null, durationMs / WARM_UP_TURNS) })
+    answered += outcomes['200'] ?? 0
+  }
+  return answered
 }
 
 export async function measure(load: Generator, pid: number, options: RunOptions): Promise<Measurement> {

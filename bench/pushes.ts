@@ -1,7 +1,7 @@
 import { fail } from 'node:assert/strict'
 import { EVENTS_PER_PARCEL, eventAt, trackingId } from './load/event.ts'
 import type { Generator } from './load/generator-process.ts'
-import { type Measurement, measure, paceOf, warmUpLoad } from './measure.ts'
+import { type Measurement, measure, paceOf, warmUp } from './measure.ts'
 import type { RelayServer } from './servers/relay.ts'
 import { SHARED_KEY } from './servers/relay-config.ts'
 import type { Server } from './servers/server.ts'
@@ -36,10 +36,10 @@ export async function measurePushes(load: Generator, server: Server, settings: S
   const { port, pid } = server
   const most = Math.ceil((RATE_MAX * warmUpMs + (ratePerSecond ?? RATE_MAX) * durationMs) / 1000)
   await load.prepare({ kind: 'pushes', firstParcel, events: repeat ? REPEATED_EVENTS : most, sharedKey: SHARED_KEY, repeat })
-  const warmUp = warmUpMs === 0 ? null : await load.run({ port, ...warmUpLoad(warmUpMs) })
+  const before = warmUpMs === 0 ? 0 : await warmUp(load, port, warmUpMs)
   await options.onWarm?.()
   const measured = await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, durationMs) })
-  return { ...measured, acknowledged: measured.answered + (warmUp?.outcomes['200'] ?? 0) }
+  return { ...measured, acknowledged: measured.answered + before }
 }
 
 /** Fails unless what was acknowledged can be read at once: some of the first parcels, each with every event that was answered 200. */

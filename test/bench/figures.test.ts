@@ -17,12 +17,14 @@ test('a figure that could not be measured is a miss', () => {
   expect(judge(figure('time', [], { unit: 's', better: 'lower', must: 2 }))).toBe('MISS')
 })
 
-test('the table is aligned and names unit and bounds', () => {
-  const table = figuresTable([figure('kill -9 to ready', [1.234], { unit: 's', better: 'lower', must: 2, aim: 0.5 })])
+test('the table is aligned and names unit, spread and bounds', () => {
+  const bounds = { unit: 's', better: 'lower', must: 2, aim: 0.5 } as const
+  const table = figuresTable([figure('kill -9 to ready', [1.234], bounds), figure('stop', [0.4, 120.3, 0.2], bounds)])
   expect(table.split('\n')).toEqual([
-    'figure             value    must       aim',
-    '----------------  ------  ------  --------  --',
-    'kill -9 to ready  1.23 s  <= 2 s  <= 0.5 s  ok',
+    'figure              value        rounds    must       aim',
+    '----------------  -------  ------------  ------  --------  ---',
+    'kill -9 to ready   1.23 s                <= 2 s  <= 0.5 s   ok',
+    'stop              0.400 s  0.200 to 120  <= 2 s  <= 0.5 s  aim',
   ])
 })
 

@@ -1,9 +1,11 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll } from 'vitest'
 import { type Config, ConfigError, loadConfig } from '../../src/config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-config-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 export const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'
 
