@@ -27,7 +27,7 @@ export interface OutlookKeeper {
 const LEARN_EVERY_MS = 15 * 60_000
 /** When so many wait they are learnt sooner, but not at once again: so many say enough, and what comes until then is let go. */
 const WAITING_MAX = 5000
-const LEARN_MANY_EVERY_MS = 2000
+const LEARN_MANY_EVERY_MS = 60_000
 /** More say nothing more. */
 const UNPUSHED_MAX = 1000
 

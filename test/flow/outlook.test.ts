@@ -22,7 +22,7 @@ test('learns many lessons soon, but never so often that learning is all it does'
   }
   const first = learnMany()
   expect(first.kinds.Ingested).toBeDefined()
-  nowMs += 1999
+  nowMs += 59_999
   expect(learnMany()).toBe(first)
   nowMs += 1
   const second = keeper.current().rhythm
