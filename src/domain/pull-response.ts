@@ -126,8 +126,11 @@ export interface EncodedAnswer {
 /** `GET .../all` as the carrier would answer it (spec, "GetAllStatusesResponse"); `languages` in order of preference, never empty. */
 export function encodeAll(source: AnswerSource, languages: readonly string[]): EncodedAnswer {
   const used = new Set<string>()
-  const statuses = source.entries.map((entry) => encodeEntry(entry, languages, used)).join(',')
-  return { body: `{"statuses":[${statuses}]${encodeTail(source)}`, contentLanguages: contentLanguages(used, languages) }
+  const { entries } = source
+  const statuses = entries.some((entry) => entry.extra.length > 0)
+    ? `[${entries.map((entry) => encodeEntry(entry, languages, used)).join(',')}]`
+    : JSON.stringify(entries.map((entry) => presentMembers(entry, languages, used)))
+  return { body: `{"statuses":${statuses}${encodeTail(source)}`, contentLanguages: contentLanguages(used, languages) }
 }
 
 /** `GET .../latest` (spec, "GetLatestStatusResponse"): the first of the history; null when it has no entry (DOMAIN 3.3). */
@@ -146,10 +149,16 @@ function encodeTail(source: AnswerSource): string {
 
 /** By hand only where unknown members follow: their numbers must print as they were received. */
 function encodeEntry(entry: Entry, languages: readonly string[], used: Set<string>): string {
+  const known = JSON.stringify(presentMembers(entry, languages, used))
+  return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
+}
+
+/** The members of an entry that the spec names; which languages it was told in is added to `used`. */
+function presentMembers(entry: Entry, languages: readonly string[], used: Set<string>) {
   const detailed = pickText(entry, 'detailed', languages)
   const consumer = entry.displayToConsumer ? pickText(entry, 'consumer', languages) : null
   for (const picked of [detailed, consumer]) if (picked?.text) used.add(picked.language)
-  const known = JSON.stringify({
+  return {
     status: entry.status,
     detailedStatus: entry.detailedStatus,
     eventTimestamp: entry.eventTimestamp,
@@ -157,8 +166,7 @@ function encodeEntry(entry: Entry, languages: readonly string[], used: Set<strin
     detailedStatusDescription: detailed?.text ?? '',
     consumerDescription: consumer?.text ?? null,
     displayToConsumer: entry.displayToConsumer,
-  })
-  return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
+  }
 }
 
 /** Members as JSON text, each after a comma: unknown ones print as they were received. */

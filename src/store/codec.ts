@@ -13,7 +13,7 @@ export function encodeInstant(instant: Instant): { readonly at_ms: number; reado
 /** The two forms a timestamp may have print back exactly (domain/instant). */
 export function decodeInstant(atMs: number, hasMs: number): Instant {
   const text = new Date(atMs).toISOString()
-  return { atMs, text: hasMs === 1 ? text : text.replace('.000Z', 'Z') }
+  return { atMs, text: hasMs === 1 ? text : `${text.slice(0, -'.000Z'.length)}Z` }
 }
 
 type AnswerHead = Pick<KeptAnswer, 'trackingIds' | 'distributionType' | 'extra'>

@@ -13,20 +13,27 @@ const insertContent = statement<{ digest: Uint8Array; json: string }>()((db, p) 
 )
 const findById = statement<{ id: number }>()((db, p) => db.selectFrom('content').select('json').where('id', '=', p.id))
 
+export interface StoredContent {
+  readonly content: Content
+  readonly json: string
+}
+
 /** What sightings say apart from their time, each wording stored once for all the parcels it is said of. */
 export interface Contents {
   /** Its id, if that is at hand without a look into the store. */
   recall(json: string): number | undefined
   /** Its id in the store, made now if it has none. */
   idOf(json: string): Promise<number>
-  read(id: number): Promise<{ readonly content: Content; readonly json: string }>
+  /** What the store has under an id, if that is at hand. */
+  recallContent(id: number): StoredContent | undefined
+  read(id: number): Promise<StoredContent>
   /** After a transaction was undone, ids given in it are worth nothing. */
   forget(): void
 }
 
 export function createContents(session: Session): Contents {
   const ids = new LRUCache<string, number>({ maxSize: REMEMBERED_CHARS, sizeCalculation: (_id, json) => json.length + 1 })
-  const known = new LRUCache<number, { content: Content; json: string }>({
+  const known = new LRUCache<number, StoredContent>({
     maxSize: REMEMBERED_CHARS,
     sizeCalculation: ({ json }) => json.length + 1,
   })
@@ -40,9 +47,8 @@ export function createContents(session: Session): Contents {
       ids.set(json, made.id)
       return made.id
     },
+    recallContent: (id) => known.get(id),
     async read(id) {
-      const remembered = known.get(id)
-      if (remembered !== undefined) return remembered
       const [row] = await session.all(findById, { id })
       if (row === undefined) throw new Error(`the store holds a sighting of content ${id}, and no such content`)
       const read = { json: row.json, content: decodeContent(row.json) }

@@ -53,7 +53,7 @@ export async function loadSightings(
       : await session.all(ofSecond, { parcelId, fromMs: second * 1000, toMs: second * 1000 + 1000 })
   const kept: KeptSighting[] = []
   for (const row of rows) {
-    const { content, json } = await contents.read(row.content_id)
+    const { content, json } = contents.recallContent(row.content_id) ?? (await contents.read(row.content_id))
     kept.push({
       sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms) },
       content: json,
