@@ -26,11 +26,13 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
       bare: () => pushToFloor(bench, load, most, './raw-body-bare.ts'),
       byHand: () => pushToHandWritten(bench, load, most),
     })
-    const ratePerSecond = Math.round(median(full.relay.map((one) => one.ratePerSecond)) / 2)
-    const atHalf = { connections: CONNECTIONS, ratePerSecond }
+    const atHalf = { connections: CONNECTIONS, ratePerSecond: halfOf(full.relay) }
+    const atOwnHalf = { connections: CONNECTIONS, ratePerSecond: halfOf(full.floor) }
     const half = await interleave(rounds, {
       relay: () => pushToEmptyRelay(bench, load, atHalf),
       floor: () => pushToFloor(bench, load, atHalf),
+      // With as little to spare as the relay has: what a machine that halves its speed for a moment does to anybody.
+      floorAtOwnHalf: () => pushToFloor(bench, load, atOwnHalf),
     })
     const one = { connections: 1, ratePerSecond: null }
     const idle = await interleave(rounds, {
@@ -41,6 +43,7 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
     const rateBare = ratios(full.relay, full.bare, (of) => of.ratePerSecond)
     const rateByHand = ratios(full.relay, full.byHand, (of) => of.ratePerSecond)
     const p99 = ratios(half.relay, half.floor, (of) => of.latencyMs.p99)
+    const p99AtOwnHalf = ratios(half.relay, half.floorAtOwnHalf, (of) => of.latencyMs.p99)
     const rateIdle = ratios(idle.relay, idle.floor, (of) => of.ratePerSecond)
     return {
       figures: [
@@ -48,6 +51,7 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
         figure('ingest: rate / raw-body, no router', rateBare, { unit: 'x', better: 'higher' }),
         figure('ingest: rate / hand-written handler', rateByHand, { unit: 'x', better: 'higher', must: 5, aim: 8 }),
         figure('ingest: p99 at half the maximum / route', p99, { unit: 'x', better: 'lower', must: 4, aim: 2 }),
+        figure('ingest: p99 at half the maximum / route at half its own', p99AtOwnHalf, { unit: 'x', better: 'lower' }),
         figure('ingest: rate / route, 1 connection', rateIdle, { unit: 'x', better: 'higher' }),
       ],
       observations: [
@@ -55,8 +59,9 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
         observe('ingest: raw-body route', full.floor),
         observe('ingest: raw-body, no router', full.bare),
         observe('ingest: hand-written', full.byHand),
-        observe(`ingest at ${ratePerSecond}/s: relay`, half.relay),
-        observe(`ingest at ${ratePerSecond}/s: raw-body route`, half.floor),
+        observe(`ingest at ${atHalf.ratePerSecond}/s: relay`, half.relay),
+        observe(`ingest at ${atHalf.ratePerSecond}/s: raw-body route`, half.floor),
+        observe(`ingest at ${atOwnHalf.ratePerSecond}/s: raw-body route`, half.floorAtOwnHalf),
         observe('ingest, 1 connection: relay', idle.relay),
         observe('ingest, 1 connection: raw-body route', idle.floor),
       ],
@@ -64,6 +69,10 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
   } finally {
     await load.stop()
   }
+}
+
+function halfOf(rounds: readonly PushMeasurement[]): number {
+  return Math.round(median(rounds.map((one) => one.ratePerSecond)) / 2)
 }
 
 type Load = Pick<PushLoad, 'connections' | 'ratePerSecond'>
