@@ -4,9 +4,9 @@ import { crossCheck } from './config/cross-checks.ts'
 import { maskedSpans, presentFinding } from './config/excerpt.ts'
 import type { Finding } from './config/finding.ts'
 import { findingsOf, unknownPaths } from './config/issues.ts'
-import { errorCode } from './config/named-file.ts'
 import { configSchema } from './config/schema.ts'
 import { parseSource, type Source, valuesOf } from './config/source.ts'
+import { systemCode } from './domain/errors.ts'
 
 type DeepReadonly<T> = T extends (...args: never[]) => unknown
   ? T
@@ -69,8 +69,8 @@ function readText(path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
   } catch (cause) {
-    const code = errorCode(cause)
-    const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8 text' : `cannot be read (${code})`
+    const code = systemCode(cause)
+    const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8 text' : `cannot be read (${code ?? 'unknown error'})`
     throw new ConfigError([`${path}:1:1 the config file ${reason}: copy config/example.yaml there, or name another with --config FILE`])
   }
 }

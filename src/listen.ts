@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { readNamedFile } from './config/named-file.ts'
 import type { Config } from './config.ts'
+import { systemCode } from './domain/errors.ts'
 import { startServer } from './http/server.ts'
 
 export interface Listening {
@@ -25,12 +26,8 @@ export async function listen(name: 'public' | 'internal', options: ListenOptions
     connectionsMax,
     ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
   }).catch((cause: unknown) => {
-    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${codeOf(cause)})`, { cause })
+    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${systemCode(cause) ?? 'unknown cause'})`, { cause })
   })
   const shown = server.host.includes(':') ? `[${server.host}]` : server.host
   return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown cause'
 }

@@ -1,12 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { systemCode } from '../domain/errors.ts'
 
 /** The content of a file that a setting names, read when the relay starts. Throws an error that says which setting to mend. */
 export function readNamedFile(setting: string, path: string): Buffer {
   try {
     return readFileSync(path)
   } catch (cause) {
-    throw new Error(`${setting}: ${path} cannot be read (${errorCode(cause)})`, { cause })
+    throw new Error(`${setting}: ${path} cannot be read (${systemCode(cause) ?? 'unknown error'})`, { cause })
   }
 }
 
@@ -21,9 +22,4 @@ export function readCertificates(setting: string, path: string): string {
   }
   if (blocks.length === 0) throw new Error(`${setting}: ${path} holds no certificate: it must begin with -----BEGIN CERTIFICATE-----`)
   return text
-}
-
-/** Why the system refused a file, in its own word, such as `ENOENT`. */
-export function errorCode(cause: unknown): string {
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error'
 }

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { systemCode } from '../domain/errors.ts'
 import { createSecret, type Secret } from '../secret.ts'
-import { errorCode } from './named-file.ts'
 
 /** How a secret is written: where it is kept, or (discouraged) itself. */
 type SecretReference = string | { readonly env: string } | { readonly file: string }
@@ -97,7 +97,9 @@ function readSecretFile(path: string): SecretReading {
       closeSync(handle)
     }
   } catch (cause) {
-    return unreadable(`names the file ${path}, which cannot be read (${errorCode(cause)}): create it, or correct the path`)
+    return unreadable(
+      `names the file ${path}, which cannot be read (${systemCode(cause) ?? 'unknown error'}): create it, or correct the path`,
+    )
   }
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     return unreadable(`names the file ${path}, which begins with a byte order mark: save it as UTF-8 without one`)

@@ -19,6 +19,17 @@ export type ErrorCode =
   | 'storage_unavailable'
   | 'upstream_unavailable'
 
+const SYSTEM_CODE = /^[A-Z0-9_]{1,64}$/
+
+/**
+ * The code that the system or a library gave an error, such as `ECONNREFUSED`; null: it has none of that form. It quotes nothing of what was
+ * sent, received or read, as messages do.
+ */
+export function systemCode(error: unknown): string | null {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  return typeof code === 'string' && SYSTEM_CODE.test(code) ? code : null
+}
+
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
 
 /**

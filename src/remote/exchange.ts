@@ -1,4 +1,5 @@
 import { type Dispatcher, errors, request } from 'undici'
+import { systemCode } from '../domain/errors.ts'
 import type { CallPriority, Clock, UnavailableReason } from '../flow/ports.ts'
 import { readBoundedBody } from './bounded-body.ts'
 import type { CallQueue } from './call-queue.ts'
@@ -115,9 +116,6 @@ function headerOf(response: Dispatcher.ResponseData, name: string): string | nul
   return typeof value === 'string' ? value : (value?.join(', ') ?? null)
 }
 
-/** The code of an error, never its message: messages quote what was sent and received. */
 function codeOf(error: unknown): string {
-  if (error instanceof errors.HTTPParserError) return NO_HTTP
-  const code = error instanceof Error && 'code' in error ? error.code : null
-  return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'UNKNOWN'
+  return error instanceof errors.HTTPParserError ? NO_HTTP : (systemCode(error) ?? 'UNKNOWN')
 }

@@ -1,5 +1,6 @@
 import { errors } from 'undici'
 import type { FailureReason } from '../domain/delivery.ts'
+import { systemCode } from '../domain/errors.ts'
 import { EgressRefused } from './guarded-connector.ts'
 
 /** An attempt without an answer. */
@@ -39,7 +40,7 @@ export function proxiedFailureOf(error: unknown): SendFailure {
 export function failureOf(error: unknown): SendFailure {
   if (error instanceof EgressRefused) return { reason: 'forbidden', detail: error.reason }
   if (error instanceof errors.HTTPParserError) return { reason: 'bad_response', detail: 'NO_HTTP' }
-  const code = codeOf(error)
+  const code = systemCode(error) ?? 'UNKNOWN'
   return { reason: reasonOf(code), detail: code }
 }
 
@@ -47,9 +48,4 @@ function reasonOf(code: string): FailureReason {
   if (code.startsWith('EAI_')) return 'dns'
   if (TLS_CODE.test(code)) return 'tls'
   return BY_CODE.get(code) ?? 'network'
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : null
-  return typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'UNKNOWN'
 }

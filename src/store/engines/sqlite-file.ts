@@ -1,5 +1,6 @@
 import { closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
+import { systemCode } from '../../domain/errors.ts'
 
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
@@ -75,7 +76,7 @@ export function rewriteLog(path: string): void {
 
 /** Says why a store could not be opened, with its path and what to do; an error that says so already is left as it is. */
 export function openingFailure(path: string, error: unknown): unknown {
-  const code = codeOf(error)
+  const code = systemCode(error)
   return code === null ? error : new Error(explain(path, isFull(path) ? 'ENOSPC' : code), { cause: error })
 }
 
@@ -89,10 +90,6 @@ function explain(path: string, code: string): string {
     return `store: ${path} could not be opened (${code}): it is damaged, or the disk fails. Nothing was deleted. Look at the disk, then restore a backup if need be.`
   if (code.startsWith('SQLITE_BUSY')) return `store: another program holds ${path} locked (${code}). Close it, then start again.`
   return `store: ${path} cannot be opened for writing (${code}). The relay's user must be able to write the file and its folder ${folder}.`
-}
-
-function codeOf(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null
 }
 
 /** A full disk shows itself in many codes. */

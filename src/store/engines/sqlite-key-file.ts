@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { systemCode } from '../../domain/errors.ts'
 
 const KEY_BYTES = 32
 
@@ -13,7 +14,7 @@ export function keyFileBeside(storePath: string) {
     try {
       text = readFileSync(path, 'utf8')
     } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+      if (systemCode(error) === 'ENOENT') return null
       throw error
     }
     const key = Buffer.from(text.trim(), 'base64')
