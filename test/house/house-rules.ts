@@ -124,7 +124,7 @@ export const ROOMS: readonly Room[] = [
     platform: ['node:worker_threads'],
   },
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:url'] },
-  { place: 'listen.ts', imports: ['config.ts', 'config/', 'http/'], libraries: [], platform: ['node:http'] },
+  { place: 'listen.ts', imports: ['config.ts', 'config/', 'domain/errors.ts', 'http/'], libraries: [], platform: ['node:http'] },
   {
     place: 'relaying.ts',
     imports: ['config.ts', 'config/delivery-rules.ts', 'config/named-file.ts', 'domain/', 'flow/', 'remote/', 'run/'],
