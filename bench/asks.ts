@@ -13,7 +13,7 @@ export interface AskLoad {
 /** Warms up and measures what was prepared: `all` of any parcel, again and again. */
 export async function measureAsks(load: Generator, settings: Settings, of: AskLoad): Promise<Measurement> {
   const { pid, port, connections, ratePerSecond } = of
-  if (settings.warmUpMs > 0) await warmUp(load, port, settings.warmUpMs)
+  await warmUp(load, port, settings.warmUpMs)
   return await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, settings.durationMs) })
 }
 

@@ -25,9 +25,10 @@ export function paceOf(ratePerSecond: number | null, durationMs: number): Pace {
 /**
  * The same before every measurement, whatever that one's load is: compiled code comes with the number of requests. Connections come and go
  * meanwhile, as they do anywhere: when the first one closes, the platform throws away what it compiled for all of them, and a measurement that
- * begins with that is one of the time until it is compiled anew. Returns how many were answered.
+ * begins with that is one of the time until it is compiled anew. 0 ms: none is wanted. Returns how many were answered.
  */
 export async function warmUp(load: Generator, port: number, durationMs: number): Promise<number> {
+  if (durationMs === 0) return 0
   let answered = 0
   for (let turn = 0; turn < WARM_UP_TURNS; turn++) {
     const { outcomes } = await load.run({ port, connections: 64, pace: paceOf(null, durationMs / WARM_UP_TURNS) })

@@ -36,7 +36,7 @@ export async function measurePushes(load: Generator, server: Server, settings: S
   const { port, pid } = server
   const most = Math.ceil((RATE_MAX * warmUpMs + (ratePerSecond ?? RATE_MAX) * durationMs) / 1000)
   await load.prepare({ kind: 'pushes', firstParcel, events: repeat ? REPEATED_EVENTS : most, sharedKey: SHARED_KEY, repeat })
-  const before = warmUpMs === 0 ? 0 : await warmUp(load, port, warmUpMs)
+  const before = await warmUp(load, port, warmUpMs)
   await options.onWarm?.()
   const measured = await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, durationMs) })
   return { ...measured, acknowledged: measured.answered + before }

@@ -26,7 +26,7 @@ export async function listen(name: 'public' | 'internal', options: ListenOptions
     connectionsMax,
     ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
   }).catch((cause: unknown) => {
-    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${systemCode(cause) ?? 'unknown cause'})`, { cause })
+    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${systemCode(cause) ?? 'unknown error'})`, { cause })
   })
   const shown = server.host.includes(':') ? `[${server.host}]` : server.host
   return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }

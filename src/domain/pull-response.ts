@@ -153,7 +153,7 @@ function encodeEntry(entry: Entry, languages: readonly string[], used: Set<strin
   return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
 }
 
-/** The members of an entry that the spec names; which languages it was told in is added to `used`. */
+/** The members of an entry that the spec names. Adds to `used` the languages that its texts are in. */
 function presentMembers(entry: Entry, languages: readonly string[], used: Set<string>) {
   const detailed = pickText(entry, 'detailed', languages)
   const consumer = entry.displayToConsumer ? pickText(entry, 'consumer', languages) : null
