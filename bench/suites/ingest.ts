@@ -24,13 +24,15 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
       relay: () => pushToEmptyRelay(bench, load, most),
       floor: () => pushToFloor(bench, load, most),
       bare: () => pushToFloor(bench, load, most, './raw-body-bare.ts'),
-      byHand: () => pushToHandWritten(bench, load, most),
+      byHand: () => pushToDurable(bench, load, most, './hand-written.ts'),
     })
     const atHalf = { connections: CONNECTIONS, ratePerSecond: halfOf(full.relay) }
     const atOwnHalf = { connections: CONNECTIONS, ratePerSecond: halfOf(full.floor) }
     const half = await interleave(rounds, {
       relay: () => pushToEmptyRelay(bench, load, atHalf),
       floor: () => pushToFloor(bench, load, atHalf),
+      // What is durable at all waits for the disk and for whom the disk wakes: no relay can be below it.
+      least: () => pushToDurable(bench, load, atHalf, './least-durable.ts'),
       // With as little to spare as the relay has: what a machine that halves its speed for a moment does to anybody.
       floorAtOwnHalf: () => pushToFloor(bench, load, atOwnHalf),
     })
@@ -43,6 +45,7 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
     const rateBare = ratios(full.relay, full.bare, (of) => of.ratePerSecond)
     const rateByHand = ratios(full.relay, full.byHand, (of) => of.ratePerSecond)
     const p99 = ratios(half.relay, half.floor, (of) => of.latencyMs.p99)
+    const p99OfLeast = ratios(half.least, half.floor, (of) => of.latencyMs.p99)
     const p99AtOwnHalf = ratios(half.relay, half.floorAtOwnHalf, (of) => of.latencyMs.p99)
     const rateIdle = ratios(idle.relay, idle.floor, (of) => of.ratePerSecond)
     return {
@@ -51,6 +54,7 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
         figure('ingest: rate / raw-body, no router', rateBare, { unit: 'x', better: 'higher' }),
         figure('ingest: rate / hand-written handler', rateByHand, { unit: 'x', better: 'higher', must: 5, aim: 8 }),
         figure('ingest: p99 at half the maximum / route', p99, { unit: 'x', better: 'lower', must: 4, aim: 2 }),
+        figure('ingest: p99 of the least durable at that rate / route', p99OfLeast, { unit: 'x', better: 'lower' }),
         figure('ingest: p99 at half the maximum / route at half its own', p99AtOwnHalf, { unit: 'x', better: 'lower' }),
         figure('ingest: rate / route, 1 connection', rateIdle, { unit: 'x', better: 'higher' }),
       ],
@@ -61,6 +65,7 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
         observe('ingest: hand-written', full.byHand),
         observe(`ingest at ${atHalf.ratePerSecond}/s: relay`, half.relay),
         observe(`ingest at ${atHalf.ratePerSecond}/s: raw-body route`, half.floor),
+        observe(`ingest at ${atHalf.ratePerSecond}/s: least durable`, half.least),
         observe(`ingest at ${atOwnHalf.ratePerSecond}/s: raw-body route`, half.floorAtOwnHalf),
         observe('ingest, 1 connection: relay', idle.relay),
         observe('ingest, 1 connection: raw-body route', idle.floor),
@@ -103,12 +108,13 @@ async function pushToFloor({ settings, say }: Bench, load: Generator, of: Load, 
   return measured
 }
 
-async function pushToHandWritten({ settings, folder, say }: Bench, load: Generator, of: Load): Promise<PushMeasurement> {
-  const ownFolder = mkdtempSync(join(folder, 'by-hand-'))
-  const server = await startFloor('./hand-written.ts', join(ownFolder, 'push.db'), SHARED_KEY)
+/** To a server that stores what it acknowledges, in a file of its own. */
+async function pushToDurable({ settings, folder, say }: Bench, load: Generator, of: Load, file: string): Promise<PushMeasurement> {
+  const ownFolder = mkdtempSync(join(folder, 'durable-'))
+  const server = await startFloor(file, join(ownFolder, 'push.db'), SHARED_KEY)
   const measured = await measurePushes(load, server, settings, { ...of, firstParcel: 0, repeat: false })
   await server.stop()
   rmSync(ownFolder, { recursive: true, force: true })
-  say(`hand-written handler: ${Math.round(measured.ratePerSecond)}/s`)
+  say(`${file}: ${Math.round(measured.ratePerSecond)}/s`)
   return measured
 }
