@@ -1,7 +1,7 @@
-import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 import Database from 'better-sqlite3'
 import Koa from 'koa'
 import getRawBody from 'raw-body'
+import { createVerifier } from '../../src/domain/signature.ts'
 import { WEBHOOK_PATH } from '../load/requests.ts'
 import { announce } from './announce.ts'
 
@@ -18,7 +18,7 @@ const insert = database.prepare('INSERT INTO push (received_at_ms, body) VALUES 
 const insertAll = database.transaction((bodies: readonly Buffer[]) => {
   for (const body of bodies) insert.run(Date.now(), body)
 })
-const key = createSecretKey(Buffer.from(sharedKey))
+const verifier = createVerifier([sharedKey])
 let came: { readonly body: Buffer; readonly answer: () => void }[] = []
 
 function commit(): void {
@@ -32,9 +32,7 @@ const app = new Koa()
 app.use(async (ctx, next) => {
   if (ctx.method !== 'POST' || ctx.path !== WEBHOOK_PATH) return next()
   const body = Buffer.from(await getRawBody(ctx.req, { limit: 262_144 }))
-  const given = Buffer.from(ctx.get('x-service-hmac-sha256'), 'base64')
-  const right = createHmac('sha256', key).update(body).digest()
-  if (given.length !== right.length || !timingSafeEqual(given, right)) return ctx.throw(401)
+  if (verifier.verify(body, ctx.get('x-service-hmac-sha256')) === null) return ctx.throw(401)
   await new Promise<void>((answer) => {
     if (came.length === 0) setImmediate(commit)
     came.push({ body, answer })

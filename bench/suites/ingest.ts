@@ -31,7 +31,7 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
     const half = await interleave(rounds, {
       relay: () => pushToEmptyRelay(bench, load, atHalf),
       floor: () => pushToFloor(bench, load, atHalf),
-      // What is durable at all waits for the disk and for whom the disk wakes: no relay can be below it.
+      // What durability alone costs: nothing is read, merged or told.
       least: () => pushToDurable(bench, load, atHalf, './least-durable.ts'),
       // With as little to spare as the relay has: what a machine that halves its speed for a moment does to anybody.
       floorAtOwnHalf: () => pushToFloor(bench, load, atOwnHalf),

@@ -1,13 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 
-/** Enough to be passed by whoever answers apps, and still have a fifth of a processor that others would take whole. */
+/** Enough to be passed by whoever answers, and still have a fifth of a processor that others would take whole. */
 const NICE = 4
 
 /**
- * Lets the calling thread, and threads it starts from now on, go behind the one that answers apps where processors are scarce: a read is
- * waited for by a person, a push has a sync to wait for anyway and a sender that comes again. On Linux alone; elsewhere this would be said of
- * the whole process.
+ * Lets the calling thread, and threads it starts from now on, go behind the others where processors are scarce: a read is waited for by a
+ * person, and what is recorded has a sync to wait for anyway. On Linux alone; elsewhere this would be said of the whole process.
  */
 export function goBehind(): void {
   if (process.platform === 'linux') makeNice(0, NICE)
