@@ -44,7 +44,10 @@ export interface ThreadOptions {
   readonly data: unknown
   /** Ends of channels that the data holds: they go over to the thread. */
   readonly ends?: readonly MessagePort[]
-  /** The most its young objects may take, in MB. For one that makes nothing but what lives for a message, more is only more memory. */
+  /**
+   * The most its young objects may take, in MB. For one that makes nothing but what lives for a message, more is only more memory. A process
+   * that is started with `--max-semi-space-size`, as the image is, gives three times that to every thread instead.
+   */
   readonly youngMb: number
 }
 
