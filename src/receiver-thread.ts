@@ -3,12 +3,14 @@ import type { ReceiverData } from './hosted-receiver.ts'
 import { createForwardedLog } from './log.ts'
 import { openReceiveSide } from './receive-side.ts'
 import { isShortIn } from './run/disk-watch.ts'
+import { goBehind } from './run/priority.ts'
 import { RING_VERBS, type RingVerbs, recordThere } from './run/ring-recorder.ts'
 import { callThere, serveVerbs } from './run/thread.ts'
 import { systemClock } from './system-clock.ts'
 
 /** The thread that receives pushes: however many come, apps are answered by an event loop that has nothing to do with them. */
 if (parentPort === null) throw new Error('this file is the receiver thread; it is not run by itself')
+goBehind()
 // Only the composition root starts this thread, with this data.
 const { settings, logLevel, writer, logPort, shortage } = workerData as ReceiverData
 /** Larger ones come by message: what is in the ring, a body and its reading, must fit into half of it. */

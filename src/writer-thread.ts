@@ -19,19 +19,22 @@ const { options, logLevel, batchMax, ring, receiver, changes } = workerData as W
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
 const packReport = createReportPacker()
 /** Somewhat longer than a commit takes, and what comes meanwhile when the relay is as busy as it can be. */
-const PACE = { everyMs: 1.6, many: 12 } as const
+const pace = createPace({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
 const serveRing = createRingService({
   async record(batch: readonly Incoming[]) {
     const { touchedParcels, ...report } = await verbs.record(batch)
     tellChanged(changes, touchedParcels)
     return report
   },
-  pace: createPace(PACE, systemClock.monotonic),
+  pace,
   batchMax,
 })
 serveVerbs(receiver.port, { ...serveRing(receiver.ring) })
 serveVerbs(parentPort, {
   ...verbs,
   ...serveRing(ring),
-  deliveryTurn: async (packed: PackedTurn) => packReport(await verbs.deliveryTurn(unpackTurn(packed))),
+  async deliveryTurn(packed: PackedTurn) {
+    const report = await verbs.deliveryTurn(unpackTurn(packed))
+    return packReport({ ...report, isRush: pace.isRush() })
+  },
 })

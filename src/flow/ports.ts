@@ -620,6 +620,8 @@ export interface DeliveryTurnReport {
   readonly more: readonly string[]
   /** When something else falls due; null: nothing waits that has room to go. */
   readonly nextAtMs: number | null
+  /** Whether pushes come as fast as they are recorded, so that their senders wait for every turn; absent: that is not known. */
+  readonly isRush?: boolean
 }
 
 /** An entry that only polls have brought so far, until its grace is over (DOMAIN 6.6). */

@@ -71,6 +71,8 @@ const NOTICES: Readonly<Record<EndpointNotice['kind'], string>> = {
 const REST_MS = 1000
 /** How long what ended may wait to be written down together with more. */
 const SETTLE_MS = 5
+/** How far turns are apart in a rush of pushes, at the least: fewer and larger ones take less of what their senders wait for. */
+const RUSH_TURN_MS = 10
 /** After so many what else is at hand comes first: these leave, and answers are taken in, while the rest is still to be signed. */
 const SENT_AT_ONCE = 4
 
@@ -95,6 +97,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   let lookAtMs = Number.NEGATIVE_INFINITY
   /** Until when what ended first may wait for company, by the clock that only goes forward. */
   let settleAtMs = 0
+  /** Before this no turn is asked for, by the same clock. */
+  let restUntilMs = Number.NEGATIVE_INFINITY
   let stopping = false
   /** Somebody has changed an endpoint, and it is not known yet how. */
   let isOutdated = false
@@ -105,6 +109,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     ended = []
     givenBack = []
     lookAtMs = Number.POSITIVE_INFINITY
+    const beganMs = clock.monotonic()
     lanes.settling()
     try {
       const report = await write.deliveryTurn({
@@ -119,6 +124,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
         nowMs: clock.now(),
       })
       lanes.settled(settled)
+      if (report.isRush === true) restUntilMs = beganMs + RUSH_TURN_MS
       hearOf(report)
       return report.claimed
     } catch (error) {
@@ -163,6 +169,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     lookAtMs = Math.min(lookAtMs, atMs)
     wake(lookAtMs)
   }
+
+  const restMs = () => restUntilMs - clock.monotonic()
 
   function isTurnDue(): boolean {
     if (clock.now() >= lookAtMs) return true
@@ -237,6 +245,10 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       look()
     },
     async pass() {
+      if (asked === null && restMs() > 0) {
+        wake(clock.now() + restMs())
+        return 'idle'
+      }
       if (asked === null && !isTurnDue()) {
         // Only one time is waited for: the one that is over may have stood in for a later one.
         if (lookAtMs < Number.POSITIVE_INFINITY) wake(lookAtMs)
@@ -246,7 +258,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       const claimed = await (asked ?? turn())
       asked = null
       // Before anything is sent: that takes time, in which the writer would have nothing to do.
-      if (lanes.isTurnWorthwhile()) {
+      if (restMs() <= 0 && lanes.isTurnWorthwhile()) {
         asked = turn()
         wake(null)
       }

@@ -1,11 +1,16 @@
 /** Nobody ever wakes who waits for it: timers of the event loop know whole milliseconds only. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
+/** Pushes that come as fast as they are recorded let many wait at every commit, and a commit takes some milliseconds. */
+const RUSH_MS = 20
+
 export interface Pace {
   /** To be called before each commit: stops the thread until it may begin, unless many are waiting to be committed. */
   keep(waiting: number): void
   /** How many the commit has. */
   begins(size: number): void
+  /** Whether many were waiting a moment ago. */
+  isRush(): boolean
 }
 
 /**
@@ -14,13 +19,17 @@ export interface Pace {
  */
 export function createPace({ everyMs, many }: { readonly everyMs: number; readonly many: number }, monotonic: () => number): Pace {
   let nextMs = 0
+  let rushUntilMs = Number.NEGATIVE_INFINITY
   return {
     keep(waiting) {
-      const leftMs = nextMs - monotonic()
+      const nowMs = monotonic()
+      const leftMs = nextMs - nowMs
+      if (waiting >= many) rushUntilMs = nowMs + RUSH_MS
       if (waiting < many && leftMs > 0) Atomics.wait(NEVER, 0, 0, leftMs)
     },
     begins(size) {
       nextMs = size > 1 ? monotonic() + everyMs : 0
     },
+    isRush: () => monotonic() < rushUntilMs,
   }
 }

@@ -6,7 +6,7 @@ const NICE = 4
 
 /**
  * Lets the calling thread, and threads it starts from now on, go behind the others where processors are scarce: a read is waited for by a
- * person, and what is recorded has a sync to wait for anyway. On Linux alone; elsewhere this would be said of the whole process.
+ * person, and a push has a sync to wait for anyway. On Linux alone; elsewhere this would be said of the whole process.
  */
 export function goBehind(): void {
   if (process.platform === 'linux') makeNice(0, NICE)

@@ -46,7 +46,7 @@ export function recordThere(ring: PushRing, verbs: RingVerbs, { bodyBytesMax }: 
 
 export interface RingServicePorts {
   readonly record: (batch: readonly Incoming[]) => Promise<CommitReport>
-  readonly pace: Pace
+  readonly pace: Pick<Pace, 'keep' | 'begins'>
   /** The most of one transaction. */
   readonly batchMax: number
 }

@@ -23,6 +23,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   let gate: Promise<void> | undefined
   let hasKey = true
   let isFailing = false
+  let isRush = false
   const wakes: (number | null)[] = []
   const relay = createRelay(
     {
@@ -32,7 +33,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
           did.push('turn')
           await gate
           if (isFailing) throw new Error('the disk is full')
-          return store.writes.deliveryTurn(turn)
+          return { ...(await store.writes.deliveryTurn(turn)), isRush }
         },
       },
       sender: {
@@ -81,6 +82,9 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   const failTurns = (failing: boolean) => {
     isFailing = failing
   }
+  const rush = (rushing: boolean) => {
+    isRush = rushing
+  }
   /** Turns take until what this gives is called. */
   const holdTurns = () => {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -104,6 +108,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
     change,
     loseKey,
     failTurns,
+    rush,
   }
 }
 
@@ -126,6 +131,26 @@ test('when an attempt ends the next begins at once, but only so many before what
   for (let nth = 0; nth < 9; nth++) await answerAll()
   expect(sent).toHaveLength(9)
   expect(new Set(sent).size).toBe(9)
+})
+
+test('in a rush of pushes turns are kept apart, and what ended meanwhile is settled together', async () => {
+  const { relay, turns, wakes, now, elapse, answerAll, look, pushParcels, rush } = await openRelay()
+  await pushParcels(20)
+  rush(true)
+  await look()
+  await answerAll()
+  elapse(4)
+  await look()
+  expect(turns).toHaveLength(1)
+  expect(wakes.at(-1)).toBe(now() + 6)
+  for (let nth = 0; nth < 3; nth++) await answerAll()
+  elapse(6)
+  rush(false)
+  await relay.pass()
+  expect(turns.map(({ settled }) => settled.length)).toEqual([0, CLAIMS_PER_ATTEMPT * CONCURRENCY])
+  await answerAll()
+  await look()
+  expect(turns).toHaveLength(3)
 })
 
 test('an endpoint with a rate, and one that fails, are handed out no more than is sent at once', async () => {

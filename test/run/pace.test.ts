@@ -37,3 +37,15 @@ test('when its time has come nobody waits', () => {
   nowMs += 60_000
   expect(timed(() => pace.keep(8))).toBeLessThan(30_000)
 })
+
+test('it is a rush while many wait at each commit, and until a moment later', () => {
+  let nowMs = 1000
+  const pace = createPace({ everyMs: 20, many: 9 }, () => nowMs)
+  pace.keep(8)
+  expect(pace.isRush()).toBe(false)
+  pace.keep(9)
+  nowMs += 10
+  expect(pace.isRush()).toBe(true)
+  nowMs += 10
+  expect(pace.isRush()).toBe(false)
+})

@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Incoming, RecordOutcome } from '../../src/flow/ports.ts'
 import { readPush } from '../../src/flow/read-push.ts'
-import type { Pace } from '../../src/run/pace.ts'
 import { createPushRing } from '../../src/run/push-ring.ts'
-import { createRingService, recordThere } from '../../src/run/ring-recorder.ts'
+import { createRingService, type RingServicePorts, recordThere } from '../../src/run/ring-recorder.ts'
 import { pushBody } from '../support/builders.ts'
 
-const PACE: Pace = { keep: () => {}, begins: () => {} }
+const PACE: RingServicePorts['pace'] = { keep: () => {}, begins: () => {} }
 const aPush = (location: string) => readPush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })
 const recorded: RecordOutcome = { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
 
