@@ -28,6 +28,9 @@ const SYNTAX: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'this is not expected here: check brackets, commas and indentation, and put unusual text in quotes',
 }
 
+/** The parser says so of a line that is indented less than the braces or brackets it stands in. */
+const UNCLOSED = 'a } or ] that closes what is open before this is missing'
+
 const MENDABLE = new Set(['DUPLICATE_KEY', 'TAB_AS_INDENT'])
 const ALIASES_MAX = 50
 
@@ -36,8 +39,14 @@ export function parseSource(text: string): Source {
   const lines = new LineCounter()
   const document = parseDocument(text, { version: '1.2', uniqueKeys: true, prettyErrors: false, lineCounter: lines })
   const faults = [...document.errors, ...document.warnings]
-  const findings = faults.map(({ code, pos }): Finding => {
-    return { severity: 'problem', offset: pos[0], path: [], message: SYNTAX[code] ?? 'this is not valid YAML 1.2' }
+  const findings = faults.map(({ code, pos, message }): Finding => {
+    const isUnclosed = code === 'BAD_INDENT' && message.startsWith('Flow ')
+    return {
+      severity: 'problem',
+      offset: pos[0],
+      path: [],
+      message: isUnclosed ? UNCLOSED : (SYNTAX[code] ?? 'this is not valid YAML 1.2'),
+    }
   })
   let [aliases, dangling] = [0, 0]
   visit(document, {

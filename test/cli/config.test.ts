@@ -115,6 +115,12 @@ describe('problems', () => {
     ['an alias that leads nowhere', withLines('log: *x'), 'relay.yaml:3:6 text that begins with * must be in quotes'],
     ['a tag', withLines('log: !js {}'), 'relay.yaml:3:6 text that begins with ! must be in quotes'],
     ['an open quote', withLines('store: "sqlite:x'), 'a closing quote, bracket, comma or colon is missing'],
+    [
+      'an open brace',
+      withLines('log: { level: info', 'poll: {}'),
+      'relay.yaml:4:1 a } or ] that closes what is open before this is missing',
+    ],
+    ['a line indented by chance', withLines('log:', '  level: info', ' format: json'), 'relay.yaml:5:1 the indentation does not fit'],
     ['a prototype for a key', withLines('__proto__: { level: debug }'), 'relay.yaml:3:1 (unusual name): is no key'],
   ])('C2: refuses %s, says where and what to write', (_, text, expected) => {
     expect(headlinesOf(text).filter((line) => line.includes(expected))).toHaveLength(1)
