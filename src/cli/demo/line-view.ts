@@ -1,7 +1,7 @@
 import type { HappeningKind } from './happenings.ts'
 import { totalsOf } from './picture.ts'
 import type { View } from './view.ts'
-import { presentHappening, presentTotals } from './wording.ts'
+import { presentHappening, presentLastTold, presentTotals } from './wording.ts'
 
 /** How many of a kind are told one by one. */
 const TOLD_MAX = 4
@@ -21,7 +21,7 @@ export function createLineView(output: { write(text: string): unknown }, monoton
         const count = (told.get(happening.kind) ?? 0) + 1
         told.set(happening.kind, count)
         if (count <= TOLD_MAX) line(presentHappening(happening))
-        if (count === TOLD_MAX) line('                  (and so on: from here on only counted)')
+        if (count === TOLD_MAX) line(presentLastTold(happening.kind))
       }
       const now = presentTotals(picture).join(' · ')
       const { complete, parcels } = totalsOf(picture)

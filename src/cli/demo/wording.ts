@@ -13,6 +13,11 @@ export function presentHappening({ kind, trackingNumber, about }: Happening): st
   return `${WORDS[kind]} ${trackingNumber}  ${about}`
 }
 
+/** Stands below the last one of its kind that is told one by one. */
+export function presentLastTold(kind: HappeningKind): string {
+  return `${WORDS[kind]} (more of these are only counted)`
+}
+
 /** The subscriber counts what it got; `pushes received` and `duplicates` are the relay's own metrics; the rest is the carrier's truth compared with the relay's answers. */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
   const { complete, parcels, lost, filled } = totalsOf(picture)
