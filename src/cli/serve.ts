@@ -6,7 +6,7 @@ import type { Log } from '../flow/ports.ts'
 import { createLog } from '../log.ts'
 import { putHelpersBehind } from '../run/priority.ts'
 import { startThreads } from '../threads.ts'
-import { fail } from './exit-codes.ts'
+import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
 /** `parcel-relay serve`: the relay, until a signal stops it. */
@@ -36,6 +36,7 @@ function readConfig(path: string): Config | null {
 async function serve(config: Config, path: string): Promise<void> {
   const log = createLog(config.log)
   for (const warning of config.warnings) log.warn({}, warning)
+  endOnFault(log)
   // Before anything is started: a signal that comes meanwhile is not lost, and does not kill.
   const stopped = untilSignalled()
   const started = start(config, log)
@@ -45,11 +46,22 @@ async function serve(config: Config, path: string): Promise<void> {
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
     log.error({ err: ended.error }, 'one of its threads is gone; the relay ends so that it is started anew')
-    process.exit(1)
+    process.exit(EXIT.failed)
   }
   log.info({ signal: ended.signal }, 'stopping: what is in flight is finished first')
   await relay.stop()
   log.info({}, 'relay stopped')
+}
+
+/**
+ * What nobody caught, rejections included: after it nothing this process knows can be trusted, and all it has acknowledged is on the disk. The
+ * platform would print the error with whatever hangs on it, secrets too, and leave the log without a word.
+ */
+function endOnFault(log: Log): void {
+  process.on('uncaughtException', (error) => {
+    log.error({ err: error }, 'a fault of the relay itself; it ends so that it is started anew')
+    process.exit(EXIT.failed)
+  })
 }
 
 /** The threads load their code while this one loads all the rest: one after the other they are most of a start. */

@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline'
 import { type RelayProcess, spawnRelay } from './relay.ts'
 
 export interface RunningProcess extends RelayProcess, AsyncDisposable {
-  /** Resolves when it logs this message. */
-  logged(message: string): Promise<void>
+  /** Resolves with the line when it logs this message. */
+  logged(message: string): Promise<string>
   /** SIGTERM; resolves with how it ended. */
   stop(): RelayProcess['ended']
 }
@@ -21,8 +21,8 @@ export const inSeconds = {
 } as const
 
 /** `parcel-relay serve`, killed when it is disposed of. */
-export async function runRelay(configPath: string): Promise<RunningProcess> {
-  const relay = await spawnRelay(configPath)
+export async function runRelay(configPath: string, more: NodeJS.ProcessEnv = {}): Promise<RunningProcess> {
+  const relay = await spawnRelay(configPath, more)
   const { process: child, ended } = relay
   return {
     ...relay,
@@ -30,7 +30,7 @@ export async function runRelay(configPath: string): Promise<RunningProcess> {
       new Promise((resolve) => {
         if (child.stdout === null) throw new Error('its log goes nowhere')
         createInterface({ input: child.stdout }).on('line', (line) => {
-          if (line.includes(`"msg":${JSON.stringify(message)}`)) resolve()
+          if (line.includes(`"msg":${JSON.stringify(message)}`)) resolve(line)
         })
       }),
     stop: () => {

@@ -80,10 +80,13 @@ export interface RelayProcess {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-/** `parcel-relay serve` as a process of its own, as it is shipped; resolves when it said it is ready. */
-export async function spawnRelay(configPath: string): Promise<RelayProcess> {
+/** `parcel-relay serve` as a process of its own, as it is shipped but for what `more` adds to its environment; resolves when it said it is ready. */
+export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}): Promise<RelayProcess> {
   const { args, env } = shipped()
-  const child = spawn(process.execPath, [...args, 'serve', '--config', configPath], { stdio: ['ignore', 'pipe', 'inherit'], env })
+  const child = spawn(process.execPath, [...args, 'serve', '--config', configPath], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...env, ...more },
+  })
   tieToTest(child)
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))

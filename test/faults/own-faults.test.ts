@@ -1,0 +1,71 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { distinctPushes, startLoad } from '../support/push-load.ts'
+import { writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there: nothing in these tests is about polls. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+const SECRET = 'canary-0123456789-canary'
+
+/** Loaded by every thread before the relay's own code; fails on the one whose name the file `fail` comes to hold, and nobody waits for it. */
+const FAULT = `
+import { existsSync, readFileSync } from 'node:fs'
+import { isMainThread, threadName } from 'node:worker_threads'
+
+const name = isMainThread ? 'main' : threadName
+const timer = setInterval(() => {
+  if (!existsSync(process.env.FAIL)) return
+  const [whom, how] = readFileSync(process.env.FAIL, 'utf8').split(' ')
+  if (whom !== name) return
+  clearInterval(timer)
+  const error = new Error('a fault of its own, Bearer ${SECRET}')
+  if (how === 'throws') throw error
+  void Promise.reject(error)
+}, 20)
+timer.unref()
+`
+
+test.each([
+  ['main', 'throws', 'a fault of the relay itself; it ends so that it is started anew'],
+  ['main', 'rejects', 'a fault of the relay itself; it ends so that it is started anew'],
+  ['receiver', 'throws', 'one of its threads is gone; the relay ends so that it is started anew'],
+  ['writer', 'rejects', 'one of its threads is gone; the relay ends so that it is started anew'],
+])(
+  'X3: when code on the thread "%s" %s and nobody catches it, the log says so, the relay ends with 1 and nothing acknowledged is lost',
+  async (whom, how, message) => {
+    const folder = temporaryFolder()
+    const preload = join(folder, 'fault.mjs')
+    writeFileSync(preload, FAULT)
+    const fail = join(folder, 'fail')
+    const config = writeConfig(folder, NO_CARRIER)
+    const pushes = distinctPushes(10)
+    await using relay = await runRelay(config, { NODE_OPTIONS: `--import=${pathToFileURL(preload).href}`, FAIL: fail })
+    const logged = relay.logged(message)
+    const load = startLoad(relay.publicUrl, 16, pushes.next)
+    await load.untilAnswered(100)
+    writeFileSync(fail, `${whom} ${how}`)
+    expect(await relay.ended).toEqual({ code: 1, signal: null })
+
+    const line = await logged
+    expect(JSON.parse(line)).toMatchObject({ level: 'error', err: { message: expect.stringContaining('a fault of its own') } })
+    expect(line).not.toContain(SECRET)
+    const acknowledged = (await load.stop()).filter(({ status }) => status === 200)
+    expect(acknowledged.length).toBeGreaterThanOrEqual(100)
+    const db = new Database(join(folder, 'relay.db'), { readonly: true })
+    const kept = new Set(
+      db
+        .prepare<[], { readonly body: Buffer }>('SELECT body FROM inbox')
+        .all()
+        .map(({ body }) => body.toString()),
+    )
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+    db.close()
+    expect(acknowledged.filter(({ body }) => !kept.has(body))).toEqual([])
+  },
+  60_000,
+)
