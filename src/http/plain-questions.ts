@@ -9,6 +9,8 @@ import { headersOf } from './status.routes.ts'
 /** How nearly every app writes its question. */
 const PLAIN = /^\/v1\/status\/([A-Za-z0-9]{4,40})\/(all|latest)(?:\?language=([A-Za-z]{2,8}))?$/
 const BEARER = 'Bearer '
+/** Nearly every answer is smaller. A larger one is sent as it is kept: however many ask, and however slowly they read, there is one of it. */
+const COPIED_BYTES_MAX = 16 * 1024
 
 export interface PlainQuestionOptions {
   readonly serve: Pick<Serve, 'ask' | 'atHand'>
@@ -45,5 +47,6 @@ function send(ctx: Context, served: Served): void {
   const head = [...headersOf(served), ['Content-Type', 'application/json'], ['Content-Length', String(body.byteLength)]]
   ctx.res.writeHead(200, head.flat())
   // As text of one byte a character the body joins the head and both leave at once: bytes would be gathered into a message of two parts.
-  ctx.res.end(body.toString('latin1'), 'latin1')
+  if (body.byteLength <= COPIED_BYTES_MAX) ctx.res.end(body.toString('latin1'), 'latin1')
+  else ctx.res.end(body)
 }
