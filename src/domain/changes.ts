@@ -22,8 +22,13 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
     if (formers.size > 1) return [{ kind: 'united', entry }]
     // Whoever was told of the former knows it by its first sighting: what holds that one goes on, anything else is new to them.
     if (!entry.members.some((kept) => kept.sequence === former.sequence)) return [{ kind: 'split', entry }]
-    return sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
+    return sameMembers(former, entry) || sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
   })
+}
+
+/** An entry is a function of its members: nothing else need be looked at. */
+function sameMembers(a: Entry, b: Entry): boolean {
+  return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
 }
 
 function sameValue(a: Entry, b: Entry): boolean {

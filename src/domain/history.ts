@@ -26,6 +26,8 @@ export interface Entry {
 }
 
 interface Founding {
+  /** Place in the order of founding. */
+  readonly nth: number
   readonly members: KeptSighting[]
   readonly listings: Set<number>
   key: SightingKey
@@ -54,18 +56,42 @@ function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
   const [lone] = group
   if (lone !== undefined && group.length === 1) return [presentLone(lone)]
   const founded: Founding[] = []
+  // By the location they have so far: where a group is large, its sightings differ in that, and each need not be held against all.
+  const located = new Map<string, Founding[]>()
+  const at = (location: string): Founding[] => {
+    const there = located.get(location) ?? []
+    if (there.length === 0) located.set(location, there)
+    return there
+  }
   for (const kept of group.toSorted(compareTelling)) {
     const key = keyOf(kept.sighting)
-    const open = founded.filter((entry) => !entry.listings.has(kept.listing) && keysFit(entry.key, key))
-    const entry = open.find((candidate) => compareKeys(candidate.key, key) === 0) ?? open[0]
-    if (entry === undefined) founded.push({ members: [kept], listings: listingsOf(kept), key })
-    else {
+    const takes = (entry: Founding) => !entry.listings.has(kept.listing) && keysFit(entry.key, key)
+    const entry =
+      at(key.location).find((candidate) => compareKeys(candidate.key, key) === 0 && takes(candidate)) ??
+      (key.location === '' ? founded.find(takes) : earlier(at(key.location).find(takes), at('').find(takes)))
+    if (entry === undefined) {
+      const founding = { nth: founded.length, members: [kept], listings: listingsOf(kept), key }
+      founded.push(founding)
+      at(key.location).push(founding)
+    } else {
       entry.members.push(kept)
-      entry.key = joinedKey(entry.key, key)
       if (kept.listing !== 0) entry.listings.add(kept.listing)
+      const before = entry.key
+      entry.key = joinedKey(before, key)
+      if (entry.key.location !== before.location) relocate(entry, at(before.location), at(entry.key.location))
     }
   }
   return founded.map(({ members }, founding) => presentEntry(members, founding))
+}
+
+function earlier(a: Founding | undefined, b: Founding | undefined): Founding | undefined {
+  return a === undefined || (b !== undefined && b.nth < a.nth) ? b : a
+}
+
+function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
+  from.splice(from.indexOf(entry), 1)
+  to.push(entry)
+  to.sort((a, b) => a.nth - b.nth)
 }
 
 /** A sighting that was listed alone keeps no other from its entry. */
@@ -92,10 +118,11 @@ function compareKeys(a: SightingKey, b: SightingKey): number {
 
 /** The values of an entry (DOMAIN 2.5): the last-asked poll that says it, else the pushes. */
 function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
+  const [first] = members
+  if (first !== undefined && members.length === 1) return presentLone(first, founding)
   const polls = members.filter((kept) => kept.sighting.source === 'poll').sort(compareLastAsked)
   const pushes = members.filter((kept) => kept.sighting.source === 'push').map((kept) => kept.sighting)
   const lastAsked = polls[0]?.sighting
-  const [first] = members
   const instant = lastAsked?.instant ?? greatestInstant(pushes.map((push) => push.instant)) ?? { text: '', atMs: 0 }
   const shown = polls.find((kept) => kept.sighting.displayToConsumer !== null)?.sighting.displayToConsumer
   return {
@@ -114,7 +141,7 @@ function presentEntry(members: readonly KeptSighting[], founding: number): Entry
 }
 
 /** What `presentEntry` makes of one sighting, which is all that most entries are made of: there is nothing to weigh. */
-function presentLone(kept: KeptSighting): Entry {
+function presentLone(kept: KeptSighting, founding = 0): Entry {
   const { source, status, detailedStatus, instant, location, displayToConsumer, texts, extra } = kept.sighting
   return {
     status,
@@ -125,7 +152,7 @@ function presentLone(kept: KeptSighting): Entry {
     displayToConsumer: displayToConsumer === true,
     texts,
     extra: source === 'poll' ? extra : [],
-    founding: 0,
+    founding,
     members: [kept],
     sequence: kept.sequence,
   }

@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { canonicalSighting } from '../../src/domain/content.ts'
 import { deriveEntries, languagesOf } from '../../src/domain/history.ts'
 import { emptyParcel, observe, presentRecord } from '../../src/domain/parcel-record.ts'
 import { encodeAll, encodeLatest, parseAllAnswer } from '../../src/domain/pull-response.ts'
 import { type KeptSighting, sightingsOf } from '../../src/domain/sightings.ts'
+import { joinedKey, keyOf, keysFit, type SightingKey, tellingRank } from '../../src/domain/status-entry.ts'
 import { answerBody, aPoll, aPush, readBack } from '../support/builders.ts'
 import { type Observation, observations } from '../support/observations.ts'
 
@@ -66,6 +68,49 @@ test('2.3: the most telling sighting founds, whoever came first', () => {
     expect(entries).toHaveLength(2)
     expect(entries.map((entry) => entry.members.length)).toEqual(entries[0]?.eventTimestamp === '2026-03-01T10:00:00Z' ? [2, 1] : [1, 2])
   }
+})
+
+/** As DOMAIN 2.3 puts it, each sighting held against every entry: which of the sightings, in the order of joining, make which entry. */
+function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly KeptSighting[])[] {
+  const entries: { key: SightingKey; readonly members: KeptSighting[] }[] = []
+  const equal = (a: SightingKey, b: SightingKey) => a.whole === b.whole && a.atMs === b.atMs && a.location === b.location
+  const place = ({ sighting, ordinal, content, listing }: KeptSighting) => {
+    const { atMs, whole, location } = keyOf(sighting)
+    return [tellingRank(keyOf(sighting)), Number(whole), atMs, location, ordinal, canonicalSighting(sighting, content), listing] as const
+  }
+  const before = (a: KeptSighting, b: KeptSighting) => {
+    const [first, second] = [place(a), place(b)]
+    const at = first.findIndex((value, nth) => value !== second[nth])
+    return at === -1 ? 0 : (first[at] ?? '') < (second[at] ?? '') ? -1 : 1
+  }
+  for (const kept of sightings.toSorted(before)) {
+    const key = keyOf(kept.sighting)
+    const open = entries.filter(
+      (entry) => keysFit(entry.key, key) && (kept.listing === 0 || entry.members.every(({ listing }) => listing !== kept.listing)),
+    )
+    const entry = open.find((one) => equal(one.key, key)) ?? open[0]
+    entry?.members.push(kept)
+    if (entry === undefined) entries.push({ key, members: [kept] })
+    else entry.key = joinedKey(entry.key, key)
+  }
+  return entries.map(({ members }) => members)
+}
+
+test('2.3: each sighting joins the first entry that takes it, one of exactly its key before one that fits', () => {
+  const sighting = fc.record({
+    eventTime: fc.constantFrom(...['', '.250', '.500', '.750'].map((fraction) => `2026-03-01T10:00:00${fraction}Z`)),
+    location: fc.constantFrom(null, null, 'Lund', 'Umeå'),
+    word: fc.constantFrom('Arrived', 'Here'),
+    listing: fc.nat(5),
+    ordinal: fc.nat(2),
+  })
+  const group = fc.property(fc.array(sighting, { minLength: 2, maxLength: 24 }), (listed) => {
+    const kept = listed.flatMap(({ eventTime, location, word, listing, ordinal }, at) =>
+      sightingsOf(aPush({ eventTime, location, texts: { en: word } })).map((one) => ({ ...one, listing, ordinal, sequence: at + 1 })),
+    )
+    expect(deriveEntries(kept).map(({ members }) => members)).toEqual(foundPlainly(kept))
+  })
+  fc.assert(group, { numRuns: 2000, seed: 20261123 })
 })
 
 test('2.4: equal pushes collapse', () => {
