@@ -15,23 +15,26 @@ interface Bucket {
   filledAtMs: number
 }
 
+type RatedEndpoint = Endpoint & { readonly ratePerSecond: number }
+
 export function createEndpointRates(): EndpointRates {
   const buckets = new Map<string, Bucket>()
 
-  function fill({ id, ratePerSecond }: Endpoint, nowMs: number): Bucket | null {
-    if (ratePerSecond === null) return null
+  function filled({ id, ratePerSecond }: RatedEndpoint, nowMs: number): Bucket {
     const known = buckets.get(id)
     const capacity = Math.max(1, ratePerSecond)
     const tokens = known === undefined ? capacity : Math.min(capacity, known.tokens + ((nowMs - known.filledAtMs) / 1000) * ratePerSecond)
-    const bucket = { ratePerSecond, tokens, filledAtMs: nowMs }
-    buckets.set(id, bucket)
-    return bucket
+    return { ratePerSecond, tokens, filledAtMs: nowMs }
   }
 
   return {
     allowance(endpoints, nowMs) {
-      const filled = [...endpoints].map((endpoint) => [endpoint.id, fill(endpoint, nowMs)] as const)
-      return Object.fromEntries(filled.flatMap(([id, bucket]) => (bucket === null ? [] : [[id, Math.floor(bucket.tokens)]])))
+      const rated = [...endpoints].filter(hasRate)
+      const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
+      // The bucket of an endpoint that has no rate any more would go on being charged, and owe all that when the rate is back.
+      buckets.clear()
+      for (const [id, bucket] of current) buckets.set(id, bucket)
+      return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))
     },
     started(endpointId) {
       const bucket = buckets.get(endpointId)
@@ -44,4 +47,8 @@ export function createEndpointRates(): EndpointRates {
       return waits.length === 0 ? null : Math.ceil(Math.min(...waits))
     },
   }
+}
+
+function hasRate(endpoint: Endpoint): endpoint is RatedEndpoint {
+  return endpoint.ratePerSecond !== null
 }
