@@ -41,6 +41,7 @@ import { startWorker } from './run/worker.ts'
 import { openSqliteReader } from './store/engines/sqlite.ts'
 import { measureDisk } from './store/engines/sqlite-disk.ts'
 import { keyFileBeside } from './store/engines/sqlite-key-file.ts'
+import { permissionWarnings } from './store/engines/sqlite-permissions.ts'
 import { createReadStore } from './store/read-store.ts'
 import { systemClock } from './system-clock.ts'
 import { startThreads, type Threads } from './threads.ts'
@@ -77,6 +78,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   // In this order: without a writer there is nothing to receive for, and it is the one that says why.
   const writer = await starting.writer
   const receiver = await starting.receiver
+  for (const warning of permissionWarnings(storePath)) log.warn({}, warning)
   const reads = createReadStore(openSqliteReader(storePath))
   const disk = createDiskWatch(
     { measure: () => measureDisk(storePath), shortage: receiver.shortage, log },

@@ -1,6 +1,19 @@
-import { closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
+import { closeFolder, FILE_MODE, FOLDER_MODE } from './sqlite-permissions.ts'
 
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
@@ -9,11 +22,14 @@ const CHUNK_BYTES = 1024 * 1024
 const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
-/** Makes the folder of a store, if it is not there, so that it survives a power cut as the store in it does. */
+/** Makes the folder of a store, if it is not there, for nobody else, and so that it survives a power cut as the store in it does. */
 export function makeFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true })
+  const first = mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
   if (first === undefined) return
-  for (let made = resolve(folder); made.length >= resolve(first).length; made = dirname(made)) syncFolder(dirname(made))
+  for (let made = resolve(folder); made.length >= resolve(first).length; made = dirname(made)) {
+    closeFolder(made)
+    syncFolder(dirname(made))
+  }
 }
 
 /**
@@ -43,8 +59,9 @@ export function refuseDamage(path: string): void {
 /** Notes beside the database that it holds data. */
 export function leaveMarker(path: string): void {
   if (existsSync(markerOf(path))) return
-  const file = openSync(markerOf(path), 'w', 0o644)
+  const file = openSync(markerOf(path), 'w', FILE_MODE)
   try {
+    fchmodSync(file, FILE_MODE)
     writeSync(file, `${basename(path)} holds the data of a parcel relay. While this file is here, the relay never begins anew.\n`)
     fsyncSync(file)
   } finally {

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
+import { FILE_MODE } from './sqlite-permissions.ts'
 
 const KEY_BYTES = 32
 
@@ -36,8 +37,9 @@ export function keyFileBeside(storePath: string) {
 
 /** On the disk before anything is encrypted with it. */
 function write(path: string, text: string): void {
-  const file = openSync(path, 'wx', 0o600)
+  const file = openSync(path, 'wx', FILE_MODE)
   try {
+    fchmodSync(file, FILE_MODE)
     writeSync(file, text)
     fsyncSync(file)
   } finally {

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import Database from 'better-sqlite3'
+import { makeFile } from './sqlite-permissions.ts'
 
 /** A relay that is stopping may need a moment to let go. */
 const PATIENCE_MS = 500
@@ -15,6 +16,7 @@ export interface StoreLock {
  */
 export function lockStore(path: string): StoreLock {
   const lockPath = `${path}.lock`
+  makeFile(lockPath)
   const db = new Database(lockPath, { timeout: PATIENCE_MS })
   try {
     // Nothing is ever written to it, and nothing should be made beside it.

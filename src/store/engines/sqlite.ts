@@ -6,6 +6,7 @@ import { createCarrying } from './sqlite-carry.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
 import { lockStore, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
+import { makeFile } from './sqlite-permissions.ts'
 
 /** How long to wait for a lock that another process holds, in milliseconds: every wait stops the thread. */
 const BUSY_TIMEOUT_MS = 100
@@ -38,6 +39,7 @@ export async function openSqliteWriter(path: string): Promise<WriteEngine> {
 
 async function openChecked(path: string): Promise<Database.Database> {
   refuseDamage(path)
+  makeFile(path)
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS })
   try {
     // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.

@@ -1,0 +1,53 @@
+import { chmodSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { pushBody } from '../../support/builders.ts'
+import { ADMIN, logIn, push } from '../../support/relay.ts'
+import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/strace.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
+  const relay = await spawnTraced(folder, options)
+  onTestFinished(async () => {
+    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
+  })
+  return relay
+}
+
+/** With this the first secret of the store is made in its key file. */
+async function addEndpoint(relay: TracedRelay): Promise<number> {
+  const headers = { authorization: `Bearer ${await logIn(relay.internalUrl, ADMIN)}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ name: 'shop', url: 'http://127.0.0.1:9/events' })
+  return (await fetch(`${relay.internalUrl}/relay/endpoints`, { method: 'POST', headers, body })).status
+}
+
+const modesIn = (folder: string) =>
+  Object.fromEntries(readdirSync(folder).map((name) => [name, (statSync(join(folder, name)).mode & 0o777).toString(8)]))
+const OWNERS_ONLY = Object.fromEntries(['', '-wal', '-shm', '.marker', '.key', '.lock'].map((suffix) => [`relay.db${suffix}`, '600']))
+
+test.each(['000', '022', '077'])(
+  'the files of a store, and the folders made for it, are closed to other users though the umask is %s: they hold keys that sign',
+  async (umask) => {
+    const folder = join(temporaryFolder(), 'a', 'b')
+    const relay = await startedOn(join(folder, '..', '..'), {
+      wrapper: ['sh', '-c', `umask ${umask}; exec "$@"`, 'sh'],
+      sections: { store: `sqlite:${join(folder, 'relay.db')}`, delivery: { allowNetworks: ['127.0.0.0/8'] } },
+    })
+    expect((await push(relay.publicUrl, pushBody({}))).status).toBe(200)
+    expect(await addEndpoint(relay)).toBe(201)
+    expect(modesIn(folder)).toEqual(OWNERS_ONLY)
+    expect([folder, join(folder, '..')].map((made) => statSync(made).mode & 0o777)).toEqual([0o700, 0o700])
+    expect(relay.output()).not.toContain('chmod')
+  },
+  60_000,
+)
+
+test('a store that an earlier version left open to others is named at the start with the command that closes it, and works', async () => {
+  const folder = temporaryFolder()
+  const store = join(folder, 'relay.db')
+  await (await startedOn(folder)).kill()
+  for (const name of ['relay.db', 'relay.db-wal', 'relay.db.lock']) chmodSync(join(folder, name), 0o644)
+  const relay = await startedOn(folder)
+  expect((await push(relay.publicUrl, pushBody({}))).status).toBe(200)
+  expect(relay.output()).toContain(`Close it to them: chmod 600 ${store} ${store}-wal ${store}.lock"`)
+}, 60_000)
