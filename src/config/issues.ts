@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import { suggestName } from '../domain/near-name.ts'
 import type { Finding, Path } from './finding.ts'
 import { isPlainName } from './finding.ts'
-import { suggestName } from './near-name.ts'
 import { offsetOf, type Source } from './source.ts'
 
 /** The validator's issues in our words and with their places. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { suggestName } from './near-name.ts'
+import { suggestName } from '../domain/near-name.ts'
 import { type SchemaContext, secret } from './secret-setting.ts'
 import {
   cron,

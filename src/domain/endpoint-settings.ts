@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DURATION, formatDuration, parseDuration } from './duration.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
-import { AppError } from './errors.ts'
+import { readInput } from './read-input.ts'
 
 /** A shorter key may be guessed. */
 const KEY_BYTES_MIN = 16
@@ -14,11 +14,12 @@ const label = z
   .max(100)
   .refine((value) => value.trim() === value && !/\p{Cc}/u.test(value), { error: 'must not begin or end with white space' })
 const values = z.array(z.string().min(1).max(200)).max(1000).nullable()
+const WAIT = 'must be a duration such as 30s, at most 365d'
 const wait = z
   .string()
-  .regex(DURATION)
+  .regex(DURATION, { error: WAIT, abort: true })
   .transform(parseDuration)
-  .pipe(z.number().max(365 * DAY_MS))
+  .pipe(z.number({ error: WAIT }).max(365 * DAY_MS, { error: WAIT }))
 const key = z
   .string()
   .max(1024)
@@ -67,22 +68,14 @@ export interface NewEndpoint {
 
 /** What an operator asks a new endpoint to be. Throws `bad_request`, which repeats no value. */
 export function parseNewEndpoint(body: unknown): NewEndpoint {
-  const { sharedKey, from, rate, schedule, ...rest } = readAs(newEndpoint, body)
+  const { sharedKey, from, rate, schedule, ...rest } = readInput('body', newEndpoint, body)
   return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey, from: from === 'now' ? null : from }
 }
 
 /** What is to be different. `sharedKey` null: another is to be made; undefined: it stays. Throws `bad_request`, which repeats no value. */
 export function parseEndpointChange(body: unknown): { readonly change: EndpointChange; readonly sharedKey: string | null | undefined } {
-  const { sharedKey, rate, schedule, ...rest } = readAs(changedEndpoint, body)
+  const { sharedKey, rate, schedule, ...rest } = readInput('body', changedEndpoint, body)
   return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
-}
-
-function readAs<T>(schema: z.ZodType<T>, body: unknown): T {
-  const result = schema.safeParse(body, { jitless: true })
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  const place = issue === undefined || issue.path.length === 0 ? 'the endpoint' : issue.path.join('.')
-  throw new AppError('bad_request', `${place}: ${issue?.message ?? 'is not right'}.`)
 }
 
 /** Settings as they are written in the API: what `parseNewEndpoint` reads. */

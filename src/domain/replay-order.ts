@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AppError } from './errors.ts'
+import { readInput } from './read-input.ts'
 
 /** Which deliveries of an endpoint are to be queued again. */
 export interface ReplayOrder {
@@ -33,7 +33,7 @@ const order = z
     dryRun: z.boolean().default(false),
   })
   .refine(({ since, sequence, parcel, of }) => [since, sequence, parcel, of].some((said) => said !== undefined), {
-    error: 'since, sequence, parcel or of must say what to replay',
+    error: 'must say what to replay: since, sequence, parcel or of',
   })
 
 const orderOfOne = z.strictObject({ to: z.string().max(100).optional() })
@@ -41,19 +41,12 @@ const orderOfOne = z.strictObject({ to: z.string().max(100).optional() })
 /** For which endpoint one delivery is queued; null: its own. Throws `bad_request`. */
 export function parseReplayTarget(body: unknown): string | null {
   const isEmpty = body === undefined || body === null || body === ''
-  return readAs(orderOfOne, isEmpty ? {} : body).to ?? null
-}
-
-function readAs<T>(schema: z.ZodType<T>, body: unknown): T {
-  const result = schema.safeParse(body, { jitless: true })
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  throw new AppError('bad_request', `${issue?.path.join('.') || 'the order to replay'}: ${issue?.message ?? 'is not right'}.`)
+  return readInput('body', orderOfOne, isEmpty ? {} : body).to ?? null
 }
 
 /** Without a state: what did not arrive. Throws `bad_request`. */
 export function parseReplayOrder(body: unknown): ReplayOrder {
-  const { since, sequence, parcel, of, state, dryRun } = readAs(order, body)
+  const { since, sequence, parcel, of, state, dryRun } = readInput('body', order, body)
   return {
     fromSequence: typeof since === 'number' ? since : 0,
     fromMs: typeof since === 'string' ? Date.parse(since) : 0,

@@ -3,13 +3,15 @@ import type { Entry } from '../domain/history.ts'
 import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor, ParcelQuery, ParcelState, ReadSide } from './ports.ts'
 import { readIdentifier } from './read-identifier.ts'
 
-/** A question for a list of parcels as the edge hands it over: undefined is not asked, anything but one string a mistake. */
+export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
+
+/** A question for a list of parcels; null: not asked. `query` and `cursor` are raw text. */
 export interface ListQuestion {
-  readonly query: unknown
-  readonly status: unknown
-  readonly stopped: unknown
-  readonly cursor: unknown
-  readonly limit: unknown
+  readonly query: string | null
+  readonly status: string | null
+  readonly stopped: (typeof STOPPED_REASONS)[number] | null
+  readonly cursor: string | null
+  readonly limit: number
 }
 
 /** What operators can see of parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
@@ -18,9 +20,7 @@ export interface LookAtParcels {
   inspect(identifier: string): Promise<object>
 }
 
-const LIMIT = { usual: 100, max: 500 } as const
 const PREFIX = /^[A-Z0-9]{1,40}$/
-const REASONS: readonly NonNullable<ParcelState['stopped']>[] = ['delivered', 'stale', 'unknown', 'unwatched']
 
 export function createLookAtParcels({ reads }: { readonly reads: Pick<ReadSide, 'listParcels' | 'inspectParcel'> }): LookAtParcels {
   return {
@@ -37,21 +37,9 @@ export function createLookAtParcels({ reads }: { readonly reads: Pick<ReadSide, 
 }
 
 function readQuestion({ query, status, stopped, cursor, limit }: ListQuestion): ParcelQuery {
-  const prefix = readOne('query', query)?.trim().toUpperCase() ?? null
-  if (prefix !== null && !PREFIX.test(prefix)) throw badRequest('query: the first letters and digits of an identifier')
-  const reason = readOne('stopped', stopped)
-  const known = REASONS.find((one) => one === reason) ?? null
-  if (reason !== null && known === null) throw badRequest(`stopped: one of ${REASONS.join(', ')}`)
-  const asked = readOne('limit', limit)
-  const count = asked === null ? LIMIT.usual : Number(asked)
-  if (!Number.isInteger(count) || count < 1 || count > LIMIT.max) throw badRequest(`limit: 1 to ${LIMIT.max}`)
-  return { prefix, status: readOne('status', status), stopped: known, after: readCursor(readOne('cursor', cursor)), limit: count }
-}
-
-function readOne(name: string, value: unknown): string | null {
-  if (value === undefined) return null
-  if (typeof value !== 'string' || value.length > 1000) throw badRequest(`${name}: at most once`)
-  return value
+  const prefix = query?.trim().toUpperCase() ?? null
+  if (prefix !== null && !PREFIX.test(prefix)) throw badRequest('query must be the first letters and digits of an identifier.')
+  return { prefix, status, stopped, after: readCursor(cursor), limit }
 }
 
 function badRequest(message: string): AppError {
@@ -66,11 +54,11 @@ function encodeCursor(cursor: ParcelCursor): string {
 function readCursor(text: string | null): ParcelCursor | null {
   if (text === null) return null
   const [by, first = '', second = ''] = text.split('.')
-  const reason = REASONS.find((one) => one === first)
+  const reason = STOPPED_REASONS.find((one) => one === first)
   if (by === 'identifier' && PREFIX.test(first)) return { by, value: first }
   if (by === 'next' && isCount(first) && isCount(second)) return { by, atMs: Number(first), parcelId: Number(second) }
   if (by === 'stopped' && reason !== undefined && isCount(second)) return { by, reason, parcelId: Number(second) }
-  throw badRequest('cursor: exactly what "next" of the page before says')
+  throw badRequest('cursor must be exactly what "next" of the page before says.')
 }
 
 function isCount(text: string): boolean {

@@ -21,13 +21,23 @@ export interface ShownDelivery extends ListedDelivery {
   readonly webhookId: string
 }
 
+export const DELIVERY_STATES = [
+  'queued',
+  'retrying',
+  'held',
+  'delivered',
+  'dead',
+  'cancelled',
+] as const satisfies readonly ListedDelivery['state'][]
+
 /** What operators see and do of deliveries (CONTRACT, `/relay/deliveries`). Everything comes as raw text or JSON values. */
 export interface ManageDeliveries {
-  /** The newest first. Throws `bad_request`. */
+  /** The newest first. Null: of any endpoint, in any state, from the newest on. */
   list(query: {
-    readonly endpoint?: string | undefined
-    readonly state?: string | undefined
-    readonly cursor?: string | undefined
+    readonly endpoint: number | null
+    readonly state: ListedDelivery['state'] | null
+    readonly cursor: number | null
+    readonly limit: number
   }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
   find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[] }>
   /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
@@ -36,10 +46,8 @@ export interface ManageDeliveries {
   replayMany(endpointId: string, body: unknown): Promise<{ readonly count: number; readonly dryRun: boolean }>
 }
 
-const PAGE = 100
 /** A transaction's worth: whoever pushes meanwhile waits no longer than for a batch. */
 const REPLAY_BATCH = 500
-const STATES: readonly ListedDelivery['state'][] = ['queued', 'retrying', 'held', 'delivered', 'dead', 'cancelled']
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
@@ -80,14 +88,9 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
   }
 
   return {
-    async list({ endpoint, state, cursor }) {
-      const wanted = STATES.find((name) => name === state) ?? null
-      if (state !== undefined && wanted === null) throw new AppError('bad_request', `state: one of ${STATES.join(', ')}.`)
-      for (const [name, text] of Object.entries({ endpoint, cursor })) {
-        if (text !== undefined && !/^\d{1,15}$/.test(text)) throw new AppError('bad_request', `${name}: one that the relay gave.`)
-      }
-      const before = cursor === undefined ? null : Number(cursor)
-      const { deliveries, next } = await reads.listDeliveries({ endpointId: endpoint ?? null, state: wanted, before, limit: PAGE })
+    async list({ endpoint, state, cursor, limit }) {
+      const endpointId = endpoint === null ? null : String(endpoint)
+      const { deliveries, next } = await reads.listDeliveries({ endpointId, state, before: cursor, limit })
       return { deliveries: deliveries.map(show), next: next === null ? null : String(next) }
     },
     find,

@@ -1,12 +1,13 @@
-import Router from '@koa/router'
-import type { Context } from 'koa'
-import type { ManageDeliveries, ShownDelivery } from '../flow/manage-deliveries.ts'
+import type Router from '@koa/router'
+import { DELIVERY_STATES, type ManageDeliveries, type ShownDelivery } from '../flow/manage-deliveries.ts'
 import type { MadeAttempt } from '../flow/ports.ts'
+import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
-import { readJson } from './json-body.ts'
-import { presentInstant, presentJson, type WithParams } from './present.ts'
+import { presentInstant, presentJson } from './present.ts'
+import { count, NO_QUERY, oneOf, page, query } from './query.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
+const id = count.nullable().default(null)
 
 export interface DeliveriesRouteOptions {
   readonly manageDeliveries: ManageDeliveries
@@ -15,36 +16,42 @@ export interface DeliveriesRouteOptions {
 
 /** Deliveries, and sending them again, under /relay (scope `admin`). */
 export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRouteOptions): Router {
-  const router = new Router({ strict: true, sensitive: true })
-  router.use(async (ctx, next) => {
-    await authorize(ctx, 'admin')
-    await next()
+  const routes = createApiRoutes(authorize)
+  routes.add('get', '/relay/deliveries', {
+    scope: 'admin',
+    query: query({ ...page, cursor: id, endpoint: id, state: oneOf(DELIVERY_STATES) }),
+    answer: async (ctx, call) => {
+      const { deliveries, next } = await manageDeliveries.list(call.query)
+      presentJson(ctx, 200, { deliveries: deliveries.map(presentDelivery), next })
+    },
   })
-  const idOf = (ctx: WithParams) => ctx.params.id ?? ''
-  router.get('/relay/deliveries', async (ctx) => {
-    const query = { endpoint: single(ctx, 'endpoint'), state: single(ctx, 'state'), cursor: single(ctx, 'cursor') }
-    const { deliveries, next } = await manageDeliveries.list(query)
-    presentJson(ctx, 200, { deliveries: deliveries.map(presentDelivery), next })
+  routes.add('get', '/relay/deliveries/:id', {
+    scope: 'admin',
+    query: NO_QUERY,
+    answer: async (ctx, { param }) => {
+      const { delivery, attempts } = await manageDeliveries.find(param('id'))
+      presentJson(ctx, 200, { ...presentDelivery(delivery), attempts: attempts.map(presentAttempt) })
+    },
   })
-  router.get('/relay/deliveries/:id', async (ctx: WithParams) => {
-    const { delivery, attempts } = await manageDeliveries.find(idOf(ctx))
-    presentJson(ctx, 200, { ...presentDelivery(delivery), attempts: attempts.map(presentAttempt) })
+  routes.add('post', '/relay/deliveries/:id/replay', {
+    scope: 'admin',
+    query: NO_QUERY,
+    bodyBytesMax: BODY_BYTES_MAX,
+    answer: async (ctx, { param, body }) => {
+      await manageDeliveries.replay(param('id'), body)
+      presentJson(ctx, 202, { count: 1 })
+    },
   })
-  router.post('/relay/deliveries/:id/replay', readJson(BODY_BYTES_MAX), async (ctx: WithParams) => {
-    await manageDeliveries.replay(idOf(ctx), ctx.request.body)
-    presentJson(ctx, 202, { count: 1 })
+  routes.add('post', '/relay/endpoints/:id/replay', {
+    scope: 'admin',
+    query: NO_QUERY,
+    bodyBytesMax: BODY_BYTES_MAX,
+    answer: async (ctx, { param, body }) => {
+      const replayed = await manageDeliveries.replayMany(param('id'), body)
+      presentJson(ctx, replayed.dryRun ? 200 : 202, replayed)
+    },
   })
-  router.post('/relay/endpoints/:id/replay', readJson(BODY_BYTES_MAX), async (ctx: WithParams) => {
-    const replayed = await manageDeliveries.replayMany(idOf(ctx), ctx.request.body)
-    presentJson(ctx, replayed.dryRun ? 200 : 202, replayed)
-  })
-  return router
-}
-
-/** The last of several values of the same name. */
-function single(ctx: Context, name: string): string | undefined {
-  const value = ctx.query[name]
-  return Array.isArray(value) ? value.at(-1) : value
+  return routes.router
 }
 
 function presentDelivery(delivery: ShownDelivery): object {

@@ -1,12 +1,12 @@
-import Router from '@koa/router'
-import type { Context } from 'koa'
+import type Router from '@koa/router'
 import type { AttemptResult } from '../domain/delivery.ts'
 import { presentSettings } from '../domain/endpoint-settings.ts'
 import type { KeyedEndpoint, ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { EndpointState } from '../flow/ports.ts'
+import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
-import { readJson } from './json-body.ts'
-import { presentInstant, presentJson, type WithParams } from './present.ts'
+import { presentInstant, presentJson } from './present.ts'
+import { NO_QUERY } from './query.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
 
@@ -17,36 +17,39 @@ export interface EndpointsRouteOptions {
 
 /** Endpoints, under /relay (scope `admin`). No answer holds a key but the one that follows its making. */
 export function endpointsRoutes({ manageEndpoints, authorize }: EndpointsRouteOptions): Router {
-  const router = new Router({ strict: true, sensitive: true })
-  // Who asks is settled before a body is read.
-  router.use(async (ctx, next) => {
-    await authorize(ctx, 'admin')
-    await next()
+  const routes = createApiRoutes(authorize)
+  const admin = { scope: 'admin', query: NO_QUERY } as const
+  routes.add('get', '/relay/endpoints', {
+    ...admin,
+    answer: async (ctx) => presentJson(ctx, 200, { endpoints: (await manageEndpoints.list()).map(presentEndpoint) }),
   })
-  const json = readJson(BODY_BYTES_MAX)
-  const idOf = (ctx: WithParams) => ctx.params.id ?? ''
-
-  router.get('/relay/endpoints', async (ctx) => presentJson(ctx, 200, { endpoints: (await manageEndpoints.list()).map(presentEndpoint) }))
-  router.post('/relay/endpoints', json, async (ctx) => presentJson(ctx, 201, presentKeyed(await manageEndpoints.add(bodyOf(ctx)))))
-  router.get('/relay/endpoints/:id', async (ctx: WithParams) =>
-    presentJson(ctx, 200, presentEndpoint(await manageEndpoints.find(idOf(ctx)))),
-  )
-  router.patch('/relay/endpoints/:id', json, async (ctx: WithParams) =>
-    presentJson(ctx, 200, presentKeyed(await manageEndpoints.change(idOf(ctx), bodyOf(ctx)))),
-  )
-  router.delete('/relay/endpoints/:id', async (ctx: WithParams) => {
-    await manageEndpoints.remove(idOf(ctx))
-    ctx.body = null
-    ctx.status = 204
+  routes.add('post', '/relay/endpoints', {
+    ...admin,
+    bodyBytesMax: BODY_BYTES_MAX,
+    answer: async (ctx, { body }) => presentJson(ctx, 201, presentKeyed(await manageEndpoints.add(body))),
   })
-  router.post('/relay/endpoints/:id/test', async (ctx: WithParams) =>
-    presentJson(ctx, 200, presentTest(await manageEndpoints.test(idOf(ctx)))),
-  )
-  return router
-}
-
-function bodyOf(ctx: Context): unknown {
-  return ctx.request.body
+  routes.add('get', '/relay/endpoints/:id', {
+    ...admin,
+    answer: async (ctx, { param }) => presentJson(ctx, 200, presentEndpoint(await manageEndpoints.find(param('id')))),
+  })
+  routes.add('patch', '/relay/endpoints/:id', {
+    ...admin,
+    bodyBytesMax: BODY_BYTES_MAX,
+    answer: async (ctx, { param, body }) => presentJson(ctx, 200, presentKeyed(await manageEndpoints.change(param('id'), body))),
+  })
+  routes.add('delete', '/relay/endpoints/:id', {
+    ...admin,
+    answer: async (ctx, { param }) => {
+      await manageEndpoints.remove(param('id'))
+      ctx.body = null
+      ctx.status = 204
+    },
+  })
+  routes.add('post', '/relay/endpoints/:id/test', {
+    ...admin,
+    answer: async (ctx, { param }) => presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id')))),
+  })
+  return routes.router
 }
 
 function presentKeyed({ state, sharedKey }: KeyedEndpoint): object {

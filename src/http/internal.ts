@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { Authenticate } from '../flow/authenticate.ts'
 import type { FollowFeed } from '../flow/follow-feed.ts'
@@ -35,11 +36,11 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly manageDeliveries: ManageDeliveries
 }
 
-/** What apps and operators can reach: the carrier's own API, and what a process is asked by its keepers. */
-export function createInternalListener(options: InternalOptions): RequestListener {
+/** Every route of the internal listener. */
+export function createInternalRoutes(options: InternalOptions): readonly Router[] {
   const { authenticate, serve, countFailure } = options
   const authorize = createAuthorize(authenticate, countFailure)
-  const routers = [
+  return [
     statusRoutes({ serve, authorize }),
     tokenRoutes({ authenticate, countFailure }),
     operationRoutes(options),
@@ -50,8 +51,13 @@ export function createInternalListener(options: InternalOptions): RequestListene
     deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]
+}
+
+/** What apps and operators can reach: the carrier's own API, and what a process is asked by its keepers. */
+export function createInternalListener(options: InternalOptions): RequestListener {
+  const routers = createInternalRoutes(options)
   return createListener(options, (app) => {
-    app.use(plainQuestions({ serve, authenticate })).use(healthRoute()).use(continueAlways)
+    app.use(plainQuestions(options)).use(healthRoute()).use(continueAlways)
     for (const router of routers) app.use(router.routes())
     app.use(methodNotAllowed())
   })

@@ -1,12 +1,14 @@
 import type { IncomingMessage } from 'node:http'
-import Router from '@koa/router'
+import type Router from '@koa/router'
 import type { Context } from 'koa'
 import { AppError } from '../domain/errors.ts'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../domain/watch-list.ts'
-import type { LookAtParcels } from '../flow/look-at-parcels.ts'
+import { type LookAtParcels, STOPPED_REASONS } from '../flow/look-at-parcels.ts'
 import type { WatchListReport, WatchListRequest } from '../flow/watch-list.ts'
+import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
-import { presentJson, type WithParams } from './present.ts'
+import { presentJson } from './present.ts'
+import { flag, NO_QUERY, oneOf, page, query, text } from './query.ts'
 import { readLines } from './read-lines.ts'
 
 export interface ParcelListsRouteOptions {
@@ -25,29 +27,29 @@ const BODY_BYTES_MAX = 64 * 1024 * 1024
 
 /** Parcels as operators see them, many or one, and lists of what to watch (scope `admin`). */
 export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: ParcelListsRouteOptions): Router {
-  const router = new Router({ strict: true, sensitive: true })
-  router.get('/relay/parcels', async (ctx) => await list(ctx))
-  router.post('/relay/parcels/watch', async (ctx) => {
-    await authorize(ctx, 'admin')
-    presentJson(ctx, 200, await watchAll(ctx))
+  const routes = createApiRoutes(authorize)
+  routes.add('get', '/relay/parcels', {
+    scope: 'admin',
+    query: query({ ...page, query: text, status: text, stopped: oneOf(STOPPED_REASONS) }),
+    answer: async (ctx, call) => presentJson(ctx, 200, await lookAtParcels.list(call.query)),
   })
-  router.get('/relay/parcels/:identifier', async (ctx: WithParams) => {
-    await authorize(ctx, 'admin')
-    presentJson(ctx, 200, await lookAtParcels.inspect(ctx.params.identifier ?? ''))
+  routes.add('post', '/relay/parcels/watch', {
+    scope: 'admin',
+    query: query({ atomic: flag }),
+    answer: async (ctx, call) => presentJson(ctx, 200, await watchAll(ctx, call.query.atomic)),
   })
-  return router
+  routes.add('get', '/relay/parcels/:identifier', {
+    scope: 'admin',
+    query: NO_QUERY,
+    answer: async (ctx, { param }) => presentJson(ctx, 200, await lookAtParcels.inspect(param('identifier'))),
+  })
+  return routes.router
 
-  async function list(ctx: Context): Promise<void> {
-    await authorize(ctx, 'admin')
-    const { query, status, stopped, cursor, limit } = ctx.query
-    presentJson(ctx, 200, await lookAtParcels.list({ query, status, stopped, cursor, limit }))
-  }
-
-  async function watchAll(ctx: Context): Promise<WatchListReport> {
+  async function watchAll(ctx: Context, atomic: boolean): Promise<WatchListReport> {
     try {
       const format = FORMATS[(ctx.get('Content-Type').split(';')[0] ?? '').trim().toLowerCase()]
       if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
-      return await watchList({ format, atomic: isAtomic(ctx.query.atomic), lines: linesOf(ctx.req) })
+      return await watchList({ format, atomic, lines: linesOf(ctx.req) })
     } catch (error) {
       // What is left of the list is thrown away, so that its sender gets to see the refusal instead of a broken pipe.
       ctx.req.resume()
@@ -59,10 +61,4 @@ export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: Parce
 
 function linesOf(req: IncomingMessage): AsyncIterable<string> {
   return readLines(req.iterator({ destroyOnReturn: false }), { bytesMax: BODY_BYTES_MAX, lineLengthMax: WATCH_LINE_LENGTH_MAX })
-}
-
-function isAtomic(value: unknown): boolean {
-  if (value === undefined || value === 'false') return false
-  if (value === 'true') return true
-  throw new AppError('bad_request', 'atomic: true or false')
 }

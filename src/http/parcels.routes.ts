@@ -1,7 +1,9 @@
-import Router from '@koa/router'
+import type Router from '@koa/router'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
+import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
-import { presentJson, type WithParams } from './present.ts'
+import { presentJson } from './present.ts'
+import { NO_QUERY } from './query.ts'
 
 export interface ParcelsRouteOptions {
   readonly manageParcels: ManageParcels
@@ -10,19 +12,22 @@ export interface ParcelsRouteOptions {
 
 /** What operators do to parcels, under /relay (scope `admin`). */
 export function parcelsRoutes({ manageParcels, authorize }: ParcelsRouteOptions): Router {
-  const router = new Router({ strict: true, sensitive: true, prefix: '/relay/parcels' })
-  router.put('/:identifier/watch', async (ctx: WithParams) => {
-    await authorize(ctx, 'admin')
-    const watched = await manageParcels.watch(ctx.params.identifier ?? '')
-    presentJson(ctx, watched.created ? 201 : 200, watched)
+  const routes = createApiRoutes(authorize)
+  const admin = { scope: 'admin', query: NO_QUERY } as const
+  routes.add('put', '/relay/parcels/:identifier/watch', {
+    ...admin,
+    answer: async (ctx, { param }) => {
+      const watched = await manageParcels.watch(param('identifier'))
+      presentJson(ctx, watched.created ? 201 : 200, watched)
+    },
   })
-  router.delete('/:identifier/watch', async (ctx: WithParams) => {
-    await authorize(ctx, 'admin')
-    presentJson(ctx, 200, await manageParcels.unwatch(ctx.params.identifier ?? ''))
+  routes.add('delete', '/relay/parcels/:identifier/watch', {
+    ...admin,
+    answer: async (ctx, { param }) => presentJson(ctx, 200, await manageParcels.unwatch(param('identifier'))),
   })
-  router.post('/:identifier/refresh', async (ctx: WithParams) => {
-    await authorize(ctx, 'admin')
-    presentJson(ctx, 200, await manageParcels.refresh(ctx.params.identifier ?? ''))
+  routes.add('post', '/relay/parcels/:identifier/refresh', {
+    ...admin,
+    answer: async (ctx, { param }) => presentJson(ctx, 200, await manageParcels.refresh(param('identifier'))),
   })
-  return router
+  return routes.router
 }

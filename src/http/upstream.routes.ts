@@ -1,7 +1,9 @@
-import Router from '@koa/router'
+import type Router from '@koa/router'
 import type { Upstream } from '../flow/upstream.ts'
+import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
 import { presentJson } from './present.ts'
+import { NO_QUERY } from './query.ts'
 
 export interface UpstreamRouteOptions {
   readonly upstream: Pick<Upstream, 'read'>
@@ -10,10 +12,11 @@ export interface UpstreamRouteOptions {
 
 /** GET /relay/upstream (scope `admin`): how things stand with the carrier. */
 export function upstreamRoutes({ upstream, authorize }: UpstreamRouteOptions): Router {
-  const router = new Router({ strict: true, sensitive: true })
-  router.get('/relay/upstream', async (ctx) => {
-    await authorize(ctx, 'admin')
-    presentJson(ctx, 200, await upstream.read())
+  const routes = createApiRoutes(authorize)
+  routes.add('get', '/relay/upstream', {
+    scope: 'admin',
+    query: NO_QUERY,
+    answer: async (ctx) => presentJson(ctx, 200, await upstream.read()),
   })
-  return router
+  return routes.router
 }

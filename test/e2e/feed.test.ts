@@ -214,8 +214,8 @@ test('a bad parameter is a 400 that names it', async () => {
   const relay = await startRelay()
   const named = async (query: string) => {
     const answer = await relay.get(`/relay/events?${query}`)
-    const { type, parameter } = JSON.parse(await answer.text())
-    return [answer.status, answer.headers.get('content-type'), type, parameter]
+    const { type, errors } = JSON.parse(await answer.text())
+    return [answer.status, answer.headers.get('content-type'), type, errors[0].parameter]
   }
   const bad = {
     after: ['after=-1', 'after=1e3', 'after=', 'after=1&after=2'],

@@ -23,7 +23,7 @@ export const ROOMS: readonly Room[] = [
   {
     place: 'http/',
     imports: ['domain/', 'flow/'],
-    libraries: ['@koa/router', 'ipaddr.js', 'jose', 'koa', 'koa-body', 'rate-limiter-flexible'],
+    libraries: ['@koa/router', 'ipaddr.js', 'jose', 'koa', 'koa-body', 'rate-limiter-flexible', 'zod'],
     platform: EDGE,
   },
   { place: 'store/', imports: ['domain/', 'flow/ports.ts'], libraries: ['kysely', 'lru-cache'], platform: EDGE },

@@ -5,7 +5,7 @@ import { type App, createAuthenticate, type VerifiedToken } from '../../src/flow
 import { type Question, readQuestion, type Served } from '../../src/flow/served.ts'
 import { createAddressOf } from '../../src/http/client-address.ts'
 import { createCountFailure } from '../../src/http/failures.ts'
-import { createInternalListener } from '../../src/http/internal.ts'
+import { createInternalListener, createInternalRoutes, type InternalOptions } from '../../src/http/internal.ts'
 import { createPerMinute } from '../../src/http/per-minute.ts'
 import { createTokens } from '../../src/http/tokens.ts'
 import { createLogBook, raw, start, systemClock } from './harness.ts'
@@ -13,6 +13,7 @@ import { createLogBook, raw, start, systemClock } from './harness.ts'
 const APPS: readonly App[] = [
   { username: 'shop', passwordHash: 'hash of secret', scopes: ['status'] },
   { username: 'guest', passwordHash: 'hash of guest', scopes: [] },
+  { username: 'keeper', passwordHash: 'hash of keys', scopes: ['status', 'admin'] },
 ]
 const signingKey = Buffer.alloc(32, 9)
 const answer: Served = {
@@ -52,23 +53,22 @@ async function startInternal(world: World = {}) {
     questions.push(question)
     return world.serve?.(question) ?? answer
   }
-  const { port } = await start(
-    createInternalListener({
-      log: book.log,
-      authenticate,
-      serve: { ask, atHand: world.kept ?? (() => null) },
-      followFeed: { follow: () => Promise.reject(new Error('not asked')), isOver: () => false },
-      manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
-      lookAtParcels: { list: notAsked, inspect: notAsked },
-      watchList: notAsked,
-      upstream: { read: notAsked },
-      manageEndpoints: noEndpoints,
-      manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
-      countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
-      readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
-      metrics: async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' }),
-    }),
-  )
+  const options: InternalOptions = {
+    log: book.log,
+    authenticate,
+    serve: { ask, atHand: world.kept ?? (() => null) },
+    followFeed: { follow: () => Promise.reject(new Error('not asked')), isOver: () => false },
+    manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
+    lookAtParcels: { list: notAsked, inspect: notAsked },
+    watchList: notAsked,
+    upstream: { read: notAsked },
+    manageEndpoints: noEndpoints,
+    manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
+    countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
+    readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
+    metrics: async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' }),
+  }
+  const { port } = await start(createInternalListener(options))
   const url = `http://127.0.0.1:${port}`
   const login = (body: unknown, type = 'application/json') =>
     fetch(`${url}/auth/token`, {
@@ -87,7 +87,7 @@ async function startInternal(world: World = {}) {
   /** A request target as it is, which `fetch` would tidy up. */
   const status = async (target: string, method = 'GET') =>
     (await raw(port, `${method} ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`)).status
-  return { port, url, login, tokenOf, token, get, status, questions, lines: book.lines }
+  return { port, url, options, login, tokenOf, token, get, status, questions, lines: book.lines }
 }
 
 const typeOf = async (response: Response) => {
@@ -436,4 +436,52 @@ test('a client that asks before it sends a body is told to go on', async () => {
     until: (text) => text.includes('"token"'),
   })
   expect(reply.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
+})
+
+test("an unknown parameter is a 400 that names it on every route under /relay, and nobody minds it on the carrier's own", async () => {
+  const { options, url, tokenOf } = await startInternal()
+  const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
+  const layers = createInternalRoutes(options).flatMap(({ stack }) => stack)
+  const routes = layers.flatMap(({ methods, path }) =>
+    methods.filter((method) => method !== 'HEAD').map((method) => ({ method, path: String(path).replace(/:\w+/g, 'AB123456789SE') })),
+  )
+  const own = routes.filter(({ path }) => path.startsWith('/relay'))
+  expect(own.length).toBeGreaterThan(15)
+  for (const { method, path } of own) {
+    const answer = await fetch(`${url}${path}?bogus=1`, { method, headers })
+    expect([method, path, answer.status, await answer.json()]).toEqual([
+      method,
+      path,
+      400,
+      expect.objectContaining({ type: 'urn:parcel-relay:error:bad_request', errors: [{ parameter: 'bogus', detail: expect.any(String) }] }),
+    ])
+  }
+  expect((await fetch(`${url}/v1/status/AB123456789SE/all?bogus=1`, { headers })).status).toBe(200)
+})
+
+test('everything that is wrong with a query is told at once, with the nearest name or value', async () => {
+  const { url, tokenOf } = await startInternal()
+  const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
+  const answer = await fetch(`${url}/relay/deliveries?endpont=1&state=deliverd&limit=501&limit=2&cursor=x&__proto__=1`, { headers })
+  expect([answer.status, await answer.json()]).toEqual([
+    400,
+    {
+      type: 'urn:parcel-relay:error:bad_request',
+      title: 'The request is malformed',
+      status: 400,
+      instance: expect.stringMatching(/^urn:uuid:/),
+      detail:
+        'limit must be given only once. cursor must be a whole number from 0. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, state.',
+      errors: [
+        { parameter: 'limit', detail: 'limit must be given only once.' },
+        { parameter: 'cursor', detail: 'cursor must be a whole number from 0.' },
+        {
+          parameter: 'state',
+          detail: 'state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered?',
+        },
+        { parameter: 'endpont', detail: 'There is no parameter "endpont" here; did you mean "endpoint"?' },
+        { parameter: '__proto__', detail: 'There is no parameter "__proto__" here; there are limit, cursor, endpoint, state.' },
+      ],
+    },
+  ])
 })

@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { AppError } from './errors.ts'
+import { suggestName } from './near-name.ts'
+
+/** What was sent: a JSON body, or the parameters of a query, each text or, if it was repeated, a list of texts. */
+export type InputKind = 'body' | 'query'
+
+/** One thing that is wrong, and where: a JSON pointer into the body (RFC 6901), or the name of a parameter. */
+type InputError = { readonly detail: string } & ({ readonly pointer: string } | { readonly parameter: string })
+
+type Path = readonly PropertyKey[]
+
+const ERRORS_TOLD = 20
+const NAME_LENGTH_TOLD = 100
+
+/**
+ * Reads what was sent by a schema whose own messages follow a name, as in "must be a duration such as 30s". Throws `bad_request` with
+ * everything that is wrong: a sentence each, and the same under `errors` for programs. No value is repeated, as it may be a key.
+ */
+export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unknown): T {
+  const namesAt = new Map<string, readonly string[]>()
+  const result = schema.safeParse(value, {
+    jitless: true,
+    error: (issue) => {
+      if (issue.code === 'unrecognized_keys' && issue.inst instanceof z.ZodObject) {
+        namesAt.set(JSON.stringify(issue.path ?? []), Object.keys(issue.inst.shape))
+      }
+      return describe(kind, issue)
+    },
+  })
+  if (result.success) return result.data
+  const errors = result.error.issues.flatMap((issue): readonly InputError[] => {
+    if (issue.code !== 'unrecognized_keys')
+      return [errorAt(kind, issue.path, endSentence(`${subjectOf(kind, issue.path)} ${issue.message}`))]
+    const known = namesAt.get(JSON.stringify(issue.path)) ?? []
+    return issue.keys.map((key) => errorAt(kind, [...issue.path, key], describeUnknown(kind, [...issue.path, key], known)))
+  })
+  throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_TOLD) } })
+}
+
+function sentencesOf(errors: readonly InputError[]): string {
+  const more = errors.length - ERRORS_TOLD
+  const told = errors.slice(0, ERRORS_TOLD).map(({ detail }) => detail)
+  return [...told, ...(more > 0 ? [`${more} more things are wrong.`] : [])].join(' ')
+}
+
+function endSentence(text: string): string {
+  return text.endsWith('?') ? text : `${text}.`
+}
+
+function errorAt(kind: InputKind, path: Path, detail: string): InputError {
+  return kind === 'query' ? { parameter: dotted(path), detail } : { pointer: pointerOf(path), detail }
+}
+
+function describeUnknown(kind: InputKind, path: Path, known: readonly string[]): string {
+  const what = kind === 'query' ? 'parameter' : 'member'
+  const near = suggestName(String(path.at(-1)), known)
+  if (near !== null) return `There is no ${what} "${dotted(path)}" here; did you mean "${dotted([...path.slice(0, -1), near])}"?`
+  const others = known.length === 0 ? 'none is taken' : `there are ${known.join(', ')}`
+  return `There is no ${what} "${dotted(path)}" here; ${others}.`
+}
+
+function subjectOf(kind: InputKind, path: Path): string {
+  if (path.length > 0) return dotted(path)
+  return kind === 'query' ? 'The query' : 'The body'
+}
+
+/** What a value must be; the schema's own message, where it has one, goes before this. */
+function describe(kind: InputKind, issue: z.core.$ZodRawIssue): string {
+  if (issue.input === undefined && issue.code !== 'unrecognized_keys') return `is missing: it ${demand(issue)}`
+  if (kind === 'query' && Array.isArray(issue.input)) return 'must be given only once'
+  return demand(issue)
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'a JSON object',
+  array: 'a list',
+}
+
+function demand(issue: z.core.$ZodRawIssue): string {
+  if (issue.code === 'invalid_type') return `must be ${TYPES[String(issue.expected)] ?? 'something else'}`
+  if (issue.code === 'invalid_value' && Array.isArray(issue.values)) return demandOneOf(issue.values.map(String), issue.input)
+  if (issue.code === 'too_small') return `must ${bound(issue.origin, `at least ${issue.minimum}`)}`
+  if (issue.code === 'too_big') return `must ${bound(issue.origin, `at most ${issue.maximum}`)}`
+  return 'is not of the right form'
+}
+
+function demandOneOf(values: readonly string[], input: unknown): string {
+  const near = typeof input === 'string' ? suggestName(input, values) : null
+  return `must be ${values.length === 1 ? '' : 'one of '}${values.join(', ')}${near === null ? '' : `; did you mean ${near}?`}`
+}
+
+function bound(origin: unknown, much: string): string {
+  if (origin === 'string') return `have ${much} characters`
+  if (origin === 'array') return `have ${much} values`
+  return `be ${much}`
+}
+
+function dotted(path: Path): string {
+  return path.map(String).join('.').slice(0, NAME_LENGTH_TOLD)
+}
+
+function pointerOf(path: Path): string {
+  const segments = path.map((segment) => `/${String(segment).replaceAll('~', '~0').replaceAll('/', '~1')}`)
+  return `#${segments.join('')}`.slice(0, NAME_LENGTH_TOLD)
+}
