@@ -8,6 +8,10 @@ export interface Settings {
   readonly durationMs: number
   /** Before it, as fast as answers come: code that has run for a second only is measured while it is being compiled. */
   readonly warmUpMs: number
+  /** How often the suite `starts` starts the relay. */
+  readonly starts: number
+  /** Another compiled `main.js` that it measures in turns; null: none. */
+  readonly beside: string | null
   /** At how many the figures are wanted; a quick look takes fewer. */
   readonly scale: {
     readonly storedParcels: number
@@ -23,6 +27,8 @@ export const USAGE = `npm run bench -- [suite ...] [options]
 
   --rounds N    measurements of each (5)
   --seconds N   length of one (4)
+  --starts N    starts of the suite \`starts\` (20)
+  --beside FILE another compiled main.js, which \`starts\` measures in turns
   --quick       a fast look at small stores; its figures are not the ones that are wanted
 `
 
@@ -35,7 +41,13 @@ export function parseSettings(args: readonly string[]): Settings {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { rounds: { type: 'string' }, seconds: { type: 'string' }, quick: { type: 'boolean', default: false } },
+    options: {
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      starts: { type: 'string' },
+      beside: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+    },
   })
   const { quick } = values
   const seconds = positive('--seconds', values.seconds ?? (quick ? '1' : '4'))
@@ -45,6 +57,8 @@ export function parseSettings(args: readonly string[]): Settings {
     rounds: positive('--rounds', values.rounds ?? (quick ? '2' : '5')),
     durationMs: seconds * 1000,
     warmUpMs: quick ? 1000 : 4000,
+    starts: positive('--starts', values.starts ?? (quick ? '3' : '20')),
+    beside: values.beside ?? null,
     scale: quick ? QUICK : FULL,
   }
 }

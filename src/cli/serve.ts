@@ -5,6 +5,7 @@ import { type Config, ConfigError, loadConfig, notYetSupported } from '../config
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../log.ts'
 import { putHelpersBehind } from '../run/priority.ts'
+import { keepNewObjectsYoung } from '../run/young-objects.ts'
 import { startThreads } from '../threads.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -66,6 +67,7 @@ function endOnFault(log: Log): void {
 
 /** The threads load their code while this one loads all the rest: one after the other they are most of a start. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
+  keepNewObjectsYoung()
   putHelpersBehind()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
   const { startRelay } = await import('../app.ts')
