@@ -20,9 +20,15 @@ test.each([
   ['one failed', { numPassedTests: 2, numFailedTests: 1, testResults: [file('failed', 'failed')] }, 1, '2 passed, 1 failed\n'],
   ['a file did not load', { numPassedTests: 2, numFailedTests: 0, testResults: [file('failed')] }, 1, '2 passed, 1 failed\n'],
   ['an error came outside of all tests', { numPassedTests: 2, numFailedTests: 0, testResults: [] }, 1, '2 passed, 1 failed\n'],
-  ['some were skipped', { numPassedTests: 2, numFailedTests: 0, numPendingTests: 4 }, 0, '2 passed, 0 failed, 4 skipped\n'],
 ])('the last line of the gate is honest when %s', (_name, report, exitCode, line) => {
   expect(summaryOf(JSON.stringify(report), exitCode)).toBe(line)
+})
+
+test('the gate fails where a test was left out, and says how many', () => {
+  const path = join(temporaryFolder(), 'report.json')
+  writeFileSync(path, JSON.stringify({ numPassedTests: 2, numFailedTests: 0, numPendingTests: 4 }))
+  const { status, stdout } = spawnSync(process.execPath, ['.ci/summary.mjs', path, '0'], { encoding: 'utf8' })
+  expect([status, stdout]).toEqual([1, '4 tests were left out; the gate runs all of them.\n2 passed, 0 failed, 4 skipped\n'])
 })
 
 test('the last line of the gate is honest when the runner wrote no report', () => {
@@ -33,5 +39,5 @@ test('the gate can be run, and runs the test command of package.json and every o
   expect(() => accessSync(RUN, constants.X_OK)).not.toThrow()
   const script = readFileSync(RUN, 'utf8')
   for (const step of ['npm ci', 'npm test --', 'npm run check:static']) expect(script).toContain(step)
-  expect(script.trimEnd().split('\n').at(-1)).toBe('[ "$static" -eq 0 ] && [ "$tests" -eq 0 ]')
+  expect(script.trimEnd().split('\n').at(-1)).toBe('[ "$static" -eq 0 ] && [ "$tests" -eq 0 ] && [ "$outcome" -eq 0 ]')
 })

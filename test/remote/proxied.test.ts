@@ -4,10 +4,11 @@ import { createServer } from 'node:https'
 import type { AddressInfo, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, expect, onTestFinished } from 'vitest'
 import type { Route } from '../../src/flow/ports.ts'
 import { startForwardProxy } from '../support/forward-proxy.ts'
 import { createAuthority } from '../support/private-authority.ts'
+import { testWith } from '../support/test-with.ts'
 import { closeOpened, connect, goodBody, json, refusingUrl } from './carrier-double.ts'
 import { openSender } from './sender-world.ts'
 
@@ -18,7 +19,9 @@ afterEach(closeOpened)
 
 /** A name that no resolver but the proxy's knows. */
 const HIDDEN = 'hooks.only-the-proxy-knows.internal'
-const hidden = authority.sign(HIDDEN)
+const hidden = () => authority.sign(HIDDEN)
+
+const test = testWith('openssl')
 
 async function portOf(server: Server & { closeAllConnections(): void }): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -49,7 +52,7 @@ async function post(url: string, route: Route, timeoutMs = 5000) {
 
 test('an endpoint behind a proxy gets its events, over a tunnel if it is https, and nobody here looks its name up', async () => {
   const proxy = await startForwardProxy()
-  const [plain, secure] = [await startEndpoint(null), await startEndpoint(hidden)]
+  const [plain, secure] = [await startEndpoint(null), await startEndpoint(hidden())]
   expect(await post(plain.url, { proxy: proxy.url })).toMatchObject({ kind: 'accepted', status: 200 })
   expect(await post(secure.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'accepted', status: 200 })
   expect(proxy.asked).toEqual([`POST ${plain.url}`, `CONNECT ${HIDDEN}:${secure.port}`])
@@ -61,7 +64,7 @@ test('an endpoint behind a proxy gets its events, over a tunnel if it is https, 
 
 test('a certificate that the private authority did not sign, or signed for another name, is refused through a proxy too', async () => {
   const proxy = await startForwardProxy()
-  const [known, other] = [await startEndpoint(hidden), await startEndpoint(authority.sign('other.internal'))]
+  const [known, other] = [await startEndpoint(hidden()), await startEndpoint(authority.sign('other.internal'))]
   expect(await post(known.url, { proxy: proxy.url })).toMatchObject({ kind: 'failed', reason: 'tls' })
   expect(await post(other.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'failed', reason: 'tls' })
   expect([known.seen, other.seen]).toEqual([[], []])
@@ -77,7 +80,7 @@ test('a private authority is trusted without a proxy too, besides the well-known
 test('a proxy is told the password in its address, and nobody else is', async () => {
   const proxy = await startForwardProxy({ password: 'open sesame' })
   const address = proxy.url.replace('//', '//relay:open%20sesame@')
-  for (const endpoint of [await startEndpoint(null), await startEndpoint(hidden)]) {
+  for (const endpoint of [await startEndpoint(null), await startEndpoint(hidden())]) {
     expect(await post(endpoint.url, { proxy: address, ca: authority.ca })).toMatchObject({ kind: 'accepted' })
     expect(JSON.stringify(endpoint.seen)).not.toMatch(/authorization/i)
     expect(await post(endpoint.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'failed', reason: 'proxy' })
@@ -86,7 +89,7 @@ test('a proxy is told the password in its address, and nobody else is', async ()
 })
 
 test('a proxy that gives no tunnel, is not there, or never answers is told of as that', async () => {
-  const endpoint = await startEndpoint(hidden)
+  const endpoint = await startEndpoint(hidden())
   const refusing = await startForwardProxy({ refuse: true })
   expect(await post(endpoint.url, { proxy: refusing.url })).toMatchObject({ kind: 'failed', reason: 'proxy' })
   expect(await post(endpoint.url, { proxy: await refusingUrl() })).toMatchObject({ kind: 'failed', reason: 'proxy' })
@@ -109,7 +112,7 @@ test('O11: what may not be sent to directly is not asked of a proxy either, as f
 
 test('the carrier is asked through a proxy, and a private authority may vouch for it', async () => {
   const proxy = await startForwardProxy()
-  const carrier = createServer(hidden, (request, response) => json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody))
+  const carrier = createServer(hidden(), (request, response) => json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody))
   const url = `https://${HIDDEN}:${await portOf(carrier)}`
   expect((await connect(url, { proxy: proxy.url, ca: authority.ca }).fetchAll()).kind).toBe('found')
   expect(new Set(proxy.asked)).toEqual(new Set([`CONNECT ${url.replace('https://', '')}`]))

@@ -3,10 +3,11 @@ import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { TestProject } from 'vitest/node'
+import { leftOut } from './system-tools.ts'
 
 /**
  * Before all tests: those that run the relay as a process of its own run what is shipped (`shipped`), which also starts in half the time. It lies as in
- * an installed package: what `npm run build` makes, beside a manifest, the configs and the dependencies.
+ * an installed package: what `npm run build` makes, beside a manifest, the configs and the dependencies. After all tests: names what was left out.
  */
 export function setup(project: TestProject): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
@@ -17,7 +18,11 @@ export function setup(project: TestProject): () => void {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
   for (const name of ['config', 'node_modules']) symlinkSync(resolve(name), join(folder, name))
   project.provide('shippedFolder', folder)
-  return () => rmSync(folder, { recursive: true, force: true })
+  return () => {
+    rmSync(folder, { recursive: true, force: true })
+    const sentence = leftOut()
+    if (sentence !== null) process.stdout.write(`${sentence}\n`)
+  }
 }
 
 declare module 'vitest' {

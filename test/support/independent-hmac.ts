@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 
 const BLOCK_BYTES = 64
@@ -17,9 +17,6 @@ export function definedHmac(body: Uint8Array, key: string): string {
   const padded = (pad: number) => block.map((byte) => byte ^ pad)
   return sha256(padded(0x5c), sha256(padded(0x36), body)).toString('base64')
 }
-
-/** Not every machine has it. */
-export const hasOpenssl = spawnSync('openssl', ['version']).status === 0
 
 /** The same as the `openssl` of this machine computes it. */
 export function opensslHmac(body: Uint8Array, key: string): string {

@@ -10,16 +10,26 @@ export interface PrivateAuthority {
   sign(name: string): { readonly cert: string; readonly key: string }
 }
 
-/** A certificate authority of a company's own, made by openssl in a folder and known to nobody else. */
+/** A certificate authority of a company's own, made by openssl in a folder when it is first needed, and known to nobody else. */
 export function createAuthority(folder: string): PrivateAuthority {
   const file = (name: string) => join(folder, name)
   const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'ignore'] })
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  openssl('req', '-x509', ...newKey, '-keyout', file('ca.key'), '-out', file('ca.pem'), '-subj', '/CN=Private Authority', '-days', '2')
+  const make = () =>
+    openssl('req', '-x509', ...newKey, '-keyout', file('ca.key'), '-out', file('ca.pem'), '-subj', '/CN=Private Authority', '-days', '2')
+  let isMade = false
+  const ensureMade = () => {
+    if (!isMade) make()
+    isMade = true
+  }
   return {
-    ca: readFileSync(file('ca.pem'), 'utf8'),
+    get ca() {
+      ensureMade()
+      return readFileSync(file('ca.pem'), 'utf8')
+    },
     caFile: file('ca.pem'),
     sign(name) {
+      ensureMade()
       const [key, asked, cert, names] = ['key', 'csr', 'pem', 'ext'].map((ending) => file(`${name}.${ending}`))
       writeFileSync(String(names), `subjectAltName=DNS:${name}\n`)
       openssl('req', ...newKey, '-keyout', String(key), '-out', String(asked), '-subj', `/CN=${name}`)

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { type RelayProcess, type Sections, writeConfig } from './relay.ts'
@@ -17,15 +17,6 @@ export interface SystemCall {
 
 /** What the store does to files, and what is sent. */
 export const STORE_AND_SOCKET_CALLS = 'pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync,ftruncate,openat,unlink,rename,fallocate'
-
-/** Fails, and says how to mend it, where the means of a durability test are missing: skipping would prove nothing. */
-export function needStrace(): void {
-  try {
-    execFileSync('strace', ['-V'], { stdio: 'ignore' })
-  } catch {
-    throw new Error('this test needs strace (Debian: apt-get install strace) and the right to trace its own children')
-  }
-}
 
 export interface TracedRelay extends RelayProcess {
   /** Everything it printed so far, both outputs. */
@@ -110,7 +101,7 @@ export class NotReady extends Error {
 /** The relay under a tracer is the tracer's only child. */
 function relayPid(child: ChildProcess, traced: boolean): number {
   const pid = child.pid ?? 0
-  return traced ? Number(execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid)])) : pid
+  return traced ? Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()) : pid
 }
 
 function isReady(said: unknown): said is { public: string; internal: string } {

@@ -1,13 +1,14 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/engines/sqlite.ts'
 import { pushBody } from '../../support/builders.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { push } from '../../support/relay.ts'
 import { readStore } from '../../support/simulated-disk.ts'
-import { NotReady, needStrace, spawnTraced, type TracedRelay } from '../../support/strace.ts'
+import { NotReady, spawnTraced, type TracedRelay } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
+import { testWith } from '../../support/test-with.ts'
 
 /** Every call number by `npm run faults`; here some of the start and some of the pushes. */
 const LONG = process.env.RELAY_FAULTS === 'long'
@@ -36,7 +37,7 @@ const FAULTS: readonly Fault[] = [
   { row: 'S13', calls: 'openat', error: 'EMFILE', some: [1, 3, 5], pushes: () => 20 },
 ]
 
-beforeAll(needStrace)
+const test = testWith('strace')
 
 for (const fault of FAULTS) {
   const { row, calls, error, some } = fault

@@ -1,10 +1,11 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { beforeAll, expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/engines/sqlite.ts'
-import { NotReady, needStrace, spawnTraced } from '../../support/strace.ts'
+import { NotReady, spawnTraced } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
+import { testWith } from '../../support/test-with.ts'
 
 /** Every call of a first start by `npm run faults`; here some of them. */
 const LONG = process.env.RELAY_FAULTS === 'long'
@@ -12,7 +13,7 @@ const CALLS: Readonly<Record<string, readonly number[]>> = LONG
   ? { pwrite64: upTo(60), 'fsync,fdatasync': upTo(20) }
   : { pwrite64: [1, 2, 6, 14, 24, 40], 'fsync,fdatasync': [1, 3] }
 
-beforeAll(needStrace)
+const test = testWith('strace')
 
 test.each(Object.keys(CALLS))(
   'S14: a first start that is killed at any %s leaves the old schema or the new one, and the next start completes it',

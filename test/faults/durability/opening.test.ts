@@ -1,13 +1,12 @@
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/engines/sqlite.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { readStore } from '../../support/simulated-disk.ts'
-import { needStrace, spawnTraced } from '../../support/strace.ts'
+import { spawnTraced } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
-
-beforeAll(needStrace)
+import { testWith } from '../../support/test-with.ts'
 
 /** A store that a relay filled and left. */
 async function filledStore(): Promise<string> {
@@ -79,30 +78,34 @@ test('S8: a folder that cannot be written to is named, exit code 1', async () =>
   const folder = temporaryFolder()
   const store = join(folder, 'store')
   mkdirSync(store)
-  const asNobody = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
-  if (asNobody.length > 0) chownSync(folder, 65_534, 65_534)
+  // Root may write anywhere, until it gives that up; it stays root, since another user may not even read this checkout.
+  const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
   chmodSync(store, 0o555)
-  const started = spawnTraced(folder, { wrapper: asNobody, sections: { store: `sqlite:${join(store, 'relay.db')}` } })
+  const started = spawnTraced(folder, { wrapper: unprivileged, sections: { store: `sqlite:${join(store, 'relay.db')}` } })
   await expect(started).rejects.toMatchObject({ code: 1, message: expect.stringContaining(`${join(store, 'relay.db')} cannot be opened`) })
 })
 
-test('S7: a disk that cannot be read at the start ends the relay with the path, and nothing is deleted', async () => {
-  const folder = temporaryFolder()
-  const path = join(folder, 'relay.db')
-  const relay = await spawnTraced(folder)
-  const bodies = distinctPushes(20, 'readable')
-  expect(await pushPipelined(relay.publicUrl, bodies, 8)).toEqual(bodies.map(() => 200))
-  await relay.kill()
-  copyFileSync(path, join(folder, 'before'))
-  // The first reads of the database file by SQLite; the relay's own look at the header is one of another kind.
-  for (const when of ['1+', '2+']) {
-    const strace = ['-P', path, '-e', 'trace=pread64', '-e', `inject=pread64:error=EIO:when=${when}`, '-o', join(folder, 'trace')]
-    await expect(spawnTraced(folder, { strace })).rejects.toMatchObject({ code: 1, message: expect.stringContaining(path) })
-  }
-  expect(readFileSync(path).equals(readFileSync(join(folder, 'before')))).toBe(true)
-  const { bodies: kept, damage } = readStore(path)
-  expect({ damage, kept: kept.size }).toEqual({ damage: null, kept: bodies.length })
-}, 60_000)
+testWith('strace')(
+  'S7: a disk that cannot be read at the start ends the relay with the path, and nothing is deleted',
+  async () => {
+    const folder = temporaryFolder()
+    const path = join(folder, 'relay.db')
+    const relay = await spawnTraced(folder)
+    const bodies = distinctPushes(20, 'readable')
+    expect(await pushPipelined(relay.publicUrl, bodies, 8)).toEqual(bodies.map(() => 200))
+    await relay.kill()
+    copyFileSync(path, join(folder, 'before'))
+    // The first reads of the database file by SQLite; the relay's own look at the header is one of another kind.
+    for (const when of ['1+', '2+']) {
+      const strace = ['-P', path, '-e', 'trace=pread64', '-e', `inject=pread64:error=EIO:when=${when}`, '-o', join(folder, 'trace')]
+      await expect(spawnTraced(folder, { strace })).rejects.toMatchObject({ code: 1, message: expect.stringContaining(path) })
+    }
+    expect(readFileSync(path).equals(readFileSync(join(folder, 'before')))).toBe(true)
+    const { bodies: kept, damage } = readStore(path)
+    expect({ damage, kept: kept.size }).toEqual({ damage: null, kept: bodies.length })
+  },
+  60_000,
+)
 
 test('S11: a second relay on the same store ends with the pid of the first, and the lock of one that was killed blocks nobody', async () => {
   const folder = temporaryFolder()

@@ -1,11 +1,12 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { createDisk, LOSSES, readStore } from '../../support/simulated-disk.ts'
-import { needStrace, readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
+import { readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
+import { testWith } from '../../support/test-with.ts'
 
 /** Many images by `npm run faults`, enough to notice in every run of the tests. */
 const LONG = process.env.RELAY_FAULTS === 'long'
@@ -15,7 +16,7 @@ const PUSHES = LONG ? 400 : 80
 const CHECKPOINT = { wal_autocheckpoint: 60 }
 const OK = '\\x48\\x54\\x54\\x50\\x2f\\x31\\x2e\\x31\\x20\\x32\\x30\\x30'
 
-beforeAll(needStrace)
+const test = testWith('strace')
 
 test('S2: whatever a power cut leaves of what was not synced, nothing acknowledged is lost and nothing is damaged', async () => {
   const { folder, calls, bodies } = await record(CHECKPOINT)

@@ -1,11 +1,12 @@
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { pushBody } from '../../support/builders.ts'
 import { ask, logIn, push } from '../../support/relay.ts'
 import { metricOf } from '../../support/relay-process.ts'
 import { readStore } from '../../support/simulated-disk.ts'
-import { needStrace, spawnTraced } from '../../support/strace.ts'
+import { spawnTraced } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
+import { testWith } from '../../support/test-with.ts'
 
 /** One after the other is committed, so that few are enough to see what a queue does. */
 const LIMITS = { batch: 1, bodyBytesInFlight: '8MB' }
@@ -19,7 +20,7 @@ const START_SYNCS = 40
 /** The long delay by `npm run faults`. */
 const DELAYS_MS = process.env.RELAY_FAULTS === 'long' ? [200, 5000] : [200]
 
-beforeAll(needStrace)
+const test = testWith('strace')
 
 interface Answer {
   readonly status: number

@@ -1,13 +1,14 @@
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
-import { dataOf, needStrace, readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
+import { dataOf, readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const PUSHES = 50
 const OK = hex('HTTP/1.1 200')
 
-beforeAll(needStrace)
+const test = testWith('strace')
 
 test('F2: every 200 for a new push comes after a sync that came after its bytes were written', async () => {
   const { calls, bodies } = await traceOf()

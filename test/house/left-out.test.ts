@@ -1,0 +1,19 @@
+import { spawnSync } from 'node:child_process'
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../support/temporary.ts'
+
+test('without the tools of the system the tests pass, and the last line names what was left out and how to get it', () => {
+  const onlyNode = temporaryFolder()
+  symlinkSync(process.execPath, join(onlyNode, 'node'))
+  const files = ['test/faults/durability/syscall-order.test.ts', 'test/domain/delivery-request.test.ts']
+  const { status, stdout } = spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...files], {
+    encoding: 'utf8',
+    env: { PATH: onlyNode, TMPDIR: onlyNode, NO_COLOR: '1' },
+  })
+  expect(stdout).toMatch(/\d+ passed \| \d+ skipped/)
+  const last = stdout.trimEnd().split('\n').at(-1)
+  expect(last).toMatch(/^Left out: the tests that need .*openssl \(apt-get install openssl\), strace \(apt-get install strace/)
+  expect(status).toBe(0)
+}, 60_000)

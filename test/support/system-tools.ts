@@ -1,0 +1,29 @@
+import { spawnSync } from 'node:child_process'
+
+/** What some tests need besides Node and npm: a command that succeeds where it can be used, and how to get it. */
+const TOOLS = {
+  bash: { look: ['bash', '-c', 'exit'], remedy: 'apt-get install bash' },
+  curl: { look: ['curl', '--version'], remedy: 'apt-get install curl' },
+  openssl: { look: ['openssl', 'version'], remedy: 'apt-get install openssl' },
+  strace: { look: ['strace', '-f', '-o', '/dev/null', 'true'], remedy: 'apt-get install strace, and the right to trace' },
+  'a small file system': { look: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt'], remedy: 'run as root with SYS_ADMIN' },
+} as const
+
+export type Tool = keyof typeof TOOLS
+
+const found = new Map<Tool, boolean>()
+
+/** Whether a tool cannot be used here. */
+export function lacks(tool: Tool): boolean {
+  const [command, ...args] = TOOLS[tool].look
+  const known = found.get(tool) ?? spawnSync(command, args, { stdio: 'ignore' }).status === 0
+  found.set(tool, known)
+  return !known
+}
+
+/** One sentence about the tests that are left out on this machine, or null: none is. */
+export function leftOut(): string | null {
+  const missing = (Object.keys(TOOLS) as readonly Tool[]).filter(lacks)
+  if (missing.length === 0) return null
+  return `Left out: the tests that need ${missing.map((tool) => `${tool} (${TOOLS[tool].remedy})`).join(', ')}.`
+}
