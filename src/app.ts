@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
+import { atRestKeys } from './at-rest-keys.ts'
 import { readCertificates } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import { askableNow } from './domain/breaker.ts'
@@ -8,6 +9,7 @@ import { isQuiet } from './domain/quiet-hours.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { type CommitNews, newsOf } from './flow/commit-news.ts'
+import { createEndpointKeys } from './flow/endpoint-keys.ts'
 import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
 import { openFollowPushes } from './flow/follow-pushes.ts'
@@ -32,20 +34,21 @@ import type { ReceiverNews } from './receive-side.ts'
 import { openRelaying } from './relaying.ts'
 import { type CarrierOptions, createCarrier } from './remote/carrier-client.ts'
 import { createAnswerCache } from './run/answer-cache.ts'
-import { createDiskWatch, refuseWhenShort, startLooking } from './run/disk-watch.ts'
+import { createDiskWatch, startLooking } from './run/disk-watch.ts'
 import { createFeedSignal } from './run/feed-signal.ts'
 import { boundsOf, createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
+import { refuseInTrouble, refuseWhenLost } from './run/refuse-writes.ts'
 import { startSchedule } from './run/schedule.ts'
 import { startWorker } from './run/worker.ts'
 import { openSqliteReader } from './store/engines/sqlite.ts'
-import { measureDisk } from './store/engines/sqlite-disk.ts'
-import { keyFileBeside } from './store/engines/sqlite-key-file.ts'
+import { createDiskLook } from './store/engines/sqlite-disk.ts'
+import { followLinks } from './store/engines/sqlite-identity.ts'
 import { permissionWarnings } from './store/engines/sqlite-permissions.ts'
 import { createReadStore } from './store/read-store.ts'
 import { systemClock } from './system-clock.ts'
 import { startThreads, type Threads } from './threads.ts'
-import { type AtRestKeys, createVault } from './vault.ts'
+import { createVault } from './vault.ts'
 
 export interface RunningRelay {
   /** Addresses as bound, for example `http://127.0.0.1:8080`. */
@@ -73,27 +76,28 @@ const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 export async function startRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
   if (config.store.engine !== 'sqlite') throw new Error('this version keeps its data in SQLite only')
   const clock = systemClock
-  const storePath = config.store.path
-  const { changes, ...starting } = threads ?? startThreads(config, storePath)
+  const { changes, ...starting } = threads ?? startThreads(config, config.store.path)
   // In this order: without a writer there is nothing to receive for, and it is the one that says why.
   const writer = await starting.writer
   const receiver = await starting.receiver
+  const storePath = followLinks(config.store.path)
   for (const warning of permissionWarnings(storePath)) log.warn({}, warning)
   const reads = createReadStore(openSqliteReader(storePath))
   const disk = createDiskWatch(
-    { measure: () => measureDisk(storePath), shortage: receiver.shortage, log },
+    { measure: createDiskLook(storePath), sign: receiver.diskSign, log },
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
-  const memory = await writer.verbs.carrierMemory().catch((err: unknown) => {
+  const write = refuseWhenLost(writer.verbs, disk)
+  const memory = await write.carrierMemory().catch((err: unknown) => {
     log.warn({ err }, 'what the last run did at the carrier cannot be read')
     return null
   })
-  const pushes = await openFollowPushes({ write: writer.verbs, log, wake: () => relaying.wake() })
+  const pushes = await openFollowPushes({ write, log, wake: () => relaying.wake() })
   let settings = config
   const carrier = openCarrier(config, log, {
     memory,
-    remember: (left) => writer.verbs.rememberCarrier(left),
+    remember: (left) => write.rememberCarrier(left),
     password: () => settings.upstream.password.reveal(),
   })
   const metrics = createMetrics(async () => ({
@@ -107,12 +111,15 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     ...disk.state(),
   }))
   const { meter } = metrics
+  const { keys, keyFile } = atRestKeys(config, storePath)
+  const endpointKeys = createEndpointKeys({ vault: createVault(keys), reads, log }, { keyFile })
   const readiness = createReadiness({
     reads,
-    write: writer.verbs,
+    write,
     carrier,
     disk,
     pushHealth: pushes.health,
+    lostKeys: endpointKeys.lost,
     caughtUp: receiver.verbs.waiting,
   })
 
@@ -145,8 +152,8 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     },
     boundsOf(config.limits.batch),
   )
-  const recorder = refuseWhenShort(commit, disk)
-  const asking = { carrier, recorder, reads, write: writer.verbs, meter, clock, log }
+  const recorder = refuseInTrouble(commit, disk)
+  const asking = { carrier, recorder, reads, write, meter, clock, log }
   const admitUnknown = createPerMinute(config.limits.unknownPerMinute)
   const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
   const serve = createServe(
@@ -162,7 +169,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const refresh = createRefresh(asking, { languages: someLanguages(config) })
   const authenticate = createAuthenticate(
     {
-      tokens: createTokens({ key: await firstWrite(storePath, writer.verbs.tokenKey()), clock }),
+      tokens: createTokens({ key: await firstWrite(storePath, write.tokenKey()), clock }),
       verifyPassword: verify,
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
       clock,
@@ -175,13 +182,13 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   )
 
   const { quietHours } = config.poll
-  const upstream = createUpstream({ carrier, write: writer.verbs })
-  const followClock = createFollowClock({ write: writer.verbs, clock, log, onShifted: () => relaying.wake() }, memory?.atMs ?? null)
+  const upstream = createUpstream({ carrier, write })
+  const followClock = createFollowClock({ write, clock, log, onShifted: () => relaying.wake() }, memory?.atMs ?? null)
   let keptAtMs = clock.monotonic()
   const keepMemory = async () => {
     if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
     keptAtMs = clock.monotonic()
-    await writer.verbs.rememberCarrier(carrier.memory())
+    await write.rememberCarrier(carrier.memory())
   }
   const askable = () => askableNow(carrier.state().breaker, config.upstream.concurrency)
   const pollDue = createPollDue(
@@ -190,8 +197,9 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   )
   // What a poll brings could not be stored: the carrier's budget is kept for when it can.
   const pollWithRoom = async () => {
+    if (disk.trouble() === 'lost') return 'idle'
     await followClock()
-    const result = disk.isShort() ? 'idle' : await pollDue()
+    const result = disk.trouble() === null ? await pollDue() : 'idle'
     await keepMemory()
     await tellCredentials()
     await pushes.follow()
@@ -199,13 +207,14 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   }
   const poller = startWorker(pollWithRoom, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
 
+  await endpointKeys.check()
   const ownPorts: number[] = []
   const relaying = await firstWrite(
     storePath,
     openRelaying(config, {
-      write: writer.verbs,
+      write,
       reads,
-      vault: createVault(atRestKeys(config, storePath)),
+      vault: endpointKeys.vault,
       makeKey: () => randomBytes(32).toString('base64'),
       meter,
       clock,
@@ -227,10 +236,10 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       followFeed: createFollowFeed({ reads, signal: feedSignal, clock, turn: () => nextTurn() }),
       manageEndpoints: relaying.manageEndpoints,
       manageDeliveries: relaying.manageDeliveries,
-      manageParcels: createManageParcels({ write: writer.verbs, refresh, clock, invalidate: cache.invalidate }),
+      manageParcels: createManageParcels({ write, refresh, clock, invalidate: cache.invalidate }),
       lookAtParcels: createLookAtParcels({ reads }),
       upstream,
-      watchList: createWatchList({ write: writer.verbs, clock, invalidate: cache.invalidate }),
+      watchList: createWatchList({ write, clock, invalidate: cache.invalidate }),
       countFailure: createCountFailure(
         createPerMinute(config.limits.failuresPerMinute),
         createAddressOf(config.listen.internal.trustProxy),
@@ -240,7 +249,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     }),
   )
   const tellCredentials = createCredentialsTeller({
-    write: writer.verbs,
+    write,
     credentials: () => carrier.state().credentials,
     now: clock.now,
     wake: relaying.wake,
@@ -268,7 +277,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       await Promise.all([receiver.verbs.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()
-      await writer.verbs.rememberCarrier(carrier.memory()).catch((err: unknown) => log.warn({ err }, 'the calls of today are forgotten'))
+      await write.rememberCarrier(carrier.memory()).catch((err: unknown) => log.warn({ err }, 'the calls of today are forgotten'))
       await relaying.stop()
       await recorder.drained()
       await receiver.verbs.close()
@@ -291,14 +300,6 @@ async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T>
       cause,
     })
   })
-}
-
-/** What encrypts the keys of endpoints: as the config says, or in a file beside the store. */
-function atRestKeys(config: Config, storePath: string): AtRestKeys {
-  const [first, ...others] = config.secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
-  if (first !== undefined) return { list: () => [first, ...others], first: () => first }
-  const file = keyFileBeside(storePath)
-  return { list: () => [file.read()].filter((key) => key !== null), first: () => file.readOrMake() }
 }
 
 function openCarrier(config: Config, log: Log, kept: Pick<CarrierOptions, 'memory' | 'remember' | 'password'>) {

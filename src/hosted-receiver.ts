@@ -3,7 +3,7 @@ import type { Config } from './config.ts'
 import type { Log } from './flow/ports.ts'
 import type { LogLine } from './log.ts'
 import type { ReceiverNews, ReceiveSettings, ReceiveSide } from './receive-side.ts'
-import { createShortage, type Shortage } from './run/disk-watch.ts'
+import { createDiskSign, type DiskSign } from './run/disk-watch.ts'
 import type { PushRing } from './run/push-ring.ts'
 import { type Hosted, hostOnThread } from './run/thread.ts'
 
@@ -15,7 +15,7 @@ export interface ReceiverData {
   readonly logPort: MessagePort
   /** The line to the thread that writes. */
   readonly writer: { readonly ring: PushRing; readonly port: MessagePort }
-  readonly shortage: Shortage
+  readonly diskSign: DiskSign
 }
 
 interface OnThread extends ReceiveSide {
@@ -26,8 +26,8 @@ interface OnThread extends ReceiveSide {
 export interface HostedReceiver {
   readonly verbs: Omit<OnThread, 'news'>
   readonly died: Hosted<unknown>['died']
-  /** Where it looks whether the disk has room. */
-  readonly shortage: Shortage
+  /** Where it looks whether there is trouble with the disk. */
+  readonly diskSign: DiskSign
   /** Hands on what happens there, and what it logs, from now on. To be called once. */
   follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
@@ -39,12 +39,12 @@ const YOUNG_MB = 24
 /** Pushes get a thread: however many come, apps are answered by an event loop that has nothing to do with them. */
 export async function hostReceiver(config: Config, writer: ReceiverData['writer']): Promise<HostedReceiver> {
   const lines = new MessageChannel()
-  const shortage = createShortage()
+  const diskSign = createDiskSign()
   const data: ReceiverData = {
     logLevel: config.log.level,
     logPort: lines.port1,
     writer,
-    shortage,
+    diskSign,
     settings: {
       listen: config.listen.public,
       limits: config.limits,
@@ -70,7 +70,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
   return {
     verbs,
     died,
-    shortage,
+    diskSign,
     follow(tell, log) {
       lines.port2.on('message', ({ level, fields, message }: LogLine) => log[level](fields, message))
       void hand(tell)

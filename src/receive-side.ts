@@ -10,11 +10,12 @@ import { createPerMinute } from './http/per-minute.ts'
 import { createPublicListener } from './http/public.ts'
 import { createRawBodies } from './http/raw-body.ts'
 import { type Listening, listen } from './listen.ts'
-import { refuseWhenShort } from './run/disk-watch.ts'
+import type { DiskWatch } from './run/disk-watch.ts'
 import { boundsOf, createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
 import { createNewsDesk } from './run/news-desk.ts'
 import type { Recorder } from './run/recorder.ts'
+import { refuseInTrouble } from './run/refuse-writes.ts'
 
 /** Of the config what receiving needs, as plain data. */
 export interface ReceiveSettings extends Pick<Config, 'limits'> {
@@ -27,7 +28,7 @@ export interface ReceiveSidePorts {
   readonly recorder: Recorder
   /** See `GroupCommitPorts`. */
   readonly hear: () => void
-  readonly disk: { readonly isShort: () => boolean }
+  readonly disk: Pick<DiskWatch, 'trouble'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -99,7 +100,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, readEvent, recorder: refuseWhenShort(commit, disk), meter, clock }),
+    receive: createReceive({ verifier, readEvent, recorder: refuseInTrouble(commit, disk), meter, clock }),
     path: webhook.path,
     countFailure: createCountFailure(createPerMinute(limits.failuresPerMinute), createAddressOf(settings.listen.trustProxy)),
     bodies: createRawBodies({

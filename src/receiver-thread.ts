@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { ReceiverData } from './hosted-receiver.ts'
 import { createForwardedLog } from './log.ts'
 import { openReceiveSide } from './receive-side.ts'
-import { isShortIn } from './run/disk-watch.ts'
+import { troubleOn } from './run/disk-watch.ts'
 import { goBehind } from './run/priority.ts'
 import { RING_VERBS, type RingVerbs, recordThere } from './run/ring-recorder.ts'
 import { callThere, serveVerbs } from './run/thread.ts'
@@ -12,14 +12,14 @@ import { systemClock } from './system-clock.ts'
 if (parentPort === null) throw new Error('this file is the receiver thread; it is not run by itself')
 goBehind()
 // Only the composition root starts this thread, with this data.
-const { settings, logLevel, writer, logPort, shortage } = workerData as ReceiverData
+const { settings, logLevel, writer, logPort, diskSign } = workerData as ReceiverData
 /** Larger ones come by message: what is in the ring, a body and its reading, must fit into half of it. */
 const RING_BODY_BYTES_MAX = 256 * 1024
 const { verbs, hear, close } = await callThere<RingVerbs>(writer.port, RING_VERBS)
 const side = openReceiveSide(settings, {
   recorder: recordThere(writer.ring, verbs, { bodyBytesMax: RING_BODY_BYTES_MAX }),
   hear,
-  disk: { isShort: () => isShortIn(shortage) },
+  disk: { trouble: () => troubleOn(diskSign) },
   clock: systemClock,
   log: createForwardedLog(logLevel, (line) => logPort.postMessage(line)),
 })

@@ -25,9 +25,8 @@ export function createVault(keys: AtRestKeys): Vault {
         .encrypt(key)
     },
     async open(sealed, endpointId) {
-      const byName = new Map(keys.list().map((key) => [nameOf(key), key]))
       const keyOf = ({ kid }: { readonly kid?: string }): Uint8Array => {
-        const key = byName.get(kid ?? '')
+        const key = keys.list().find((one) => nameOf(one) === kid)
         if (key === undefined) throw new Error('no key of this name')
         return key
       }

@@ -1,4 +1,5 @@
 import type { PushHealth } from '../domain/push-health.ts'
+import type { LostKeys } from './endpoint-keys.ts'
 import type { Carrier, CarrierState, ReadSide, WriteSide } from './ports.ts'
 
 /** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
@@ -10,12 +11,22 @@ export interface Readiness {
   readonly notes?: Readonly<Record<string, unknown>>
 }
 
+interface LostFile {
+  readonly name: string
+  readonly fate: 'gone' | 'replaced'
+}
+
 export interface ReadinessPorts {
   readonly reads: Pick<ReadSide, 'ping'>
   readonly write: Pick<WriteSide, 'probe'>
   readonly carrier: Pick<Carrier, 'state'>
-  readonly disk: { readonly isShort: () => boolean }
+  readonly disk: {
+    readonly trouble: () => 'short' | 'lost' | null
+    readonly state: () => { readonly lost: LostFile | null }
+  }
   readonly pushHealth: () => PushHealth
+  /** Null: the keys of endpoints can be had. */
+  readonly lostKeys: () => Promise<LostKeys | null>
   /** Resolves when what became of every push until now was told here. */
   readonly caughtUp: () => Promise<unknown>
 }
@@ -24,7 +35,7 @@ export interface ReadinessPorts {
  * Whether the relay can take pushes and answer reads. The carrier's trouble is told, and no reason not to be ready: a relay whose carrier
  * is down still serves (CONTRACT, `/readyz`).
  */
-export function createReadiness({ reads, write, carrier, disk, pushHealth, caughtUp }: ReadinessPorts) {
+export function createReadiness({ reads, write, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
   let failure: string | null = null
   return {
     storeWorks() {
@@ -36,7 +47,8 @@ export function createReadiness({ reads, write, carrier, disk, pushHealth, caugh
     async read(): Promise<Readiness> {
       const reasons: string[] = []
       await caughtUp()
-      if (disk.isShort()) reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
+      if (disk.trouble() === 'short') reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
+      if (disk.trouble() === 'lost') reasons.push(describeLost(disk.state().lost))
       // After a failure nobody may be pushing any more: only a try can tell that the store works again.
       if (failure !== null) {
         try {
@@ -48,7 +60,9 @@ export function createReadiness({ reads, write, carrier, disk, pushHealth, caugh
       }
       await reads.ping().catch((error: unknown) => reasons.push(`storage_unavailable: answers cannot be read (${describe(error)})`))
       const { credentials, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
+      const lost = await lostKeys().catch(() => null)
       const notes = {
+        ...(lost === null ? {} : { endpointKeys: { state: 'lost', ...lost } }),
         upstream: {
           state: credentials === 'refused' ? 'upstream_auth' : isFailing(carrier.state()) ? lastFailure?.reason : 'ok',
           credentials,
@@ -65,6 +79,11 @@ export function createReadiness({ reads, write, carrier, disk, pushHealth, caugh
 
 function isFailing({ lastAnswerAtMs, lastFailure }: CarrierState): boolean {
   return lastFailure !== null && (lastAnswerAtMs === null || lastFailure.atMs > lastAnswerAtMs)
+}
+
+function describeLost(lost: LostFile | null): string {
+  const what = lost === null ? 'a file of the store was taken away' : `${lost.name} was ${lost.fate === 'gone' ? 'deleted' : 'replaced'}`
+  return `store_lost: ${what} while the relay runs; put it back, or restart the relay`
 }
 
 /** The code of a store's error and no more: messages name paths. */

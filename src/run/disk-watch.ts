@@ -1,29 +1,34 @@
-import { AppError } from '../domain/errors.ts'
 import type { Log } from '../flow/ports.ts'
-import type { GroupCommit } from './group-commit.ts'
 
 export interface DiskState {
   readonly freeBytes: number
   /** The log of changes beside the database. */
   readonly logBytes: number
+  /** A file of the store that is no longer the one that is open; null: none. */
+  readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null
 }
 
-/** Whether the disk is short of room, in memory that threads share: 1 if it is. */
-export type Shortage = Int32Array
+/** Why nothing new can be taken: there is too little room, or what was written now would be in no file that anybody finds again. */
+export type DiskTrouble = 'short' | 'lost'
 
-export function createShortage(): Shortage {
+/** The trouble with the disk, in memory that threads share. */
+export type DiskSign = Int32Array
+
+const SIGNS: readonly (DiskTrouble | null)[] = [null, 'short', 'lost']
+
+export function createDiskSign(): DiskSign {
   return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 }
 
-export function isShortIn(shortage: Shortage): boolean {
-  return Atomics.load(shortage, 0) === 1
+export function troubleOn(sign: DiskSign): DiskTrouble | null {
+  return SIGNS[Atomics.load(sign, 0)] ?? null
 }
 
 export interface DiskWatchPorts {
   readonly measure: () => Promise<DiskState>
   /** Where it is said for other threads. */
-  readonly shortage: Shortage
-  readonly log: Pick<Log, 'warn' | 'info'>
+  readonly sign: DiskSign
+  readonly log: Pick<Log, 'error' | 'warn' | 'info'>
 }
 
 export interface DiskWatchOptions {
@@ -37,20 +42,25 @@ export interface DiskWatch {
   /** Measures now. Never throws. */
   check(): Promise<void>
   state(): DiskState
-  isShort(): boolean
+  trouble(): DiskTrouble | null
 }
 
-const RETRY_AFTER_MS = 5000
-
-/** Knows whether the disk has room, as of the last look. */
-export function createDiskWatch({ measure, shortage, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
-  let state: DiskState = { freeBytes: Number.POSITIVE_INFINITY, logBytes: 0 }
+/** Knows whether the disk has room, and the store its files, as of the last look. */
+export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
+  let state: DiskState = { freeBytes: Number.POSITIVE_INFINITY, logBytes: 0, lost: null }
   let measurable = true
   const isShort = ({ freeBytes }: DiskState) => freeBytes < freeBytesMin
   const isLong = ({ logBytes }: DiskState) => logBytes > logBytesWarn
+  const troubleOf = (seen: DiskState) => (seen.lost !== null ? 'lost' : isShort(seen) ? 'short' : null)
 
   function tell(before: DiskState): void {
-    const { freeBytes, logBytes } = state
+    const { freeBytes, logBytes, lost } = state
+    if (lost !== null && before.lost === null)
+      log.error(
+        { file: lost.name, fate: lost.fate },
+        'a file of the store was taken away or replaced while it is open: nothing is written any more, and pushes are answered 503. Put it back, or restart the relay',
+      )
+    if (lost === null && before.lost !== null) log.info({ file: before.lost.name }, 'the file of the store is back: pushes are taken')
     if (isShort(state) && !isShort(before))
       log.warn({ freeBytes, freeBytesMin }, 'the disk is nearly full: pushes are answered 503 until there is room; reads go on')
     if (!isShort(state) && isShort(before)) log.info({ freeBytes }, 'the disk has room again: pushes are taken')
@@ -64,7 +74,7 @@ export function createDiskWatch({ measure, shortage, log }: DiskWatchPorts, { fr
         const before = state
         state = await measure()
         measurable = true
-        Atomics.store(shortage, 0, isShort(state) ? 1 : 0)
+        Atomics.store(sign, 0, SIGNS.indexOf(troubleOf(state)))
         tell(before)
       } catch (error) {
         // What was known last goes on: writing itself will tell.
@@ -73,7 +83,7 @@ export function createDiskWatch({ measure, shortage, log }: DiskWatchPorts, { fr
       }
     },
     state: () => state,
-    isShort: () => isShortIn(shortage),
+    trouble: () => troubleOn(sign),
   }
 }
 
@@ -91,20 +101,5 @@ export function startLooking(watch: Pick<DiskWatch, 'check'>, everyMs: number): 
       stopped = true
       clearTimeout(timer)
     },
-  }
-}
-
-/** Takes observations only while the disk has room. */
-export function refuseWhenShort(recorder: GroupCommit, disk: Pick<DiskWatch, 'isShort'>): GroupCommit {
-  return {
-    ...recorder,
-    submit: (incoming) =>
-      disk.isShort()
-        ? Promise.reject(
-            new AppError('storage_unavailable', 'There is too little room left to store this. Send it again later.', {
-              retryAfterMs: RETRY_AFTER_MS,
-            }),
-          )
-        : recorder.submit(incoming),
   }
 }

@@ -87,6 +87,7 @@ export const ROOMS: readonly Room[] = [
   {
     place: 'app.ts',
     imports: [
+      'at-rest-keys.ts',
       'config.ts',
       'config/',
       'domain/',
@@ -133,6 +134,7 @@ export const ROOMS: readonly Room[] = [
     libraries: [],
     platform: [],
   },
+  { place: 'at-rest-keys.ts', imports: ['config.ts', 'store/engines/sqlite-key-file.ts', 'vault.ts'], libraries: [], platform: [] },
   { place: 'vault.ts', imports: ['flow/ports.ts'], libraries: ['jose'], platform: ['node:crypto'] },
   { place: 'write-side.ts', imports: ['domain/', 'flow/', 'store/'], libraries: [], platform: EDGE },
   {

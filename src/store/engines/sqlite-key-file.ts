@@ -1,14 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 import { FILE_MODE } from './sqlite-permissions.ts'
 
 const KEY_BYTES = 32
 
-/** The key that encrypts what is secret in a store, when the config names none: in a file beside it that only its owner can read. */
-export function keyFileBeside(storePath: string) {
-  const path = `${storePath}.key`
+/**
+ * The key that encrypts what is secret in a store, when the config names none: in a file beside it that only its owner can read. `linkPath`: the
+ * link that leads to the store, if the config names one; earlier versions kept the key beside that.
+ */
+export function keyFileBeside(storePath: string, linkPath: string = storePath) {
+  const [own, earlier] = [`${storePath}.key`, `${linkPath}.key`]
+  const path = !existsSync(own) && existsSync(earlier) ? earlier : own
 
   function read(): Uint8Array | null {
     let text: string
@@ -24,6 +28,7 @@ export function keyFileBeside(storePath: string) {
   }
 
   return {
+    name: basename(path),
     read,
     readOrMake(): Uint8Array {
       const known = read()

@@ -1,5 +1,6 @@
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
+import { holdersOf } from './sqlite-identity.ts'
 import { makeFile } from './sqlite-permissions.ts'
 
 /** A relay that is stopping may need a moment to let go. */
@@ -35,14 +36,5 @@ export function lockStore(path: string): StoreLock {
 
 /** Who holds it, as the kernel says: a note in a file could be stale. Null where the kernel does not tell. */
 function holderOf(lockPath: string): number | null {
-  try {
-    const inode = statSync(lockPath).ino
-    for (const line of readFileSync('/proc/locks', 'utf8').split('\n')) {
-      const held = /(\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /.exec(line)
-      if (held !== null && Number(held[2]) === inode) return Number(held[1])
-    }
-  } catch {
-    // Only Linux has this file.
-  }
-  return null
+  return holdersOf(statSync(lockPath).ino)?.[0] ?? null
 }

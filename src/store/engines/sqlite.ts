@@ -4,6 +4,7 @@ import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
 import { bind, type Params, type SqlValue, type Statement } from '../statement.ts'
 import { createCarrying } from './sqlite-carry.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
+import { followLinks, refuseSecondName } from './sqlite-identity.ts'
 import { lockStore, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
 import { makeFile } from './sqlite-permissions.ts'
@@ -22,9 +23,11 @@ const READER_CACHE_KIB = 64 * 1024
  * Opens (and makes, and brings up to date) the database file for its one writer. Rejects, with the path and what to do, when another relay
  * runs on it or when it is damaged or gone; then nothing has been changed.
  */
-export async function openSqliteWriter(path: string): Promise<WriteEngine> {
+export async function openSqliteWriter(given: string): Promise<WriteEngine> {
+  const path = followLinks(given)
   try {
     makeFolder(dirname(path))
+    refuseSecondName(path)
     const lock = lockStore(path)
     try {
       return engineOf(await openChecked(path), lock, path)

@@ -1,0 +1,144 @@
+import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { pushBody } from '../../support/builders.ts'
+import { operatorOf } from '../../support/manage.ts'
+import { push } from '../../support/relay.ts'
+import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/strace.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
+
+const RELAYING = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['250ms', '250ms', '250ms', '250ms', '1s'] } }
+
+async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
+  const relay = await spawnTraced(folder, options)
+  onTestFinished(async () => {
+    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
+  })
+  return relay
+}
+
+const statusOf = async (relay: TracedRelay, name: string) => (await push(relay.publicUrl, pushBody({ location: name }))).status
+
+async function readiness(relay: TracedRelay) {
+  const answer = await fetch(`${relay.internalUrl}/readyz`)
+  return { status: answer.status, text: await answer.text() }
+}
+
+async function stop(relay: TracedRelay): Promise<void> {
+  relay.process.kill('SIGTERM')
+  await relay.ended
+}
+
+test('S11: a store under a second name is not opened twice: its lock is beside the file that a symbolic link leads to', async () => {
+  const folder = temporaryFolder()
+  const store = join(folder, 'relay.db')
+  const first = await startedOn(folder)
+  const elsewhere = temporaryFolder()
+  symlinkSync(store, join(elsewhere, 'link.db'))
+  symlinkSync('link.db', join(elsewhere, 'relative.db'))
+  for (const name of ['link.db', 'relative.db']) {
+    const second = spawnTraced(elsewhere, { sections: { store: `sqlite:${join(elsewhere, name)}` } })
+    await expect(second).rejects.toMatchObject({
+      code: 1,
+      message: expect.stringContaining(`already running on ${store}, pid ${first.process.pid}`),
+    })
+  }
+  expect(await statusOf(first, 'still')).toBe(200)
+  await stop(first)
+  expect(
+    await statusOf(await startedOn(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } }), 'by the link'),
+  ).toBe(200)
+}, 60_000)
+
+test('S11: a store under a second name is not opened twice: the kernel says who has the file of a hard link open', async () => {
+  const folder = temporaryFolder()
+  const first = await startedOn(folder)
+  const other = join(folder, 'other')
+  mkdirSync(other)
+  linkSync(join(folder, 'relay.db'), join(other, 'relay.db'))
+  await expect(spawnTraced(other)).rejects.toMatchObject({
+    code: 1,
+    message: expect.stringContaining(
+      `has 2 names (hard links), and a relay is already running on it under another, pid ${first.process.pid}`,
+    ),
+  })
+  await stop(first)
+  // Nobody has it open: another name alone hurts nobody.
+  expect(await statusOf(await startedOn(folder), 'alone')).toBe(200)
+}, 60_000)
+
+test.each(['relay.db', 'relay.db-wal'])(
+  '%s deleted or replaced while the relay runs: pushes and orders are 503 within a second instead of a 200 into nothing, until it is back',
+  async (name) => {
+    const folder = temporaryFolder()
+    const file = join(folder, name)
+    const relay = await startedOn(folder)
+    const ask = await operatorOf(relay)
+    expect(await statusOf(relay, 'before')).toBe(200)
+    for (const fate of ['deleted', 'replaced']) {
+      renameSync(file, `${file}.away`)
+      if (fate === 'replaced') copyFileSync(`${file}.away`, file)
+      await expect.poll(() => statusOf(relay, fate), { interval: 50, timeout: 3000 }).toBe(503)
+      expect(await readiness(relay)).toEqual({ status: 503, text: expect.stringContaining(`store_lost: ${name} was ${fate}`) })
+      expect(await ask('PUT', '/relay/parcels/1001/watch')).toMatchObject({
+        status: 503,
+        body: { type: expect.stringContaining('storage_unavailable') },
+      })
+      expect((await ask('GET', '/relay/parcels/1001')).status).toBe(200)
+      rmSync(file, { force: true })
+      renameSync(`${file}.away`, file)
+      await expect.poll(() => statusOf(relay, `after it was ${fate}`), { interval: 50, timeout: 5000 }).toBe(200)
+      expect((await readiness(relay)).status).toBe(200)
+    }
+  },
+  60_000,
+)
+
+test('with its folder a store is gone: pushes are 503 within a second', async () => {
+  const folder = join(temporaryFolder(), 'store')
+  const relay = await startedOn(join(folder, '..'), { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
+  expect(await statusOf(relay, 'before')).toBe(200)
+  rmSync(folder, { recursive: true })
+  await expect.poll(() => statusOf(relay, 'after'), { interval: 50, timeout: 3000 }).toBe(503)
+  expect((await readiness(relay)).text).toContain('store_lost: relay.db was deleted')
+}, 60_000)
+
+test.each([
+  ['damaged', (file: string) => writeFileSync(file, 'not a key\n')],
+  ['lost', (file: string) => rmSync(file)],
+  ['another', (file: string) => writeFileSync(file, `${Buffer.alloc(32, 7).toString('base64')}\n`)],
+])(
+  'a key file that is %s is named at the start, no second key is made, the relay lives, and what waited is delivered once it is restored',
+  async (_name, harm) => {
+    await using receiver = await startWebhookReceiver()
+    const folder = temporaryFolder()
+    const file = join(folder, 'relay.db.key')
+    const first = await startedOn(folder, { sections: RELAYING })
+    expect((await (await operatorOf(first))('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)
+    await stop(first)
+    copyFileSync(file, `${file}.kept`)
+    harm(file)
+    const wasThere = existsSync(file)
+
+    const relay = await startedOn(folder, { sections: RELAYING })
+    expect(relay.output()).toContain('Restore relay.db.key')
+    expect(await statusOf(relay, 'without the key')).toBe(200)
+    const ready = await readiness(relay)
+    expect([ready.status, JSON.parse(ready.text)]).toMatchObject([
+      200,
+      { endpointKeys: { state: 'lost', where: 'relay.db.key', endpoints: 1 } },
+    ])
+    const ask = await operatorOf(relay)
+    const added = await ask('POST', '/relay/endpoints', { name: 'second', url: receiver.url })
+    expect([added.status, added.text]).toEqual([503, expect.stringContaining('relay.db.key')])
+    expect(existsSync(file)).toBe(wasThere)
+
+    copyFileSync(`${file}.kept`, file)
+    await expect.poll(() => receiver.pushes.length, { interval: 50, timeout: 10_000 }).toBe(1)
+    expect((await ask('POST', '/relay/endpoints', { name: 'second', url: receiver.url })).status).toBe(201)
+    expect(JSON.parse((await readiness(relay)).text)).not.toHaveProperty('endpointKeys')
+    expect(relay.process.exitCode).toBeNull()
+  },
+  60_000,
+)
