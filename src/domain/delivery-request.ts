@@ -17,11 +17,24 @@ export interface DeliveryContent {
 
 /** Knows the keys of one endpoint; made once, because turning a string into a key costs more than the HMAC of an event. */
 export interface DeliverySigner {
-  /** Every header of an attempt, by lower-case name. */
-  headers(content: DeliveryContent, nowMs: number): Readonly<Record<string, string>>
+  /** Every header of an attempt, by lower-case name. `exchanged`: as if the next key were the current one already, and the other way round. */
+  headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>>
+  /** Whether there is a next key to exchange the current one with. */
+  readonly hasNext: boolean
 }
 
-/** The signature of the key that is being replaced, while it is: one header holds one signature, as the specification has it. */
+/** The keys of an endpoint by what they sign, as texts. */
+export interface SigningKeys {
+  readonly current: string
+  /** Will be the current one soon. */
+  readonly next?: string | undefined
+  /** Was the current one until lately. */
+  readonly previous?: string | undefined
+}
+
+/** One header holds one signature, as the specification has it. */
+const SIGNATURE = 'x-service-hmac-sha256'
+const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
 const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
 const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
 const STANDARD_PREFIX = 'whsec_'
@@ -31,27 +44,31 @@ const STANDARD_KEY_BYTES = { min: 24, max: 64 }
 /**
  * Signs what an endpoint is sent (CONTRACT, "Pushes to endpoints"): always with the carrier's own header, the key taken as its UTF-8 bytes
  * (spec, "Authentication").
- * @param keys the key, and during rotation the one it replaces after it.
  */
-export function createDeliverySigner(keys: readonly string[], signature: Endpoint['signature']): DeliverySigner {
-  const [current, previous] = keys.map((key) => createMac(Buffer.from(key, 'utf8')))
-  if (current === undefined) throw new RangeError('an endpoint has at least one key')
-  const standardKeys = signature === 'standard-webhooks' ? keys.flatMap(standardReadings) : []
+export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature']): DeliverySigner {
+  const macOf = (key: string | undefined) => (key === undefined ? undefined : createMac(Buffer.from(key, 'utf8')))
+  const current = createMac(Buffer.from(keys.current, 'utf8'))
+  const [next, previous] = [macOf(keys.next), macOf(keys.previous)]
+  const all = [keys.current, keys.next, keys.previous].filter((key) => key !== undefined)
+  const standardKeys = signature === 'standard-webhooks' ? all.flatMap(standardReadings) : []
   return {
-    headers(content, nowMs) {
+    hasNext: next !== undefined,
+    headers(content, nowMs, exchanged) {
       const { webhookId, sequence, previousSequence, body } = content
       // A full stop would let one signature stand for two different messages.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
+      const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
       const headers = {
         'content-type': 'application/json',
-        'x-service-hmac-sha256': current(body),
+        [SIGNATURE]: first(body),
         'webhook-id': webhookId,
         'relay-sequence': String(sequence),
         'relay-previous-sequence': String(previousSequence),
       }
-      if (previous === undefined && standardKeys.length === 0) return headers
+      if (second === undefined && previous === undefined && standardKeys.length === 0) return headers
       return {
         ...headers,
+        ...(second === undefined ? {} : { [NEXT_SIGNATURE]: second(body) }),
         ...(previous === undefined ? {} : { [PREVIOUS_SIGNATURE]: previous(body) }),
         ...(standardKeys.length === 0 ? {} : standardHeaders(standardKeys, content, nowMs)),
       }

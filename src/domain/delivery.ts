@@ -2,8 +2,8 @@ import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from '
 
 /** What an attempt came to, as far as the fate of the delivery goes. The status is taken from a complete header block; the body has no say. */
 export type AttemptOutcome =
-  /** A 2xx. */
-  | { readonly kind: 'accepted'; readonly status: number }
+  /** A 2xx. `byNextKey`: the next key, sealed, if it was that which signed the header of the specification. */
+  | { readonly kind: 'accepted'; readonly status: number; readonly byNextKey?: string }
   /** Any other answer, redirects included: they are never followed. */
   | { readonly kind: 'rejected'; readonly status: number; readonly retryAfterMs: number | null }
   /** No answer. */

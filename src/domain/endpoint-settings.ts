@@ -58,6 +58,11 @@ const newEndpoint = z.strictObject({
 
 const changedEndpoint = z.strictObject(members).partial().extend({ sharedKey: key.nullable().optional() })
 
+const keyRotation = z.strictObject({
+  sharedKey: key.nullable().optional(),
+  at: z.literal('now', { error: 'must be "now", or left out' }).optional(),
+})
+
 export interface NewEndpoint {
   readonly settings: EndpointSettings
   /** Null: one is to be made. */
@@ -76,6 +81,16 @@ export function parseNewEndpoint(body: unknown): NewEndpoint {
 export function parseEndpointChange(body: unknown): { readonly change: EndpointChange; readonly sharedKey: string | null | undefined } {
   const { sharedKey, rate, schedule, ...rest } = readInput('body', changedEndpoint, body)
   return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
+}
+
+/**
+ * How a key is to be replaced. `sharedKey` null: another is to be made; undefined, which it is only with `isAtOnce`: the one that is taking over
+ * already is meant. Throws `bad_request`, which repeats no value.
+ */
+export function parseKeyRotation(body: unknown): { readonly sharedKey: string | null | undefined; readonly isAtOnce: boolean } {
+  const isEmpty = body === undefined || body === null || body === ''
+  const { sharedKey, at } = readInput('body', keyRotation, isEmpty ? {} : body)
+  return { sharedKey: at === undefined ? (sharedKey ?? null) : sharedKey, isAtOnce: at !== undefined }
 }
 
 /** Settings as they are written in the API: what `parseNewEndpoint` reads. */

@@ -13,6 +13,7 @@ export type ErrorCode =
   | 'endpoint_exists'
   | 'endpoint_read_only'
   | 'not_replayable'
+  | 'not_rotating'
   | 'feed_gone'
   | 'body_too_large'
   | 'too_many_requests'

@@ -1,4 +1,5 @@
 import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delivery.ts'
+import { keysAfterUse } from '../domain/endpoint-keys.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import { createClaims } from './claims.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
@@ -91,7 +92,7 @@ async function settleAll(
   tx.saveSettlements(settled, turn.nowMs)
   for (const [place, state] of states.entries()) {
     const known = before[place]
-    if (known?.disabled !== state.disabled) await tx.saveEndpoint(state)
+    if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
     else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
   }
   // What befalls the operator's own endpoint is in the log: it could not be told there.
@@ -114,7 +115,9 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
 function stateAfter(state: EndpointState, { result, settlement }: Settled, nowMs: number): EndpointState {
   const health = healthAfter(state.health, result, nowMs)
   const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
-  return health === state.health && disabled === state.disabled ? state : { ...state, health, disabled }
+  const used = result.kind === 'accepted' ? result.byNextKey : undefined
+  const keys = state.keys === null || used === undefined ? state.keys : keysAfterUse(state.keys, used)
+  return health === state.health && disabled === state.disabled && keys === state.keys ? state : { ...state, health, disabled, keys }
 }
 
 function noticesOf(before: EndpointState, after: EndpointState, nowMs: number): readonly EndpointNotice[] {

@@ -1,6 +1,7 @@
 import { freshHealth } from '../domain/delivery.ts'
 import { changeEndpoint } from '../domain/endpoint.ts'
-import type { EndpointChangeRequest, EndpointEdit, EndpointState, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../domain/endpoint-keys.ts'
+import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { startAt } from './start-of-endpoint.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'replayDeliveries'>
@@ -30,7 +31,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
           origin: 'managed',
           disabled: settings.enabled ? null : 'operator',
           health: freshHealth,
-          keys: { current: key, previous: null },
+          keys: onlyKey(key),
           queuedTo: start.queuedTo,
         }
         await tx.saveEndpoint(state)
@@ -44,7 +45,9 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
         if (state.origin !== 'managed' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
         const { name } = request.change
         if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
-        const after = changed(state, request)
+        const keys = keysAfter(state.keys, request.key, request.nowMs)
+        if (keys === 'not_rotating') return { kind: 'not_rotating' }
+        const after = { ...changed(state, request), keys }
         await tx.saveEndpoint(after)
         return { kind: 'done', state: after }
       }),
@@ -71,16 +74,20 @@ function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeR
 }
 
 /** Enabled again, an endpoint starts afresh: what was before is not held against it. */
-function changed(state: EndpointState, { change, key }: EndpointChangeRequest): EndpointState {
+function changed(state: EndpointState, { change }: EndpointChangeRequest): EndpointState {
   const endpoint = changeEndpoint(state.endpoint, change)
   const isEnabledAgain = change.enabled === true && state.disabled !== null
   const disabled = change.enabled === undefined ? state.disabled : change.enabled ? null : 'operator'
-  const previous = key === null || state.keys === null ? null : { sealed: state.keys.current, untilMs: key.previousUntilMs }
   return {
     ...state,
     endpoint: { ...endpoint, enabled: disabled === null },
     disabled,
     health: isEnabledAgain ? freshHealth : state.health,
-    keys: key === null ? state.keys : { current: key.sealed, previous },
   }
+}
+
+function keysAfter(keys: SealedKeys | null, change: KeyChange | null, nowMs: number): SealedKeys | null | 'not_rotating' {
+  if (change === null) return keys
+  if (change.kind === 'end') return (keys === null ? null : endOverlap(keys, nowMs)) ?? 'not_rotating'
+  return change.kind === 'replace' || keys === null ? onlyKey(change.sealed) : rotateKeys(keys, change.sealed, nowMs)
 }

@@ -1,7 +1,8 @@
-import { createDeliverySigner, type DeliverySigner } from '../domain/delivery-request.ts'
+import { createDeliverySigner, type DeliverySigner, type SigningKeys } from '../domain/delivery-request.ts'
 import { digest } from '../domain/digest.ts'
+import { keysAt, keysChangeAtMs } from '../domain/endpoint-keys.ts'
 import type { EndpointState, Log, Memory, Vault } from './ports.ts'
-import type { SignerOf } from './relay.ts'
+import type { SignerOf } from './send-delivery.ts'
 
 export interface EndpointSignersPorts {
   readonly vault: Vault
@@ -16,19 +17,19 @@ export interface EndpointSignersPorts {
 export function createEndpointSigners({ vault, configuredKey, made, log }: EndpointSignersPorts): SignerOf {
   const unreadable = new Set<string>()
 
-  async function keysOf(state: EndpointState, nowMs: number): Promise<readonly string[]> {
-    const { endpoint, keys } = state
-    const configured = configuredKey(state)
-    if (keys === null) return configured === undefined ? [] : [configured]
-    const { current, previous } = keys
-    const sealed = [current, ...(previous === null || previous.untilMs <= nowMs ? [] : [previous.sealed])]
-    const opened = await Promise.all(sealed.map((text) => vault.open(text, endpoint.id)))
-    const [first, second] = opened
-    if (first === undefined || first === null) return []
-    return second === undefined || second === null ? [first] : [first, second]
+  async function keysOf(state: EndpointState, nowMs: number): Promise<SigningKeys | null> {
+    const { endpoint } = state
+    if (state.keys === null) {
+      const configured = configuredKey(state)
+      return configured === undefined ? null : { current: configured }
+    }
+    const { current, next, previous } = keysAt(state.keys, nowMs)
+    const open = async (sealed: string | undefined) => (sealed === undefined ? null : await vault.open(sealed, endpoint.id))
+    const [opened, openedNext, openedPrevious] = await Promise.all([open(current), open(next?.sealed), open(previous?.sealed)])
+    return opened === null ? null : { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }
   }
 
-  /** The same state has the same keys, until the key that is being replaced runs out. */
+  /** The same state has the same keys, until one that is being replaced runs out. */
   const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
 
   return (state, nowMs) => {
@@ -38,20 +39,19 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
 
   async function learn(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
     const signer = await signerOf(state, nowMs)
-    const previousUntilMs = state.keys?.previous?.untilMs ?? 0
-    if (signer !== null) known.set(state, { signer, untilMs: previousUntilMs > nowMs ? previousUntilMs : Number.POSITIVE_INFINITY })
+    const untilMs = state.keys === null ? Number.POSITIVE_INFINITY : keysChangeAtMs(keysAt(state.keys, nowMs))
+    if (signer !== null) known.set(state, { signer, untilMs })
     return signer
   }
 
   async function signerOf(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
     const { endpoint, keys } = state
-    const previous = keys?.previous ?? null
-    const isRotating = previous !== null && previous.untilMs > nowMs
-    const name = digest(JSON.stringify([endpoint.id, endpoint.signature, keys?.current ?? configuredKey(state), isRotating]))
+    const inUse = keys === null ? configuredKey(state) : keysAt(keys, nowMs)
+    const name = digest(JSON.stringify([endpoint.id, endpoint.signature, inUse]))
     const ready = made.get(name)
     if (ready !== undefined) return ready
     const texts = await keysOf(state, nowMs)
-    if (texts.length === 0) {
+    if (texts === null) {
       if (!unreadable.has(name)) {
         log.error({ endpoint: endpoint.name }, 'the key of an endpoint cannot be had: is the key that encrypts the keys still the same?')
       }

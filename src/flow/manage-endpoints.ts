@@ -1,10 +1,11 @@
 import type { AttemptResult } from '../domain/delivery.ts'
-import type { EndpointSettings } from '../domain/endpoint.ts'
-import { parseEndpointChange, parseNewEndpoint } from '../domain/endpoint-settings.ts'
+import type { EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
+import { keysAt } from '../domain/endpoint-keys.ts'
+import { parseEndpointChange, parseKeyRotation, parseNewEndpoint } from '../domain/endpoint-settings.ts'
 import { AppError } from '../domain/errors.ts'
 import { encodeTestEvent } from '../domain/test-event.ts'
-import type { Clock, DeliverySender, EndpointEdit, EndpointState, ReadSide, Vault, WriteSide } from './ports.ts'
-import type { RouteOf, SignerOf } from './relay.ts'
+import type { Clock, DeliverySender, EndpointEdit, EndpointState, KeyChange, ReadSide, Vault, WriteSide } from './ports.ts'
+import type { RouteOf, SignerOf } from './send-delivery.ts'
 import { whyNot } from './start-of-endpoint.ts'
 
 export interface ManageEndpointsPorts {
@@ -35,21 +36,28 @@ export interface ManageEndpoints {
   find(id: string): Promise<EndpointState>
   /** Throws `bad_request`, `endpoint_exists` and, when it is to start with what is no longer kept, `feed_gone`. */
   add(body: unknown): Promise<KeyedEndpoint>
-  /** With a new key the one before signs too for 24 h. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
+  /** A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
   change(id: string, body: unknown): Promise<KeyedEndpoint>
+  /**
+   * Replaces the key: for 24 h both sign, then the new one alone; or ends that time now. Throws `bad_request`, `endpoint_read_only` and, if there
+   * is nothing to end, `not_rotating`.
+   */
+  rotate(id: string, body: unknown): Promise<KeyedEndpoint>
   remove(id: string): Promise<void>
   /** One attempt with an event that is none and is not recorded; says nothing about the endpoint's health. */
   test(id: string): Promise<AttemptResult>
 }
 
-/** How long the key that was replaced signs too (FIELD: what receivers are used to). */
-const KEY_OVERLAP_MS = 24 * 60 * 60 * 1000
-
 export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
   const { write, reads, vault, clock } = ports
 
   /** That of the operator is a setting, not an endpoint to be managed. */
-  const list = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator')
+  const list = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
+
+  /** What has run out meanwhile is not shown. */
+  function asItStands(state: EndpointState): EndpointState {
+    return state.keys === null ? state : { ...state, keys: keysAt(state.keys, clock.now()) }
+  }
 
   async function find(id: string): Promise<EndpointState> {
     const state = (await list()).find(({ endpoint }) => endpoint.id === id)
@@ -59,6 +67,16 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   function checkUrl({ url }: { readonly url?: EndpointSettings['url'] | undefined }): void {
     const refusal = url === undefined ? null : ports.refuseUrl(url)
     if (refusal !== null) throw new AppError('bad_request', `url: nothing may be sent there (${refusal}); see delivery.allowNetworks.`)
+  }
+
+  /** @param sharedKey null: another is to be made; undefined: there is no new one. */
+  async function edit(id: string, change: EndpointChange, sharedKey: string | null | undefined, kind: 'rotate' | 'replace') {
+    const newKey = sharedKey === null ? ports.makeKey() : sharedKey
+    const none: KeyChange | null = kind === 'replace' ? { kind: 'end' } : null
+    const key = newKey === undefined ? none : { kind, sealed: await vault.seal(newKey, id) }
+    const state = done(await write.changeEndpoint({ id, change, key, nowMs: clock.now() }))
+    ports.review()
+    return { state: asItStands(state), sharedKey: newKey ?? null }
   }
 
   return {
@@ -77,11 +95,12 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const { change, sharedKey } = parseEndpointChange(body)
       checkUrl(change)
       await find(id)
-      const newKey = sharedKey === null ? ports.makeKey() : sharedKey
-      const key = newKey === undefined ? null : { sealed: await vault.seal(newKey, id), previousUntilMs: clock.now() + KEY_OVERLAP_MS }
-      const state = done(await write.changeEndpoint({ id, change, key }))
-      ports.review()
-      return { state, sharedKey: newKey ?? null }
+      return await edit(id, change, sharedKey, 'rotate')
+    },
+    async rotate(id, body) {
+      const { sharedKey, isAtOnce } = parseKeyRotation(body)
+      await find(id)
+      return await edit(id, {}, sharedKey, isAtOnce ? 'replace' : 'rotate')
     },
     async remove(id) {
       await find(id)
@@ -115,5 +134,11 @@ function done(edit: EndpointEdit): EndpointState {
   if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: each must be another.')
   if (edit.kind === 'from_gone') throw new AppError('feed_gone', `from: ${whyNot(edit)}`, { facts: { oldestSequence: edit.oldest } })
   if (edit.kind === 'from_ahead') throw new AppError('bad_request', `from: ${whyNot(edit)}`)
+  if (edit.kind === 'not_rotating') {
+    throw new AppError(
+      'not_rotating',
+      'No key is being replaced. To replace it at once, give "sharedKey" with "at": "now" (null: one is made).',
+    )
+  }
   throw new AppError('endpoint_read_only', 'The config file says what this endpoint is: change it there, and reload.')
 }

@@ -1,6 +1,7 @@
 import type { BackoffPolicy } from '../domain/backoff.ts'
 import type { AttemptResult, DeadReason, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
+import type { SealedKeys } from '../domain/endpoint-keys.ts'
 import type { FeedItem } from '../domain/feed-event.ts'
 import type { Entry } from '../domain/history.ts'
 import type { MissedPushes } from '../domain/learnt-record.ts'
@@ -442,24 +443,20 @@ export interface EndpointState {
   readonly queuedTo: number | null
 }
 
-/** The keys of an endpoint as they are kept: encrypted, for this endpoint only. */
-export interface SealedKeys {
-  readonly current: string
-  /** The key it replaced, which signs too until its time is over; null: there is none. */
-  readonly previous: { readonly sealed: string; readonly untilMs: number } | null
-}
-
 export interface EndpointChangeRequest {
   readonly id: string
   readonly change: EndpointChange
-  /** Sealed; null: the key stays. */
-  readonly key: { readonly sealed: string; readonly previousUntilMs: number } | null
+  readonly key: KeyChange | null
+  readonly nowMs: number
 }
 
-/** What came of an edit. `read_only`: the config file says what it is. */
+/** `rotate`: another key, sealed, takes over after a time in which both sign; `replace`: at once; `end`: the one that is to take over does so now. */
+export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: string } | { readonly kind: 'end' }
+
+/** What came of an edit. `read_only`: the config file says what it is; `not_rotating`: no key is being replaced. */
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
-  | { readonly kind: 'unknown' | 'name_taken' | 'read_only' }
+  | { readonly kind: 'unknown' | 'name_taken' | 'read_only' | 'not_rotating' }
   /** It cannot start there: events before `oldest` are no longer kept, or none has a sequence above `last`. */
   | { readonly kind: 'from_gone'; readonly oldest: number }
   | { readonly kind: 'from_ahead'; readonly last: number }

@@ -1,34 +1,22 @@
-import type { AttemptResult, FailureReason } from '../domain/delivery.ts'
-import type { DeliverySigner } from '../domain/delivery-request.ts'
+import type { AttemptResult } from '../domain/delivery.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
 import { createLanes, type Lane } from './lanes.ts'
 import type {
   ClaimedDelivery,
   ClaimRef,
   Clock,
-  DeliverySender,
   DeliveryTurnReport,
   EndpointNotice,
   EndpointState,
   Log,
   Meter,
-  Route,
   SettledAttempt,
   WriteSide,
 } from './ports.ts'
+import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
 
-/** Knows what signs for an endpoint at a time: while its key is being replaced, both do. At once, if it has just been asked for. */
-export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
-
-/** How an endpoint is reached. */
-export type RouteOf = (state: EndpointState) => Route
-
-export interface RelayPorts {
+export interface RelayPorts extends SendDeliveryPorts {
   readonly write: Pick<WriteSide, 'deliveryTurn'>
-  readonly sender: Pick<DeliverySender, 'post'>
-  /** Null: the endpoint's key is not to be had, so nothing can be sent to it. */
-  readonly signerOf: SignerOf
-  readonly routeOf: RouteOf
   readonly clock: Clock
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
@@ -41,9 +29,7 @@ export interface RelayPorts {
   readonly breathe: () => Promise<void>
 }
 
-export interface RelayOptions {
-  /** What the ids of events begin with: this relay's own name, made once. */
-  readonly relayId: string
+export interface RelayOptions extends SendDeliveryOptions {
   /** The most deliveries claimed for one endpoint at once. */
   readonly claimsMax: number
   /** Attempts at the same time to an endpoint that says nothing else. */
@@ -86,6 +72,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   const { write, clock, log, wake } = ports
   const lanes = createLanes(perEndpoint)
   const rates = createEndpointRates()
+  const send = createSendDelivery(ports, { relayId })
   let endpoints: readonly EndpointState[] = []
   let ended: SettledAttempt[] = []
   let givenBack: readonly ClaimRef[] = []
@@ -202,7 +189,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   function attempt(delivery: ClaimedDelivery, lane: Lane): void {
     const atMs = clock.now()
     underWay += 1
-    send(delivery, lane, atMs, (result) => {
+    const onAgain = () => rates.started(delivery.endpointId)
+    const onEnd = (result: AttemptResult) => {
       const { deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs } = delivery
       const isFirst = ended.length === 0
       if (isFirst) settleAtMs = clock.monotonic() + SETTLE_MS
@@ -215,27 +203,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       else if (isFirst) settleLater()
       ports.hear?.()
       if (underWay === 0) whenIdle()
-    })
-  }
-
-  function send(delivery: ClaimedDelivery, lane: Lane, nowMs: number, onEnd: (result: AttemptResult) => void): void {
-    const { sequence, previousSequence, body } = delivery
-    const { state } = lane
-    if (body === null) {
-      onEnd(unsent('body_gone', 'the bytes of the push are no longer kept'))
-      return
     }
-    const signed = (signer: DeliverySigner | null) => {
-      if (state === null || signer === null) {
-        onEnd(unsent('forbidden', 'the key of the endpoint is not to be had'))
-        return
-      }
-      const headers = signer.headers({ webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }, nowMs)
-      ports.sender.post({ url: state.endpoint.url, headers, body, route: ports.routeOf(state) }, onEnd)
-    }
-    const signer = state === null ? null : ports.signerOf(state, nowMs)
-    if (signer instanceof Promise) void signer.then(signed)
-    else signed(signer)
+    send(delivery, lane.state, atMs, { onAgain, onEnd })
   }
 
   return {
@@ -283,8 +252,4 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       if (ended.length > 0) await turn()
     },
   }
-}
-
-function unsent(reason: FailureReason, detail: string): AttemptResult {
-  return { kind: 'failed', reason, detail, durationMs: 0, answerStart: new Uint8Array() }
 }

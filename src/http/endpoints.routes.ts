@@ -45,6 +45,11 @@ export function endpointsRoutes({ manageEndpoints, authorize }: EndpointsRouteOp
       ctx.status = 204
     },
   })
+  routes.add('post', '/relay/endpoints/:id/rotate', {
+    ...admin,
+    bodyBytesMax: BODY_BYTES_MAX,
+    answer: async (ctx, { param, body }) => presentJson(ctx, 200, presentKeyed(await manageEndpoints.rotate(param('id'), body))),
+  })
   routes.add('post', '/relay/endpoints/:id/test', {
     ...admin,
     answer: async (ctx, { param }) => presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id')))),
@@ -63,6 +68,7 @@ function presentEndpoint({ endpoint, origin, disabled, health, keys, queuedTo }:
     disabledBecause: disabled,
     lastSuccessAt: presentInstant(health.lastSuccessAtMs),
     failingSince: presentInstant(health.failingSinceMs),
+    nextKeyFrom: presentInstant(keys?.next?.fromMs ?? null),
     previousKeyUntil: presentInstant(keys?.previous?.untilMs ?? null),
     queuedTo,
   }

@@ -35,7 +35,7 @@ export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
   const results: [number, AttemptResult][] = []
   for (const [place, attempt] of settled.entries()) {
     const { deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, atMs, random, result } = attempt
-    const isPlain = result.kind === 'accepted' && result.answerStart.byteLength === 0
+    const isPlain = result.kind === 'accepted' && result.answerStart.byteLength === 0 && result.byNextKey === undefined
     // Copied: a view would take all the memory it looks into along.
     if (!isPlain) results.push([place, { ...result, answerStart: new Uint8Array(result.answerStart) }])
     const status = result.kind === 'failed' ? NONE : result.status

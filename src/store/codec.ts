@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Endpoint } from '../domain/endpoint.ts'
+import type { SealedKeys } from '../domain/endpoint-keys.ts'
 import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
@@ -122,9 +123,15 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     origin: row.origin as EndpointState['origin'],
     disabled,
     health: { lastSuccessAtMs: row.succeeded_at_ms, failingSinceMs: row.failing_since_ms },
-    keys: row.sealed_keys === null ? null : (JSON.parse(row.sealed_keys) as EndpointState['keys']),
+    keys: row.sealed_keys === null ? null : decodeSealedKeys(row.sealed_keys),
     queuedTo: row.queued_to,
   }
+}
+
+function decodeSealedKeys(text: string): SealedKeys {
+  // Before there was a next key, one that replaced another was the current one at once.
+  const { current, next = null, previous } = JSON.parse(text) as Omit<SealedKeys, 'next'> & Partial<SealedKeys>
+  return { current, next, previous }
 }
 
 export function encodeSealedKeys(keys: EndpointState['keys']): string | null {

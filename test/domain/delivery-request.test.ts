@@ -17,7 +17,7 @@ const nowMs = Date.now()
 
 describe('the headers of a delivery', () => {
   test('are exactly these, and the signature is the HMAC of the exact bytes', () => {
-    expect(createDeliverySigner([KEY], 'carrier').headers(content, nowMs)).toEqual({
+    expect(createDeliverySigner({ current: KEY }, 'carrier').headers(content, nowMs)).toEqual({
       'content-type': 'application/json',
       'x-service-hmac-sha256': definedHmac(body, KEY),
       'webhook-id': 'evt_01J-7',
@@ -28,27 +28,38 @@ describe('the headers of a delivery', () => {
 
   testWith('openssl')('O8: the signature is what openssl computes', () => {
     for (const key of [KEY, OLD_KEY, 'k'.repeat(100)]) {
-      const headers = createDeliverySigner([key], 'carrier').headers(content, nowMs)
+      const headers = createDeliverySigner({ current: key }, 'carrier').headers(content, nowMs)
       expect(headers['x-service-hmac-sha256']).toBe(opensslHmac(body, key))
       expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, key))
     }
   })
 
   test('O8: verify as the specification has it, and no longer when a byte is changed', () => {
-    const headers = createDeliverySigner([KEY], 'carrier').headers(content, nowMs)
+    const headers = createDeliverySigner({ current: KEY }, 'carrier').headers(content, nowMs)
     const signature = headers['x-service-hmac-sha256'] ?? ''
     expect(createVerifier([KEY]).verify(body, signature)).toBe(0)
     expect(createVerifier([KEY]).verify(body.subarray(1), signature)).toBeNull()
   })
 
-  test('O9: during rotation the new key signs the header of the specification and the old one a header of its own', () => {
-    const headers = createDeliverySigner([KEY, OLD_KEY], 'carrier').headers(content, nowMs)
+  test('O9: during rotation the old key keeps the header of the specification, and the next one signs a header of its own', () => {
+    const signer = createDeliverySigner({ current: OLD_KEY, next: KEY }, 'carrier')
+    const both = { 'x-service-hmac-sha256': definedHmac(body, OLD_KEY), 'x-service-hmac-sha256-next': definedHmac(body, KEY) }
+    expect(signer.headers(content, nowMs)).toMatchObject(both)
+    expect(signer.headers(content, nowMs, 'exchanged')).toMatchObject({
+      'x-service-hmac-sha256': both['x-service-hmac-sha256-next'],
+      'x-service-hmac-sha256-next': both['x-service-hmac-sha256'],
+    })
+  })
+
+  test('O9: in a rotation that began with the new key in the header of the specification, the old one signs the header it then had', () => {
+    const headers = createDeliverySigner({ current: KEY, previous: OLD_KEY }, 'carrier').headers(content, nowMs)
     expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, KEY))
     expect(headers['x-service-hmac-sha256-previous']).toBe(definedHmac(body, OLD_KEY))
+    expect(headers).not.toHaveProperty('x-service-hmac-sha256-next')
   })
 
   test('stay the same over retries and replays, but for what tells the time', () => {
-    const signer = createDeliverySigner([KEY], 'standard-webhooks')
+    const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks')
     const { 'webhook-timestamp': _, 'webhook-signature': __, ...first } = signer.headers(content, nowMs)
     const { 'webhook-timestamp': later, 'webhook-signature': ___, ...again } = signer.headers(content, nowMs + 3_600_000)
     expect(again).toEqual(first)
@@ -56,17 +67,14 @@ describe('the headers of a delivery', () => {
   })
 
   test.each(['a.b', 'a b', '', 'é', 'a\r\nb'])('refuse %j as a webhook-id', (webhookId) => {
-    expect(() => createDeliverySigner([KEY], 'carrier').headers({ ...content, webhookId }, nowMs)).toThrow(RangeError)
-  })
-
-  test('need a key', () => {
-    expect(() => createDeliverySigner([], 'carrier')).toThrow(RangeError)
+    expect(() => createDeliverySigner({ current: KEY }, 'carrier').headers({ ...content, webhookId }, nowMs)).toThrow(RangeError)
   })
 })
 
 describe('signature: standard-webhooks', () => {
   const base64Key = randomBytes(32).toString('base64')
-  const headersFor = (keys: readonly string[], sent = content) => createDeliverySigner(keys, 'standard-webhooks').headers(sent, nowMs)
+  const headersFor = ([current = '', next]: readonly string[], sent = content) =>
+    createDeliverySigner({ current, next }, 'standard-webhooks').headers(sent, nowMs)
 
   test.each([
     ['a key with the prefix of that specification', `whsec_${base64Key}`, () => new Webhook(`whsec_${base64Key}`)],
@@ -94,7 +102,7 @@ describe('signature: standard-webhooks', () => {
   })
 
   test('the timestamp is that of the attempt, in whole seconds, so a receiver may refuse old ones', () => {
-    const old = createDeliverySigner([`whsec_${base64Key}`], 'standard-webhooks').headers(content, nowMs - 3_600_000)
+    const old = createDeliverySigner({ current: `whsec_${base64Key}` }, 'standard-webhooks').headers(content, nowMs - 3_600_000)
     expect(() => new Webhook(base64Key).verify(body, old)).toThrow('too old')
   })
 })

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -21,24 +22,29 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
-test('the receiver in docs/endpoints.md takes an event once, refuses what is not signed, and leaves test pushes alone', async () => {
+test('the receiver in docs/endpoints.md takes an event once, with either key while one replaces the other, refuses what is not signed, and leaves test pushes alone', async () => {
   const [, code] = /```js\n(.*?)```/s.exec(readFileSync('docs/endpoints.md', 'utf8')) ?? []
   const folder = temporaryFolder()
   const file = join(folder, 'receiver.mjs')
   writeFileSync(file, code ?? '')
   const port = await freePort()
-  const receiver = spawn(process.execPath, [file], { env: { ENDPOINT_KEY: KEY, PORT: String(port) } })
-  tieToTest(receiver)
   let printed = ''
-  receiver.stdout.on('data', (text: Buffer) => {
-    printed += text.toString()
-  })
+  const startWith = (key: string) => {
+    const receiver = spawn(process.execPath, [file], { env: { ENDPOINT_KEY: key, PORT: String(port) } })
+    tieToTest(receiver)
+    receiver.stdout.on('data', (text: Buffer) => {
+      printed += text.toString()
+    })
+    return receiver
+  }
+  const receiver = startWith(KEY)
   const url = `http://127.0.0.1:${port}/`
   const statusOf = async (signature: string) => {
     const response = await fetch(url, { method: 'POST', body: '{}', headers: { 'x-service-hmac-sha256': signature } })
     return response.status
   }
-  await vi.waitFor(async () => expect(await statusOf('bm90IHRoZSBzaWduYXR1cmU=')).toBe(401), { timeout: 5000 })
+  const listens = () => vi.waitFor(async () => expect(await statusOf('bm90IHRoZSBzaWduYXR1cmU=')).toBe(401), { timeout: 5000 })
+  await listens()
 
   const relay = await startTestRelay(folder, 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
   onTestFinished(() => relay.stop())
@@ -55,4 +61,15 @@ test('the receiver in docs/endpoints.md takes an event once, refuses what is not
   await vi.waitFor(async () => expect(await delivered()).toHaveLength(2))
   await vi.waitFor(() => expect(printed.split('\n')).toHaveLength(3))
   expect(printed).toMatch(/^\d+ DeliverySucceeded\n\d+ Created\n$/)
+
+  const { sharedKey } = (await operate('POST', `${path}/rotate`)).body
+  await push(relay.publicUrl, pushBody({ trackingIds: ['2002'], status: 'Ingested', eventTime: '2026-03-01T11:00:00.000Z' }))
+  await vi.waitFor(async () => expect(await delivered()).toHaveLength(3))
+  receiver.kill()
+  await once(receiver, 'exit')
+  startWith(String(sharedKey))
+  await listens()
+  await push(relay.publicUrl, pushBody({ trackingIds: ['2002'], status: 'TerminalUpdated', eventTime: '2026-03-01T12:00:00.000Z' }))
+  await vi.waitFor(async () => expect(await delivered()).toHaveLength(4))
+  expect((await operate('GET', path)).body).toMatchObject({ nextKeyFrom: expect.any(String) })
 })

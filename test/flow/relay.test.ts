@@ -43,7 +43,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
           underWay.push((result = { kind: 'accepted', status: 200, ...kept }) => onEnd(result))
         },
       },
-      signerOf: () => (hasKey ? { headers: () => ({}) } : null),
+      signerOf: () => (hasKey ? { headers: () => ({}), hasNext: false } : null),
       routeOf: () => ({}),
       clock: { now: store.now, monotonic: store.now },
       random: () => 0.5,
@@ -63,7 +63,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
     await settled()
   }
   const change = async (change: Partial<EndpointSettings>) =>
-    expect(await store.writes.changeEndpoint({ id, change, key: null })).toMatchObject({ kind: 'done' })
+    expect(await store.writes.changeEndpoint({ id, change, key: null, nowMs: store.now() })).toMatchObject({ kind: 'done' })
   const loseKey = () => {
     hasKey = false
   }

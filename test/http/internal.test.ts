@@ -25,7 +25,7 @@ const answer: Served = {
 }
 
 const notAsked = () => Promise.reject(new Error('not asked'))
-const noEndpoints = { list: notAsked, find: notAsked, add: notAsked, change: notAsked, remove: notAsked, test: notAsked }
+const noEndpoints = { list: notAsked, find: notAsked, add: notAsked, change: notAsked, rotate: notAsked, remove: notAsked, test: notAsked }
 
 interface World {
   readonly serve?: (question: Question) => Promise<Served>

@@ -263,7 +263,7 @@ describe('O8: what arrives', () => {
       })
     })
     await using world = openSender()
-    const signer = createDeliverySigner([key], 'standard-webhooks')
+    const signer = createDeliverySigner({ current: key }, 'standard-webhooks')
     for (const [at, body] of bodies.entries()) {
       const headers = signer.headers({ webhookId: `evt_${at}`, sequence: at + 1, previousSequence: at, body }, Date.now())
       expect(await world.sender.send({ url, headers, body })).toMatchObject({ kind: 'accepted' })

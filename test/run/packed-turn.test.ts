@@ -32,6 +32,12 @@ test('a turn arrives as it was packed: what an endpoint accepted, refused, answe
       atMs: 7,
       random: 0.75,
     },
+    {
+      ...ref(5, '10'),
+      result: { kind: 'accepted', status: 200, durationMs: 2, answerStart: new Uint8Array(), byNextKey: 'sealed' },
+      atMs: 8,
+      random: 0.5,
+    },
   ] as const
   const turn: DeliveryTurn = {
     settled,
@@ -42,7 +48,7 @@ test('a turn arrives as it was packed: what an endpoint accepted, refused, answe
     nowMs: 8,
   }
   const packed = structuredClone(packTurn(turn))
-  expect(packed.results.map(([place]) => place)).toEqual([1, 2, 3])
+  expect(packed.results.map(([place]) => place)).toEqual([1, 2, 3, 4])
   expect(packed.results[2]?.[1].answerStart.buffer.byteLength).toBe('thanks'.length)
   expect(unpackTurn(packed)).toEqual({
     ...turn,
@@ -55,7 +61,7 @@ const state = (id: string): EndpointState => ({
   origin: 'managed',
   disabled: null,
   health: freshHealth,
-  keys: { current: 'sealed', previous: null },
+  keys: { current: 'sealed', next: null, previous: null },
   queuedTo: null,
 })
 const report = (endpoints: readonly EndpointState[]): DeliveryTurnReport => ({

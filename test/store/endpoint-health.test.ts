@@ -131,7 +131,7 @@ test('O15: a clock put forward sends no more at once than an endpoint takes', as
 })
 
 test('O7: 120 h of nothing but failures disable an endpoint, which is told once; everything is kept, and enabled again it goes on', async () => {
-  const { push, pass, turn, writes, reads, id, accepted } = await startEndpoint()
+  const { push, pass, now, turn, writes, reads, id, accepted } = await startEndpoint()
   await push(at(1))
   await turn()
   const notices = []
@@ -143,7 +143,7 @@ test('O7: 120 h of nothing but failures disable an endpoint, which is told once;
   await push(at(2))
   expect((await turn()).claimed).toEqual([])
   expect(await reads.listDeliveries({ endpointId: id, state: 'held', before: null, limit: 10 })).toMatchObject({ deliveries: [{}, {}] })
-  await writes.changeEndpoint({ id, change: { enabled: true }, key: null })
+  await writes.changeEndpoint({ id, change: { enabled: true }, key: null, nowMs: now() })
   for (let round = 0; round < 3; round++) await turn()
   expect(accepted).toHaveLength(2)
 })

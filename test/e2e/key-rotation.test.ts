@@ -1,0 +1,131 @@
+import Database from 'better-sqlite3'
+import { Webhook } from 'standardwebhooks'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+const BEFORE = Buffer.alloc(32, 7).toString('base64')
+const AFTER = Buffer.alloc(32, 8).toString('base64')
+
+/** On a machine that is busy with more. */
+const LATE = { timeout: 10_000 }
+
+const at = (minute: number) => pushBody({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+
+/** An endpoint, and its receiver, which checks the header of the specification with the key that the test says it has. */
+async function start(settings: object = {}) {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  let key = BEFORE
+  receiver.answer((nth) => {
+    const { body = Buffer.of(), headers = {} } = receiver.pushes[nth] ?? {}
+    return headers['x-service-hmac-sha256'] === expectedSignature(body, key) ? 204 : 401
+  })
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+  onTestFinished(() => relay.stop())
+  const operate = await operatorOf(relay)
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url, sharedKey: BEFORE, ...settings })
+  const path = `/relay/endpoints/${String(body.id)}`
+  const rotate = (order?: object) => operate('POST', `${path}/rotate`, order)
+  const view = async () => (await operate('GET', path)).body
+  const send = (body: Buffer) => push(relay.publicUrl, body)
+  /** Pushes an event, and waits until so many have been taken, each at its first attempt. */
+  const deliver = async (body: Buffer, count: number) => {
+    await send(body)
+    await vi.waitFor(async () => {
+      const { deliveries } = (await operate('GET', '/relay/deliveries?state=delivered')).body
+      expect(deliveries).toMatchObject(Array.from({ length: count }, () => ({ attemptCount: 1 })))
+    }, LATE)
+  }
+  const haveKey = (next: string) => {
+    key = next
+  }
+  return { ...relay, operate, receiver, path, rotate, view, send, deliver, haveKey }
+}
+
+test('O9: a receiver that checks one header, with the old key and later with the new, loses nothing while the key is replaced', async () => {
+  const { receiver, rotate, view, deliver, haveKey } = await start()
+  const { status, body } = await rotate({ sharedKey: AFTER })
+  expect([status, body.sharedKey]).toEqual([200, AFTER])
+  expect(Date.parse(String(body.nextKeyFrom)) - Date.now()).toBeGreaterThan(23 * 3_600_000)
+  await deliver(at(1), 1)
+  expect(receiver.pushes.at(-1)?.headers).toMatchObject({
+    'x-service-hmac-sha256': expectedSignature(at(1), BEFORE),
+    'x-service-hmac-sha256-next': expectedSignature(at(1), AFTER),
+  })
+  expect(await view()).toMatchObject({ nextKeyFrom: body.nextKeyFrom })
+  // The receiver changes, and nobody tells the relay.
+  haveKey(AFTER)
+  await deliver(at(2), 2)
+  expect(receiver.pushes).toHaveLength(3)
+  await vi.waitFor(async () => expect(await view()).toMatchObject({ nextKeyFrom: null }), LATE)
+  await deliver(at(3), 3)
+  expect(receiver.pushes).toHaveLength(4)
+  expect(receiver.pushes.at(-1)?.headers['x-service-hmac-sha256']).toBe(expectedSignature(at(3), AFTER))
+  expect(receiver.pushes.at(-1)?.headers).not.toHaveProperty('x-service-hmac-sha256-next')
+})
+
+test('O9: Standard Webhooks carries both signatures while a key is replaced, and a PATCH with a key replaces it as a rotation does', async () => {
+  const { operate, receiver, path, deliver } = await start({ signature: 'standard-webhooks' })
+  const changed = await operate('PATCH', path, { sharedKey: AFTER })
+  expect(changed.body).toMatchObject({ nextKeyFrom: expect.any(String), previousKeyUntil: null })
+  await deliver(at(1), 1)
+  for (const key of [BEFORE, AFTER])
+    expect(new Webhook(key).verify(at(1), { ...receiver.pushes[0]?.headers })).toMatchObject({ status: 'TerminalArrived' })
+})
+
+test('O9: a receiver that refuses both keys is sent an event twice in one attempt, and the overlap goes on', async () => {
+  const { operate, receiver, rotate, view, send, haveKey } = await start()
+  haveKey('neither of the two')
+  const { nextKeyFrom } = (await rotate({ sharedKey: AFTER })).body
+  await send(at(1))
+  await vi.waitFor(async () => {
+    const { deliveries } = (await operate('GET', '/relay/deliveries')).body
+    expect(deliveries).toMatchObject([{ state: 'retrying', attemptCount: 1 }])
+  }, LATE)
+  const [before, after] = [expectedSignature(at(1), BEFORE), expectedSignature(at(1), AFTER)]
+  expect(receiver.pushes.map(({ headers }) => [headers['x-service-hmac-sha256'], headers['x-service-hmac-sha256-next']])).toEqual([
+    [before, after],
+    [after, before],
+  ])
+  expect(await view()).toMatchObject({ nextKeyFrom })
+})
+
+test('O9: rotate makes a key and shows it once; "at": "now" ends the overlap, and without one is a 409 that changes nothing', async () => {
+  const { operate, receiver, path, rotate, deliver, haveKey } = await start()
+  expect(await rotate({ at: 'now' })).toMatchObject({ status: 409, body: { type: 'urn:parcel-relay:error:not_rotating' } })
+  expect(await rotate({ at: 'tomorrow' })).toMatchObject({ status: 400, body: { detail: expect.stringContaining('"now"') } })
+  await deliver(at(1), 1)
+  const first = await rotate()
+  const made = String((await rotate()).body.sharedKey)
+  expect(Buffer.from(made, 'base64')).toHaveLength(32)
+  expect(new Set([BEFORE, made, first.body.sharedKey]).size).toBe(3)
+  const ended = await rotate({ at: 'now' })
+  expect(ended.body).toMatchObject({ nextKeyFrom: null })
+  expect([ended.text.includes(made), (await operate('GET', path)).text.includes(made)]).toEqual([false, false])
+  haveKey(made)
+  await deliver(at(2), 2)
+  expect(receiver.pushes.at(-1)?.headers['x-service-hmac-sha256']).toBe(expectedSignature(at(2), made))
+  // At once, with nothing in between.
+  haveKey(String((await rotate({ at: 'now', sharedKey: null })).body.sharedKey))
+  await deliver(at(3), 3)
+  expect(receiver.pushes).toHaveLength(3)
+})
+
+test('an overlap that an earlier version began, with the new key in the header of the specification, ends as it began', async () => {
+  const { databasePath, receiver, rotate, view, deliver, haveKey } = await start()
+  await rotate({ sharedKey: AFTER })
+  const db = new Database(databasePath)
+  db.exec(`update endpoint set sealed_keys = json_object('current', sealed_keys ->> '$.next.sealed',
+    'previous', json_object('sealed', sealed_keys ->> '$.current', 'untilMs', sealed_keys ->> '$.next.fromMs'))`)
+  db.close()
+  haveKey(AFTER)
+  await deliver(at(1), 1)
+  expect(receiver.pushes.at(-1)?.headers).toMatchObject({ 'x-service-hmac-sha256-previous': expectedSignature(at(1), BEFORE) })
+  expect(receiver.pushes.at(-1)?.headers).not.toHaveProperty('x-service-hmac-sha256-next')
+  expect(await view()).toMatchObject({ nextKeyFrom: null, previousKeyUntil: expect.any(String) })
+  expect((await rotate({ at: 'now' })).body).toMatchObject({ previousKeyUntil: null })
+})
