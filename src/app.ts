@@ -67,7 +67,7 @@ export interface RunningRelay {
 
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
 const DISK_LOOK_MS = 500
-/** How often the day's calls are written down, besides every few calls. */
+/** How often it is written down how things stand with the carrier, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
@@ -188,7 +188,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const keepMemory = async () => {
     if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
     keptAtMs = clock.monotonic()
-    await write.rememberCarrier(carrier.memory())
+    await carrier.keep()
   }
   const askable = () => askableNow(carrier.state().breaker, config.upstream.concurrency)
   const pollDue = createPollDue(
@@ -277,7 +277,6 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       await Promise.all([receiver.verbs.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()
-      await write.rememberCarrier(carrier.memory()).catch((err: unknown) => log.warn({ err }, 'the calls of today are forgotten'))
       await relaying.stop()
       await recorder.drained()
       await receiver.verbs.close()

@@ -150,11 +150,22 @@ export interface PushNews {
 
 /** What must outlive a restart or a kill, so that a crash loop cannot exceed what the carrier accepts (DOMAIN 6.4). */
 export interface CarrierMemory {
-  /** When it was written, epoch milliseconds: says which UTC day the calls are of. */
+  /** When it was written, epoch milliseconds. */
   readonly atMs: number
-  readonly callsToday: number
+  readonly days: readonly DayCalls[]
+  /** Until when nothing leaves, because the carrier asked for it, epoch milliseconds; null: it did not. */
+  readonly pausedUntilMs: number | null
+  /** The same of the token endpoint, for the credentials alone. */
+  readonly tokenPausedUntilMs: number | null
   /** Refused credentials; null: they are not. */
   readonly refusal: CredentialRefusal | null
+}
+
+/** Calls of one UTC day: those that were made, and those that may be made without being written down again. */
+export interface DayCalls {
+  /** Days since the epoch. */
+  readonly day: number
+  readonly calls: number
 }
 
 export interface CredentialRefusal {

@@ -1,13 +1,28 @@
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
+import type { DayCalls } from '../flow/ports.ts'
+import { createCallDays, dayOf, leftOfDayMs } from './call-days.ts'
 
-const DAY_MS = 86_400_000
+/** How many calls are written down ahead at most, and which part of the day's: so many a kill may waste. */
+const AHEAD_MAX = 64
+const AHEAD_PART = 1 / 1000
 
 export interface CallBudgetOptions {
   readonly ratePerSecond: number
   readonly callsPerDay: number
   readonly concurrency: number
-  /** Calls that earlier runs already made on the UTC day of the first call. */
-  readonly initialCallsToday?: number
+  /** Null: there was no earlier run, so that nothing is known to have left before. */
+  readonly earlier?: EarlierCalls | null
+}
+
+/** What an earlier run left. */
+export interface EarlierCalls {
+  readonly days: readonly DayCalls[]
+  /** When it wrote that down, epoch milliseconds. */
+  readonly atMs: number
+  /** Monotonic. */
+  readonly pausedUntilMs: number
+  /** When this run began, monotonic: the other had ended by then, perhaps just after a call. */
+  readonly endedMs: number
 }
 
 /** What became of the wish to call. Times are monotonic milliseconds. */
@@ -17,6 +32,8 @@ export type Take =
   | { readonly kind: 'paused'; readonly untilMs: number }
   /** As many calls as `concurrency` allows are in flight. */
   | { readonly kind: 'busy' }
+  /** It could leave now, but no more calls are written down: `toWriteDown` says what has to be, before any leaves. */
+  | { readonly kind: 'unwritten' }
   /** The day's calls are used up. */
   | { readonly kind: 'spent'; readonly retryAfterMs: number }
 
@@ -27,47 +44,53 @@ export interface CallBudget {
   release(): void
   /** No call leaves before `untilMs`; an earlier, longer pause stands. */
   pauseUntil(untilMs: number): void
+  pausedUntilMs(): number
   /** The soonest that rate and pause let a call leave when `ahead` others go first. */
   earliestMs(nowMs: number, ahead: number): number
   inFlight(): number
   callsToday(wallMs: number): number
+  /** The calls that were made; with `ahead`, several that may be made today besides. */
+  toWriteDown(wallMs: number, ahead: boolean): readonly DayCalls[]
+  /** These calls outlive a kill: they may leave. */
+  writtenDown(days: readonly DayCalls[]): void
 }
 
 /**
  * The rate is kept as the time at which the calls made so far would have been due at an even pace. A call may run ahead of that by a
  * burst of half a second's worth, so that no second, wherever it starts, sees more than 1.5 times the rate. The rate and pauses count
  * monotonic time: a corrected wall clock neither stalls nor bursts. Only the day is the wall clock's (UTC).
+ *
+ * A call leaves only when it is written down among the calls of its day. Several are written down at once: a kill wastes those that had not
+ * left yet, and forgets none that had.
  */
 export function createCallBudget(options: CallBudgetOptions): CallBudget {
-  const { ratePerSecond, callsPerDay, concurrency } = options
+  const { ratePerSecond, callsPerDay, concurrency, earlier = null } = options
+  const aheadMost = Math.min(AHEAD_MAX, Math.max(1, Math.floor(callsPerDay * AHEAD_PART)))
   // Below this rate only one call fits into a second, and two that leave 1,000 ms apart may arrive within one.
   const intervalMs = Math.max(1000 / ratePerSecond, ratePerSecond * 1.5 < 2 ? 1020 : 0)
   const headStartMs = (Math.max(1, Math.floor(ratePerSecond / 2)) - 1) * intervalMs
-  let dueMs = Number.NEGATIVE_INFINITY
-  let pausedUntilMs = Number.NEGATIVE_INFINITY
+  const days = createCallDays(earlier)
+  let written: readonly DayCalls[] = []
+  // The earlier run may have used up its burst in its last moment.
+  let dueMs = earlier === null ? Number.NEGATIVE_INFINITY : earlier.endedMs + headStartMs + intervalMs
+  let pausedUntilMs = earlier?.pausedUntilMs ?? Number.NEGATIVE_INFINITY
   let inFlight = 0
-  let day: number | null = null
-  let callsToday = options.initialCallsToday ?? 0
 
-  const turnDay = (wallMs: number): void => {
-    const today = Math.floor(wallMs / DAY_MS)
-    if (day !== null && day !== today) callsToday = 0
-    day = today
-  }
+  const writtenOn = (wallMs: number): number => written.find(({ day }) => day === dayOf(wallMs))?.calls ?? 0
   const earliestMs = (nowMs: number, ahead: number): number =>
     Math.max(nowMs, pausedUntilMs, Math.max(nowMs, dueMs) - headStartMs + ahead * intervalMs)
 
   return {
     takeSlot(nowMs, wallMs) {
-      turnDay(wallMs)
-      if (callsToday >= callsPerDay) return { kind: 'spent', retryAfterMs: clampRetryAfterMs(DAY_MS - (wallMs % DAY_MS)) }
+      if (days.made(wallMs) >= callsPerDay) return { kind: 'spent', retryAfterMs: clampRetryAfterMs(leftOfDayMs(wallMs)) }
       if (pausedUntilMs > nowMs) return { kind: 'paused', untilMs: pausedUntilMs }
       if (inFlight >= concurrency) return { kind: 'busy' }
       const untilMs = earliestMs(nowMs, 0)
       if (untilMs > nowMs) return { kind: 'wait', untilMs }
+      if (days.madeOn(wallMs) >= writtenOn(wallMs)) return { kind: 'unwritten' }
       dueMs = Math.max(nowMs, dueMs) + intervalMs
       inFlight += 1
-      callsToday += 1
+      days.add(wallMs)
       return { kind: 'taken' }
     },
     release() {
@@ -76,11 +99,22 @@ export function createCallBudget(options: CallBudgetOptions): CallBudget {
     pauseUntil(untilMs) {
       pausedUntilMs = Math.max(pausedUntilMs, untilMs)
     },
+    pausedUntilMs: () => pausedUntilMs,
     earliestMs,
     inFlight: () => inFlight,
-    callsToday(wallMs) {
-      turnDay(wallMs)
-      return callsToday
+    callsToday: days.made,
+    toWriteDown(wallMs, ahead) {
+      const counts = new Map(days.list().map(({ day, calls }) => [day, calls]))
+      if (ahead) {
+        // What was promised may leave until the new promise stands: it never promises less.
+        for (const { day, calls } of written) counts.set(day, Math.max(calls, counts.get(day) ?? 0))
+        const more = Math.max(0, Math.min(aheadMost, callsPerDay - days.made(wallMs)))
+        counts.set(dayOf(wallMs), Math.max(days.madeOn(wallMs) + more, counts.get(dayOf(wallMs)) ?? 0))
+      }
+      return [...counts].map(([day, calls]) => ({ day, calls }))
+    },
+    writtenDown(saved) {
+      written = saved
     },
   }
 }

@@ -37,7 +37,12 @@ export interface CallQueueOptions {
   readonly pausePatienceMs: number
   /** Per priority. */
   readonly waitingMax: number
+  /** Has more of the day's calls written down; false: that cannot be done now, and nothing may leave. */
+  readonly writeDown: () => Promise<boolean>
 }
+
+/** When nothing can be written down. */
+const UNWRITABLE_RETRY_MS = 5000
 
 interface Waiter {
   readonly giveUpAtMs: number | null
@@ -45,9 +50,11 @@ interface Waiter {
 }
 
 /** The waiting room in front of the budget: apps before the schedule, first come first served within each. */
-export function createCallQueue({ budget, clock, startTimer, pausePatienceMs, waitingMax }: CallQueueOptions): CallQueue {
+export function createCallQueue(options: CallQueueOptions): CallQueue {
+  const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
   const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
   let cancelTimer: (() => void) | null = null
+  let isWriting = false
 
   const everybody = (): readonly Waiter[] => [...rooms.app, ...rooms.schedule]
   const leave = (waiter: Waiter, outcome: Permit | Refusal): void => {
@@ -72,7 +79,19 @@ export function createCallQueue({ budget, clock, startTimer, pausePatienceMs, wa
     }
   }
 
-  /** Lets in whom the budget lets in, then sleeps until it may let in the next. Busy needs no timer: a release comes back here. */
+  const refuseAll = (retryAfterMs: number): void => {
+    for (const waiter of everybody()) leave(waiter, { kind: 'refused', reason: 'budget', retryAfterMs })
+  }
+  const writeDown = async (): Promise<void> => {
+    if (isWriting) return
+    isWriting = true
+    const isWritten = await options.writeDown()
+    isWriting = false
+    if (isWritten) admit()
+    else refuseAll(UNWRITABLE_RETRY_MS)
+  }
+
+  /** Lets in whom the budget lets in, then sleeps until it may let in the next. A slot released, and calls written down, come back here. */
   function admit(): void {
     cancelTimer?.()
     cancelTimer = null
@@ -85,12 +104,10 @@ export function createCallQueue({ budget, clock, startTimer, pausePatienceMs, wa
         leave(next, permit())
         continue
       }
-      if (take.kind === 'spent') {
-        for (const waiter of everybody()) leave(waiter, { kind: 'refused', reason: 'budget', retryAfterMs: take.retryAfterMs })
-        return
-      }
+      if (take.kind === 'spent') refuseAll(take.retryAfterMs)
+      if (take.kind === 'unwritten') void writeDown()
       if (take.kind === 'paused') refuseImpatient(take.untilMs, nowMs)
-      if (take.kind !== 'busy' && rooms.app.size + rooms.schedule.size > 0) {
+      if ('untilMs' in take && rooms.app.size + rooms.schedule.size > 0) {
         cancelTimer = startTimer(Math.max(1, Math.ceil(take.untilMs - nowMs)), admit)
       }
       return

@@ -3,18 +3,16 @@ import type { Carrier, CarrierMemory, Clock, Log } from '../flow/ports.ts'
 import { createCallBudget } from './call-budget.ts'
 import { createCallQueue } from './call-queue.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
+import { createCarrierLedger, leftOfWait } from './carrier-ledger.ts'
 import { createCarrierNews } from './carrier-news.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from './deadline.ts'
 import { createExchange } from './exchange.ts'
 import { createProxiedAgent } from './proxied-agent.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
-import { createTokenClient } from './token-client.ts'
+import { createTokenClient, type TokenClient } from './token-client.ts'
 import { trusting } from './trust.ts'
 
 const WAITING_MAX = 10_000
-const DAY_MS = 86_400_000
-/** A kill forgets fewer calls than this. */
-const CALLS_BETWEEN_MEMORIES = 20
 
 export interface CarrierOptions {
   readonly baseUrl: string
@@ -30,9 +28,9 @@ export interface CarrierOptions {
   readonly concurrency: number
   readonly clock: Clock
   readonly log: Log
-  /** What an earlier run left: the day's calls and refused credentials still count. */
+  /** What an earlier run left: the day's calls, waits the carrier asked for and refused credentials still count. */
   readonly memory?: CarrierMemory | null
-  /** Keeps the same for the next run: told now and then, and at once when credentials are refused. */
+  /** Keeps the same for the next run, durably: calls leave, and waits and refusals are told, only when it has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
   /** A private authority (PEM), trusted besides the well-known ones. */
   readonly ca?: string
@@ -43,42 +41,38 @@ export interface CarrierOptions {
 
 /** The carrier as it is on the network. `close` ends what is in flight; afterwards every question is unavailable. */
 export interface RemoteCarrier extends Carrier {
-  /** What the next run should know. */
-  memory(): CarrierMemory
+  /** Writes down how things stand for the next run. */
+  keep(): Promise<unknown>
   close(): Promise<void>
 }
 
 /** Everything that leaves for the carrier, token requests included, goes through one budget and one pool of connections. */
 export function createCarrier(options: CarrierOptions): RemoteCarrier {
-  const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer } = options
+  const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
   const agent = createAgent(options)
-  const before = options.memory ?? null
-  const isToday = before !== null && Math.floor(before.atMs / DAY_MS) === Math.floor(clock.now() / DAY_MS)
-  const budget = createCallBudget({ ...options, initialCallsToday: isToday ? before.callsToday : 0 })
-  const queue = createCallQueue({ budget, clock, startTimer, pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX })
+  const startedMs = clock.monotonic()
+  const left = (untilMs: number | null): number => (memory === null ? 0 : leftOfWait(untilMs, memory.atMs, clock.now()))
+  const pausedUntilMs = startedMs + left(memory?.pausedUntilMs ?? null)
+  const budget = createCallBudget({ ...options, earlier: memory === null ? null : { ...memory, pausedUntilMs, endedMs: startedMs } })
+  const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember: options.remember, clock, log })
+  const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
+  const queue = createCallQueue({ budget, clock, startTimer, ...waiting, writeDown: ledger.keep })
   const exchange = createExchange({ agent, queue, clock })
   const deadlines = createDeadlines(timeoutMs, startTimer)
-  const tokens = createTokenClient({
+  const tokens: TokenClient = createTokenClient({
     ...options,
-    refusal: before?.refusal ?? null,
-    onRefusal: remember,
+    earlier: memory === null ? null : { ...memory, pausedForMs: left(memory.tokenPausedUntilMs) },
+    keep: ledger.keep,
     exchange,
     openDeadline: () => deadlines.open(),
   })
-  const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, queue, clock }
+  const pause = async (waitMs: number): Promise<void> => {
+    queue.pause(waitMs)
+    await ledger.keep()
+  }
+  const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
   const news = createCarrierNews(clock, log)
   const breaker = createCarrierBreaker(clock, log)
-  let callsRemembered = budget.callsToday(clock.now())
-
-  const memory = (): CarrierMemory => ({
-    atMs: clock.now(),
-    callsToday: budget.callsToday(clock.now()),
-    refusal: tokens.refusal(),
-  })
-  async function remember(): Promise<void> {
-    callsRemembered = budget.callsToday(clock.now())
-    await options.remember?.(memory()).catch((err: unknown) => log.warn({ err }, 'the calls to the carrier could not be written down'))
-  }
 
   return {
     async fetchAll({ identifier, language, priority, signal }) {
@@ -96,10 +90,9 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
         return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : news.tell(outcome)
       } finally {
         deadline.end()
-        if (Math.abs(budget.callsToday(clock.now()) - callsRemembered) >= CALLS_BETWEEN_MEMORIES) void remember()
       }
     },
-    memory,
+    keep: ledger.keep,
     state: () => ({
       breaker: breaker.state(),
       credentials: tokens.credentials(),
@@ -109,6 +102,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     async close() {
       deadlines.close()
       await agent.destroy()
+      await ledger.close()
     },
   }
 }

@@ -1,7 +1,6 @@
 import { parseAllAnswer } from '../domain/pull-response.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
 import type { CallPriority, CarrierAnswer, Clock, UnavailableReason } from '../flow/ports.ts'
-import type { CallQueue } from './call-queue.ts'
 import type { Deadline } from './deadline.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'
 import { withQuickRetries } from './quick-retry.ts'
@@ -14,7 +13,8 @@ export interface StatusPorts {
   readonly baseUrl: string
   readonly exchange: Exchange
   readonly tokens: TokenClient
-  readonly queue: CallQueue
+  /** Lets nothing leave for a while; resolves when that outlives a kill. */
+  readonly pause: (waitMs: number) => Promise<void>
   readonly clock: Clock
 }
 
@@ -58,7 +58,7 @@ export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<S
 
 /** `GET {baseUrl}/v1/status/{identifier}/all` with a bearer (spec, "Endpoints"). */
 async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Unauthorized> {
-  const { baseUrl, exchange, tokens, queue, clock } = ports
+  const { baseUrl, exchange, tokens } = ports
   const { identifier, language, priority, giveUpAtMs, deadline } = call
   let token = obtained
   const ask = (): Promise<Answered | Failed> =>
@@ -81,10 +81,10 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
   }
   if (answer.status === 401) return { kind: 'unauthorized', token }
   if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
-  return readAnswer(answer, call, queue, clock.now())
+  return await readAnswer(answer, call, ports)
 }
 
-function readAnswer(answer: Answered, call: StatusCall, queue: CallQueue, nowMs: number): StatusOutcome {
+async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: StatusPorts): Promise<StatusOutcome> {
   const { status, body, askedAtMs } = answer
   if (status === 200) {
     const { identifier: asked, language } = call
@@ -94,9 +94,9 @@ function readAnswer(answer: Answered, call: StatusCall, queue: CallQueue, nowMs:
       : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason }
   }
   if (status === 404 || status === 410) return { kind: 'not_found' }
-  const waitMs = parseRetryAfter(answer.header('retry-after'), nowMs) ?? (status === 429 ? retryAfterDefaultMs : null)
+  const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
   // Both statuses speak of the service, not of the parcel: nobody asks it anything meanwhile.
-  if (waitMs !== null && (status === 429 || status === 503)) queue.pause(waitMs)
+  if (waitMs !== null && (status === 429 || status === 503)) await pause(waitMs)
   return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}` }
 }
 

@@ -1,6 +1,7 @@
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
 import type { CarrierState, Clock, CredentialRefusal, Log } from '../flow/ports.ts'
-import { CREDENTIAL_WAIT_MAX_MS, createCredentialGate } from './credential-gate.ts'
+import { leftOfWait } from './carrier-ledger.ts'
+import { CREDENTIAL_WAIT_MAX_MS, type CredentialGate, createCredentialGate } from './credential-gate.ts'
 import { orWhenAborted } from './deadline.ts'
 import { isMarked, markOf } from './password-mark.ts'
 import { readExpiryHint } from './token-answer.ts'
@@ -26,15 +27,24 @@ export interface TokenClient {
   credentials(): CarrierState['credentials']
   /** For the next run; null: the credentials are not refused. */
   refusal(): CredentialRefusal | null
+  /** For the next run, monotonic: until when the token endpoint asked to be left alone. */
+  pausedUntilMs(): number
 }
 
 export interface TokenClientOptions extends TokenRequestOptions {
   readonly password: () => string
   readonly log: Log
-  /** What an earlier run left. */
-  readonly refusal?: CredentialRefusal | null
-  /** Told when they are refused, or no longer: what it says must outlive a crash. */
-  readonly onRefusal?: () => Promise<void>
+  readonly earlier: EarlierTokens | null
+  /** Called when they are refused, or no longer, and when the endpoint asks to be left alone: that must outlive a crash. */
+  readonly keep: () => Promise<unknown>
+}
+
+/** What an earlier run left. */
+export interface EarlierTokens {
+  /** When it wrote that down, epoch milliseconds. */
+  readonly atMs: number
+  readonly refusal: CredentialRefusal | null
+  readonly pausedForMs: number
 }
 
 interface Held {
@@ -53,14 +63,15 @@ const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', deta
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, username } = options
-  const earlier = options.refusal ?? null
-  const gate = createCredentialGate(earlier === null ? null : { tries: earlier.tries, opensAtMs: monotonicOf(earlier.untilMs, clock) })
+  const earlier = options.earlier?.refusal ?? null
+  let pausedUntilMs = clock.monotonic() + (options.earlier?.pausedForMs ?? 0)
+  const gate = openGate(options, pausedUntilMs)
   let held: Held | null = null
   let flight: Promise<TokenResult> | null = null
   let credentials: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
   let refusedSinceObtained = false
   let mark = earlier?.mark ?? null
-  let trouble: NoToken | null = null
+  let trouble: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier' }
   let presented: string | null = null
 
   /** Why no token may be asked for now; `null`: one may. A new password is worth a try at once. */
@@ -69,7 +80,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     const by = gate.closedBy(nowMs)
     if (by === null) return null
     const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
-    if (by === 'trouble' && trouble !== null) return { ...trouble, retryAfterMs }
+    if (by === 'trouble') return { ...trouble, retryAfterMs }
     const password = readPassword(options.password)
     if (presented === null && password !== null && mark !== null && isMarked(password, mark)) presented = password
     if (password === null || password === presented) return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting' }
@@ -89,6 +100,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   const troubled = (failure: NoToken): NoToken => {
     const nowMs = clock.monotonic()
     gate.troubled(nowMs, failure.retryAfterMs ?? null)
+    pausedUntilMs = nowMs + (failure.retryAfterMs ?? 0)
     trouble = failure
     log.warn({ reason: failure.reason, detail: failure.detail }, 'no token from the carrier')
     return { ...failure, retryAfterMs: clampRetryAfterMs(gate.waitMs(nowMs)) }
@@ -98,14 +110,15 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     if (password === null) return troubled(PASSWORD_UNREADABLE)
     presented = password
     const result = await requestToken(options, password)
-    if (result.kind === 'trouble') return result.left ? troubled(result.failure) : result.failure
-    gate.tried()
-    if (result.kind === 'refused') {
-      const none = refused(result.detail)
-      // Before anybody hears of it: a crash right after must not forget the try.
-      await options.onRefusal?.()
+    if (result.kind === 'trouble' && !result.left) return result.failure
+    if (result.kind !== 'token') {
+      if (result.kind === 'refused') gate.tried()
+      const none = result.kind === 'refused' ? refused(result.detail) : troubled(result.failure)
+      // Before anybody hears of it: a crash right after must not forget the try, nor the wait that was asked for.
+      if (result.kind === 'refused' || result.failure.retryAfterMs !== undefined) await options.keep()
       return none
     }
+    gate.tried()
     refusedSinceObtained = false
     held = { token: result.token, renewAtMs: renewalTime(result.token, clock) }
     return result
@@ -136,7 +149,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       if (held?.token !== rejected) return closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused' }
       held = null
       const none = refused('status API: 401')
-      void options.onRefusal?.()
+      void options.keep()
       return none
     },
     prove(token) {
@@ -145,9 +158,10 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       if (credentials !== 'accepted') log.info({ username }, 'the carrier accepts the credentials')
       credentials = 'accepted'
       gate.reset()
-      if (wasRefused) void options.onRefusal?.()
+      if (wasRefused) void options.keep()
     },
     credentials: () => credentials,
+    pausedUntilMs: () => pausedUntilMs,
     refusal() {
       if (credentials !== 'refused') return null
       return { tries: gate.tries(), untilMs: Math.round(clock.now() + gate.waitMs(clock.monotonic())), mark }
@@ -155,9 +169,17 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
 }
 
-/** The wait that is left of one that was written down in wall time; never longer than the longest wait there is. */
-function monotonicOf(untilMs: number, clock: Clock): number {
-  return clock.monotonic() + Math.min(CREDENTIAL_WAIT_MAX_MS, Math.max(0, untilMs - clock.now()))
+/** Refused credentials of an earlier run wait as they would have there; so does what the endpoint asked for. */
+function openGate({ earlier, clock }: TokenClientOptions, pausedUntilMs: number): CredentialGate {
+  const nowMs = clock.monotonic()
+  const refusal = earlier?.refusal ?? null
+  if (earlier !== null && refusal !== null) {
+    const waitMs = Math.min(CREDENTIAL_WAIT_MAX_MS, leftOfWait(refusal.untilMs, earlier.atMs, clock.now()))
+    return createCredentialGate({ tries: refusal.tries, opensAtMs: Math.max(nowMs + waitMs, pausedUntilMs) })
+  }
+  const gate = createCredentialGate()
+  if (pausedUntilMs > nowMs) gate.troubled(nowMs, pausedUntilMs - nowMs)
+  return gate
 }
 
 /** Wall time decides how long the token has, monotonic time when that is over: a corrected clock renews nothing early or late. */

@@ -1,10 +1,35 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CallBudgetOptions, createCallBudget } from '../../src/remote/call-budget.ts'
+import { type CallBudgetOptions, createCallBudget, type EarlierCalls, type Take } from '../../src/remote/call-budget.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
-const aBudget = (options: Partial<CallBudgetOptions> = {}) =>
-  createCallBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
+const DAY_MS = 86_400_000
+
+/** A budget whose calls are written down whenever that is needed. */
+function aBudget(options: Partial<CallBudgetOptions> = {}) {
+  const budget = createCallBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
+  let writes = 0
+  return {
+    ...budget,
+    writes: () => writes,
+    takeSlot(nowMs: number, wallMs: number): Take {
+      const take = budget.takeSlot(nowMs, wallMs)
+      if (take.kind !== 'unwritten') return take
+      writes += 1
+      budget.writtenDown(budget.toWriteDown(wallMs, true))
+      return budget.takeSlot(nowMs, wallMs)
+    },
+  }
+}
+
+const earlier = (fields: Partial<EarlierCalls> = {}): EarlierCalls => ({
+  days: [],
+  atMs: noon,
+  pausedUntilMs: Number.NEGATIVE_INFINITY,
+  endedMs: -10_000,
+  ...fields,
+})
+const onDay = (wallMs: number, calls: number) => ({ day: Math.floor(wallMs / DAY_MS), calls })
 
 /** The most of these times that any second, wherever it starts and its end included, holds. */
 function mostInASecond(times: readonly number[]): number {
@@ -67,14 +92,80 @@ describe('the call budget', () => {
     expect(budget.takeSlot(5_000, noon).kind).toBe('taken')
   })
 
-  test('is spent after the calls of the day, until the next UTC midnight', () => {
+  test('is spent after the calls of the day, those of an earlier run included, until the next UTC midnight', () => {
     const late = Date.parse('2026-03-01T23:30:00Z')
-    const budget = aBudget({ ratePerSecond: 100, callsPerDay: 5, initialCallsToday: 3 })
+    const midnight = Date.parse('2026-03-02T00:00:00Z')
+    const budget = aBudget({ ratePerSecond: 100, callsPerDay: 5, earlier: earlier({ days: [onDay(noon, 3)] }) })
     expect([1, 2].map(() => budget.takeSlot(0, late).kind)).toEqual(['taken', 'taken'])
     expect(budget.takeSlot(1_000, late)).toEqual({ kind: 'spent', retryAfterMs: 1_800_000 })
-    expect(budget.takeSlot(1_000, noon)).toEqual({ kind: 'spent', retryAfterMs: 3_600_000 })
-    expect(budget.takeSlot(2_000, Date.parse('2026-03-02T00:00:00Z')).kind).toBe('taken')
-    expect(budget.callsToday(Date.parse('2026-03-02T00:00:00Z'))).toBe(1)
+    expect(budget.takeSlot(2_000, midnight).kind).toBe('taken')
+    expect(budget.callsToday(midnight)).toBe(1)
+  })
+
+  test('calls of an earlier run on an earlier day do not count', () => {
+    const budget = aBudget({ callsPerDay: 5, earlier: earlier({ days: [onDay(noon - DAY_MS, 5)], atMs: noon - DAY_MS }) })
+    expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
+  })
+
+  test('lets no call leave that is not written down, and writes down several at once where the day allows many', () => {
+    const budget = createCallBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
+    expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
+    budget.writtenDown(budget.toWriteDown(noon, true))
+    expect(budget.toWriteDown(noon, true)).toEqual([onDay(noon, 50)])
+    for (let call = 0; call < 50; call++) expect(budget.takeSlot(0, noon).kind).toBe('taken')
+    expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
+    expect(budget.toWriteDown(noon, false)).toEqual([onDay(noon, 50)])
+    const small = aBudget({ ratePerSecond: 1000, callsPerDay: 60 })
+    for (let call = 0; call < 10; call++) small.takeSlot(0, noon)
+    expect(small.writes()).toBe(10)
+  })
+
+  test('what was written down is never taken back while calls may leave on it', () => {
+    const budget = createCallBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
+    budget.writtenDown(budget.toWriteDown(noon, true))
+    for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)
+    const tomorrow = noon + DAY_MS
+    expect(budget.toWriteDown(noon, true)).toEqual([onDay(noon, 60)])
+    expect(budget.toWriteDown(tomorrow, true)).toEqual([onDay(noon, 50), onDay(tomorrow, 50)])
+    expect(budget.takeSlot(0, tomorrow)).toEqual({ kind: 'unwritten' })
+  })
+
+  test('P13: a clock put forward to another day and back again makes no room for more calls', () => {
+    const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100 })
+    const takeMost = (wallMs: number, most = 1000) => {
+      let taken = 0
+      while (taken < most && budget.takeSlot(0, wallMs).kind === 'taken') taken += 1
+      return taken
+    }
+    expect(takeMost(noon, 40)).toBe(40)
+    expect(takeMost(noon + DAY_MS, 30)).toBe(30)
+    expect(takeMost(noon)).toBe(30)
+    expect(takeMost(noon + DAY_MS)).toBe(70)
+    expect(takeMost(noon)).toBe(0)
+    for (let year = 0; year < 20; year++) takeMost(noon + year * 365 * DAY_MS, 1)
+    expect(takeMost(noon)).toBe(0)
+    expect(takeMost(noon + 2 * DAY_MS)).toBe(100)
+  })
+
+  test('P13: calls made under a clock ten years ahead weigh on the day it was put right, and on no later one', () => {
+    const ahead = noon + 3650 * DAY_MS
+    const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100, earlier: earlier({ days: [onDay(ahead, 100)], atMs: ahead }) })
+    expect(budget.takeSlot(0, noon).kind).toBe('spent')
+    expect(budget.takeSlot(0, noon + DAY_MS).kind).toBe('taken')
+    expect(budget.callsToday(noon + DAY_MS)).toBe(1)
+  })
+
+  test('after a restart the burst counts as used, as the earlier run may have called in its last moment', () => {
+    const budget = aBudget({ ratePerSecond: 8, earlier: earlier({ endedMs: 0 }) })
+    const left: number[] = []
+    for (let nowMs = 0; nowMs <= 1000; nowMs += 5) if (budget.takeSlot(nowMs, noon).kind === 'taken') left.push(nowMs)
+    expect(left).toEqual([125, 250, 375, 500, 625, 750, 875, 1000])
+  })
+
+  test('a pause of an earlier run goes on', () => {
+    const budget = aBudget({ earlier: earlier({ pausedUntilMs: 5000 }) })
+    expect(budget.takeSlot(4999, noon)).toEqual({ kind: 'paused', untilMs: 5000 })
+    expect(budget.takeSlot(5000, noon).kind).toBe('taken')
   })
 
   test('P13: a wall clock that jumps neither stalls nor bursts', () => {

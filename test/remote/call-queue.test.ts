@@ -9,14 +9,26 @@ function aQueue(options: Partial<CallBudgetOptions> & { readonly waitingMax?: nu
   const timeline = createTimeline()
   const { clock, startTimer } = timeline
   const budget = createCallBudget({ ratePerSecond: 4, callsPerDay: 1_000_000, concurrency: 100, ...options })
-  const queue = createCallQueue({ budget, clock, startTimer, pausePatienceMs: 10_000, waitingMax: options.waitingMax ?? 1_000 })
+  const store = { isWell: true, writes: 0 }
+  const queue = createCallQueue({
+    budget,
+    clock,
+    startTimer,
+    pausePatienceMs: 10_000,
+    waitingMax: options.waitingMax ?? 1_000,
+    writeDown: async () => {
+      store.writes += 1
+      if (store.isWell) budget.writtenDown(budget.toWriteDown(clock.now(), true))
+      return store.isWell
+    },
+  })
   const order: string[] = []
   const ask = (name: string, priority: CallPriority, giveUpAtMs: number | null = null, signal = new AbortController().signal) =>
     queue.take({ priority, giveUpAtMs, signal }).then((outcome) => {
       order.push(outcome.kind === 'granted' ? name : `${name}:${outcome.reason}`)
       return outcome
     })
-  return { ...timeline, budget, queue, order, ask }
+  return { ...timeline, budget, queue, order, ask, store }
 }
 
 const released = (outcome: Permit | Refusal) => (outcome.kind === 'granted' ? outcome.release() : undefined)
@@ -108,6 +120,18 @@ describe('the queue for calls', () => {
     await pass(1_000)
     expect(order).toEqual(['1', '2', '3:budget', '4:budget'])
     expect(await ask('5', 'app', 60_000)).toEqual({ kind: 'refused', reason: 'budget', retryAfterMs: 3_600_000 })
+  })
+
+  test('while calls cannot be written down none leaves, and who waits is told at once', async () => {
+    const { ask, order, store, pass } = aQueue()
+    store.isWell = false
+    void ask('1', 'schedule')
+    expect(await ask('2', 'app', 60_000)).toEqual({ kind: 'refused', reason: 'budget', retryAfterMs: 5_000 })
+    expect([order, store.writes]).toEqual([['2:budget', '1:budget'], 1])
+    store.isWell = true
+    void ask('3', 'app')
+    await pass(0)
+    expect(order.at(-1)).toBe('3')
   })
 
   test('forgets who no longer waits, and holds no timer for them', async () => {

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { CarrierMemory } from '../../src/flow/ports.ts'
 import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openRaw, openTls, refusingUrl, until } from './carrier-double.ts'
 import { certificate } from './self-signed.ts'
 
@@ -301,10 +302,22 @@ describe('a carrier in trouble', () => {
   })
 })
 
+const aMemory = (fields: Partial<CarrierMemory> = {}): CarrierMemory => ({
+  atMs: Date.now(),
+  days: [],
+  pausedUntilMs: null,
+  tokenPausedUntilMs: null,
+  refusal: null,
+  ...fields,
+})
+
 describe('the budget of calls', () => {
   test('answers without asking once the calls of the day, token requests among them, are used up', async () => {
     const { url, asked } = await openCarrier()
-    const { fetchAll, carrier } = connect(url, { callsPerDay: 10, memory: { atMs: Date.now(), callsToday: 7, refusal: null } })
+    const { fetchAll, carrier } = connect(url, {
+      callsPerDay: 10,
+      memory: aMemory({ days: [{ day: Math.floor(Date.now() / 86_400_000), calls: 7 }] }),
+    })
     expect((await fetchAll()).kind).toBe('found')
     expect((await fetchAll('schedule')).kind).toBe('found')
     for (const priority of ['app', 'schedule'] as const) {
@@ -314,6 +327,42 @@ describe('the budget of calls', () => {
     }
     expect(asked.status).toBe(2)
     expect(carrier.state().budget).toMatchObject({ callsToday: 10, callsPerDay: 10 })
+  })
+
+  test('writes each call down before it leaves, and a wait that is asked for before it is told', async () => {
+    const kept: CarrierMemory[] = []
+    const { url, asked } = await openCarrier({
+      status: (_, response, count) => json(response, count > 2 ? 429 : 404, '', { 'retry-after': '60' }),
+    })
+    const callsWritten = () => kept.at(-1)?.days.reduce((sum, { calls }) => sum + calls, 0) ?? 0
+    const { carrier, fetchAll } = connect(url, {
+      callsPerDay: 500,
+      remember: async (memory) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        kept.push(memory)
+      },
+    })
+    for (let at = 0; at < 3; at++) {
+      await fetchAll()
+      expect(callsWritten()).toBeGreaterThanOrEqual(asked.token + asked.status)
+    }
+    expect((kept.at(-1)?.pausedUntilMs ?? 0) - Date.now()).toBeGreaterThan(50_000)
+    await carrier.close()
+    expect(callsWritten()).toBe(4)
+  })
+
+  test.each([
+    ['a minute before', -60_000, 540_000],
+    ['under a clock that was put back since', 3_600_000, 600_000],
+    ['an hour before, so that it is over,', -3_600_000, null],
+  ])('a wait the carrier asked for %s goes on after a restart for as long as it lasts', async (_name, writtenAtMs, waitMs) => {
+    const { url, asked } = await openCarrier()
+    const atMs = Date.now() + writtenAtMs
+    const { fetchAll } = connect(url, { timeoutMs: 1_000, memory: aMemory({ atMs, pausedUntilMs: atMs + 600_000 }) })
+    const answer = await fetchAll()
+    expect([answer.kind, asked.status]).toEqual(waitMs === null ? ['found', 1] : ['unavailable', 0])
+    const retryAfterMs = answer.kind === 'unavailable' ? (answer.retryAfterMs ?? 0) : 0
+    expect(Math.abs(retryAfterMs - (waitMs ?? 0))).toBeLessThan(10_000)
   })
 
   test('never has more questions in flight than the concurrency', async () => {

@@ -1,0 +1,84 @@
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { closeOpened, json, openCarrier } from '../remote/carrier-double.ts'
+import { ask, logIn, type RelayProcess, spawnRelay, writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { eventually } from './world.ts'
+
+afterEach(closeOpened)
+
+/** The schedule sleeps: all that leaves, an app asked for. */
+const ASLEEP = { poll: { cron: '0 0 1 1 *' }, limits: { unknownPerMinute: 100_000 } }
+
+async function spawn(path: string): Promise<RelayProcess & { readonly kill: () => Promise<void> }> {
+  const relay = await spawnRelay(path)
+  const kill = async () => {
+    relay.process.kill('SIGKILL')
+    await relay.ended
+  }
+  onTestFinished(kill)
+  return { ...relay, kill }
+}
+
+/** Asks about new numbers, several at a time, until the relay is gone; resolves with the statuses of its answers. */
+async function askOn(relay: RelayProcess, run: number): Promise<readonly number[]> {
+  const token = await logIn(relay.internalUrl)
+  const statuses: number[] = []
+  const one = async (lane: number) => {
+    for (let at = 0; relay.process.exitCode === null && at < 1000; at++) {
+      const answer = await ask(relay.internalUrl, token, `/v1/status/RUN${run}LANE${lane}NO${at}/all`).catch(() => null)
+      if (answer === null) return
+      statuses.push(answer.status)
+    }
+  }
+  await Promise.all([0, 1, 2, 3].map(one))
+  return statuses
+}
+
+test('P12: a relay that is killed again and again makes no more calls than the day allows: each is written down before it leaves', async () => {
+  const arrivedAtMs: number[] = []
+  const { url, asked } = await openCarrier({
+    token: (_request, response) => {
+      arrivedAtMs.push(Date.now())
+      json(response, 200, '{"token":"t"}')
+    },
+    status: (_request, response) => {
+      arrivedAtMs.push(Date.now())
+      json(response, 404, '{}')
+    },
+  })
+  const callsPerDay = 60
+  const path = writeConfig(temporaryFolder(), url, { ...ASLEEP, upstream: { callsPerDay, ratePerSecond: 100 } })
+  for (let run = 0; run < 7; run++) {
+    const relay = await spawn(path)
+    const before = asked.urls.length
+    const asking = askOn(relay, run)
+    // Spent, nothing more arrives: then it is killed all the same.
+    await eventually(async () => asked.urls.length > before + 8, 1000).catch(() => null)
+    await relay.kill()
+    await asking
+  }
+  const byDay = Map.groupBy(arrivedAtMs, (atMs) => Math.floor(atMs / 86_400_000))
+  expect(Math.max(...[...byDay.values()].map(({ length }) => length))).toBeLessThanOrEqual(callsPerDay)
+  // A kill wastes few of the day's calls.
+  expect(arrivedAtMs.length).toBeGreaterThan(callsPerDay - 7)
+}, 60_000)
+
+test.each(['status', 'token'] as const)(
+  'P5, P12: a Retry-After of the %s endpoint is obeyed after a kill',
+  async (endpoint) => {
+    const { url, asked } = await openCarrier({
+      [endpoint]: (_: unknown, response: Parameters<typeof json>[0]) => json(response, 429, '', { 'retry-after': '600' }),
+    })
+    const path = writeConfig(temporaryFolder(), url, ASLEEP)
+    const first = await spawn(path)
+    const refused = await ask(first.internalUrl, await logIn(first.internalUrl), '/v1/status/PAUSED0001/all')
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '600'])
+    await first.kill()
+    const calls = asked.token + asked.status
+    const second = await spawn(path)
+    const again = await ask(second.internalUrl, await logIn(second.internalUrl), '/v1/status/PAUSED0002/all')
+    expect([again.status, asked.token + asked.status - calls]).toEqual([503, 0])
+    expect(Number(again.headers.get('retry-after'))).toBeGreaterThan(500)
+  },
+  30_000,
+)
