@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { canonicalSighting, encodeContent } from './content.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
+import { type Told, toldNobody } from './told.ts'
 
 /**
  * A sighting as it is kept. Of equal sightings only one is: an observation that says of a group exactly what another said changes nothing
@@ -22,10 +23,12 @@ export interface KeptSighting {
   readonly askedAtMs: number
   /** When we learnt of it, by our own counter. */
   readonly sequence: number
+  /** Whom it was told of; what is derived from sightings does not depend on it. */
+  readonly told: Told
 }
 
-/** A sighting that has not been given its place in the sequence. */
-export type ListedSighting = Omit<KeptSighting, 'sequence'>
+/** A sighting that has not been given its place in the sequence, and that nobody was told of. */
+export type ListedSighting = Omit<KeptSighting, 'sequence' | 'told'>
 
 /** What makes a kept sighting the same as another: equal ids are equal sightings. */
 export function sightingId(kept: ListedSighting): string {
@@ -88,7 +91,7 @@ export interface Merged {
 export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
   const [first] = listed
   if (kept.length === 0 && listed.length === 1 && first !== undefined) {
-    const only = [{ ...first, sequence: nextSequence() }]
+    const only = [{ ...first, sequence: nextSequence(), told: toldNobody }]
     return { kept: only, changed: only }
   }
   const byId = new Map(kept.map((one) => [sightingId(one), one]))
@@ -97,7 +100,7 @@ export function mergeSightings(kept: readonly KeptSighting[], listed: readonly L
     const id = sightingId(one)
     const known = byId.get(id)
     if (known !== undefined && known.askedAtMs >= one.askedAtMs) continue
-    const now = { ...one, sequence: known?.sequence ?? nextSequence() }
+    const now = { ...one, sequence: known?.sequence ?? nextSequence(), told: known?.told ?? toldNobody }
     byId.set(id, now)
     changed.set(id, now)
   }

@@ -1,6 +1,6 @@
 import type { Entry } from '../domain/history.ts'
 import type { PollObservation, PushObservation } from '../domain/observation.ts'
-import { sightingId, sightingsOf } from '../domain/sightings.ts'
+import { type KeptSighting, sightingId, sightingsOf } from '../domain/sightings.ts'
 import { parseWebhookEvent } from '../domain/webhook-event.ts'
 import type { Carried, WriteTx } from './ports.ts'
 
@@ -31,16 +31,48 @@ const READ_AT_ONCE = 100
 export interface Unrelayed {
   readonly entry: Entry
   readonly parcelId: number
-  /** What showed that the entry is one of its own. */
+  /** What showed that endpoints are owed the entry. */
   readonly source: Source
 }
 
-/** What is sent for an entry that was part of another: its own push if one told of it and its bytes are kept, the earliest of several. */
-export async function carriedFor(tx: WriteTx, { entry, parcelId, source }: Unrelayed): Promise<Carried> {
+export interface CarriedSighting {
+  readonly carried: Carried
+  /** The sighting of the entry that is told of with it. */
+  readonly sighting: KeptSighting
+}
+
+/** What is sent for an entry that is not told of for the first time: its own push if one told of it and its bytes are kept, the earliest of several. */
+export async function carriedFor(tx: WriteTx, unrelayed: Unrelayed): Promise<CarriedSighting> {
+  const { entry, source } = unrelayed
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
-  const wanted = pushes.map(sightingId)
+  const [first] = pushes
+  if (first === undefined) return { carried: composedFrom(source), sighting: firstOf(entry) }
+  // Most often it is the push that is being recorded.
+  if (pushes.length === 1 && isOf(source, first)) return { carried: carriedBy(source), sighting: first }
+  const found = await findPushes(tx, unrelayed.parcelId, pushes.map(sightingId))
+  for (const sighting of pushes) {
+    const inboxId = found.get(sightingId(sighting))
+    if (inboxId === undefined) continue
+    return { carried: { kind: 'push', inboxId, distributionType: sighting.sighting.distributionType ?? '' }, sighting }
+  }
+  return { carried: composedFrom(source), sighting: first }
+}
+
+/** The sighting that an entry is known by. */
+export function firstOf({ members, sequence }: Entry): KeptSighting {
+  const first = members.find((kept) => kept.sequence === sequence)
+  if (first === undefined) throw new Error('an entry is known by the sequence of none of its sightings')
+  return first
+}
+
+function isOf({ kind, observation }: Source, kept: KeptSighting): boolean {
+  return kind === 'push' && sightingsOf(observation).some((listed) => sightingId(listed) === sightingId(kept))
+}
+
+/** The numbers that pushes are kept under, the earliest of equal ones, by what they say; those whose bytes are gone are left out. */
+async function findPushes(tx: WriteTx, parcelId: number, wanted: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>()
-  let after: Uint8Array | null = wanted.length === 0 ? null : new Uint8Array()
+  let after: Uint8Array | null = new Uint8Array()
   while (after !== null) {
     const kept: Awaited<ReturnType<WriteTx['listPushes']>> = await tx.listPushes({ parcelId, after, limit: READ_AT_ONCE })
     for (const { inboxId, body } of kept) {
@@ -49,10 +81,7 @@ export async function carriedFor(tx: WriteTx, { entry, parcelId, source }: Unrel
     }
     after = kept.length < READ_AT_ONCE ? null : (kept.at(-1)?.digest ?? null)
   }
-  const first = pushes.find((push) => found.has(sightingId(push)))
-  const inboxId = first === undefined ? undefined : found.get(sightingId(first))
-  if (first === undefined || inboxId === undefined) return composedFrom(source)
-  return { kind: 'push', inboxId, distributionType: first.sighting.distributionType ?? '' }
+  return found
 }
 
 function idOfPush(body: Uint8Array): string | null {

@@ -25,6 +25,6 @@ function isBehind(state: EndpointState): state is EndpointState & { readonly que
   return state.queuedTo !== null
 }
 
-async function queueEntry(tx: WriteTx, { endpoint }: EndpointState, event: FeedEntry, nowMs: number): Promise<number> {
-  return await queueFor(tx, [endpoint], { ...event, nowMs })
+async function queueEntry(tx: WriteTx, state: EndpointState, event: FeedEntry, nowMs: number): Promise<number> {
+  return await queueFor(tx, [state], { ...event, nowMs })
 }

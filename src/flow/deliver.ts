@@ -1,6 +1,7 @@
 import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delivery.ts'
 import { keysAfterUse } from '../domain/endpoint-keys.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
+import { backfillSpan } from '../domain/told.ts'
 import { createClaims } from './claims.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
 import { handOut } from './hand-out.ts'
@@ -17,7 +18,7 @@ import type {
   WriteStore,
   WriteTx,
 } from './ports.ts'
-import { startAt, whyNot } from './start-of-endpoint.ts'
+import { nextOf, startAt, whyNot } from './start-of-endpoint.ts'
 import { syncOperator, tellOperator } from './tell-operator.ts'
 
 /** Read anew at every turn. */
@@ -149,5 +150,6 @@ async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], c
   if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${whyNot(start)}`)
   const { queuedTo } = start
   const health = known?.health ?? freshHealth
-  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo })
+  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await nextOf(tx, queuedTo))
+  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo, backfilled })
 }

@@ -1,8 +1,9 @@
 import { freshHealth } from '../domain/delivery.ts'
 import { changeEndpoint } from '../domain/endpoint.ts'
 import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../domain/endpoint-keys.ts'
+import { backfillSpan } from '../domain/told.ts'
 import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange, WriteSide, WriteStore, WriteTx } from './ports.ts'
-import { startAt } from './start-of-endpoint.ts'
+import { nextOf, startAt } from './start-of-endpoint.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'replayDeliveries'>
 
@@ -33,6 +34,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
           health: freshHealth,
           keys: onlyKey(key),
           queuedTo: start.queuedTo,
+          backfilled: backfillSpan(null, settings.backfill, await nextOf(tx, start.queuedTo)),
         }
         await tx.saveEndpoint(state)
         return { kind: 'done', state }
@@ -47,7 +49,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
         if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
         const keys = keysAfter(state.keys, request.key, request.nowMs)
         if (keys === 'not_rotating') return { kind: 'not_rotating' }
-        const after = { ...changed(state, request), keys }
+        const after = { ...changed(state, request, await nextOf(tx, state.queuedTo)), keys }
         await tx.saveEndpoint(after)
         return { kind: 'done', state: after }
       }),
@@ -74,7 +76,7 @@ function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeR
 }
 
 /** Enabled again, an endpoint starts afresh: what was before is not held against it. */
-function changed(state: EndpointState, { change }: EndpointChangeRequest): EndpointState {
+function changed(state: EndpointState, { change }: EndpointChangeRequest, next: number): EndpointState {
   const endpoint = changeEndpoint(state.endpoint, change)
   const isEnabledAgain = change.enabled === true && state.disabled !== null
   const disabled = change.enabled === undefined ? state.disabled : change.enabled ? null : 'operator'
@@ -83,6 +85,7 @@ function changed(state: EndpointState, { change }: EndpointChangeRequest): Endpo
     endpoint: { ...endpoint, enabled: disabled === null },
     disabled,
     health: isEnabledAgain ? freshHealth : state.health,
+    backfilled: backfillSpan(state.backfilled, endpoint.backfill, next),
   }
 }
 

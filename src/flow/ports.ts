@@ -11,6 +11,7 @@ import type { KeptAnswer } from '../domain/parcel-record.ts'
 import type { PushHealth } from '../domain/push-health.ts'
 import type { Remark } from '../domain/remark.ts'
 import type { KeptSighting } from '../domain/sightings.ts'
+import type { BackfillSpan, Told } from '../domain/told.ts'
 import type { EventReading } from '../domain/webhook-event.ts'
 
 /** Wall clock for what is written down, monotonic clock for intervals; both in milliseconds. Injected so tests own time. */
@@ -318,9 +319,9 @@ export interface FeedEntry {
   readonly parcelId: number
   readonly entry: Entry
   readonly carried: Carried
-  /** `revealed`: endpoints that want backfill were sent it before (DOMAIN 6.6). */
-  readonly kind: 'new' | 'revealed'
   readonly backfill: boolean
+  /** Whom the entry had been told of before: they are not sent it. */
+  readonly toldBefore: Told
 }
 
 export interface KeptPush {
@@ -333,11 +334,17 @@ export interface FeedEvent {
   readonly sequence: number
   readonly kind: 'entry' | 'update' | 'united' | 'split' | 'join'
   readonly parcelId: number
-  /** The sequence of the entry it is about; that of the event itself when it is about the parcel; for `join` the parcel that is no more. */
+  /**
+   * The sequence of a sighting of the entry it is about, of the one that is told of if endpoints are sent it; that of the event itself when it
+   * is about the parcel; for `join` the parcel that is no more.
+   */
   readonly entry: number
-  /** What endpoints are sent for it: a push as it was received, or an event composed of an entry; null: nothing. */
-  readonly carries: { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean } | null
+  /** What endpoints are sent for it, and who is not because the entry was told of before; null: nothing. */
+  readonly carries: (Carries & { readonly toldBefore: Told }) | null
 }
+
+/** A push as it was received, or an event composed of an entry. */
+export type Carries = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
 
 /**
  * The store inside one transaction. Every verb sees what the ones before it did. Of those that give nothing nobody waits: what goes wrong
@@ -380,8 +387,6 @@ export interface WriteTx {
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
   /** What endpoints are sent for the events of the feed after a sequence, of which `limit` are looked at. */
   readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
-  /** Whether something was made of a sighting, by its sequence, for endpoints to be sent; also true when it is too long ago to tell. */
-  isRelayed(sequence: number): Promise<boolean>
   /** Recorded pushes of a parcel whose bytes are kept, in the order of their digests, after one of them. */
   listPushes(request: { readonly parcelId: number; readonly after: Uint8Array; readonly limit: number }): Promise<readonly KeptPush[]>
   expectPush(request: {
@@ -452,6 +457,8 @@ export interface EndpointState {
   readonly keys: SealedKeys | null
   /** Up to which sequence the feed has been queued for it; null: all of it, or all it is owed. */
   readonly queuedTo: number | null
+  /** Over which events it was given backfill; null: over none. */
+  readonly backfilled: BackfillSpan | null
 }
 
 export interface EndpointChangeRequest {

@@ -1,7 +1,8 @@
 import { encodeEvent } from '../domain/delivery-request.ts'
-import { type Endpoint, endpointWants } from '../domain/endpoint.ts'
+import { endpointWants } from '../domain/endpoint.ts'
 import type { Entry } from '../domain/history.ts'
-import type { Carried, ParcelState, WriteTx } from './ports.ts'
+import { type Told, wasTold } from '../domain/told.ts'
+import type { Carried, EndpointState, ParcelState, WriteTx } from './ports.ts'
 
 export interface NewEvent {
   /** Its place in the feed, and so in the order of its parcel's deliveries. */
@@ -11,8 +12,8 @@ export interface NewEvent {
   readonly carried: Carried
   /** Whether it is backfill (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** `revealed`: it was backfill until this push, so only endpoints that want no backfill have not had it (DOMAIN 6.6). */
-  readonly kind: 'new' | 'revealed'
+  /** Whom the entry had been told of before: they are not sent it. */
+  readonly toldBefore: Told
   readonly nowMs: number
 }
 
@@ -23,31 +24,27 @@ export interface NewEvent {
 export async function queueDeliveries(tx: WriteTx, event: NewEvent): Promise<number> {
   const states = (await tx.listEndpoints()).filter(({ queuedTo }) => queuedTo === null)
   if (states.length === 0) return 0
-  return await queueFor(
-    tx,
-    states.map(({ endpoint }) => endpoint),
-    event,
-  )
+  return await queueFor(tx, states, event)
 }
 
-/** Queues an event for those of some endpoints that want it. */
-export async function queueFor(tx: WriteTx, endpoints: readonly Endpoint[], event: NewEvent): Promise<number> {
-  const { entry, parcelId, carried, sequence, nowMs, backfill } = event
+/** Queues an event for those of some endpoints that want it and were not told of its entry before. */
+export async function queueFor(tx: WriteTx, states: readonly EndpointState[], event: NewEvent): Promise<number> {
+  const { entry, parcelId, carried, sequence, nowMs, backfill, toldBefore } = event
   const { status, detailedStatus, displayToConsumer } = entry
   const offered = { status, detailedStatus, distributionType: carried.distributionType, displayToConsumer, backfill }
-  const takers = endpoints.filter((endpoint) => endpointWants(endpoint, offered) && (event.kind === 'new' || !endpoint.backfill))
+  const takers = states.filter(({ endpoint, backfilled }) => endpointWants(endpoint, offered) && !wasTold(toldBefore, backfilled))
   if (takers.length > 0 && carried.kind === 'composed') {
     const { trackingIds, distributionType } = carried
     await tx.saveComposedEvent(sequence, encodeEvent({ entry, trackingIds, distributionType }))
   }
   const inboxId = carried.kind === 'push' ? carried.inboxId : null
-  for (const { id } of takers) await tx.queueDelivery({ endpointId: id, parcelId, sequence, inboxId, nowMs })
+  for (const { endpoint } of takers) await tx.queueDelivery({ endpointId: endpoint.id, parcelId, sequence, inboxId, nowMs })
   return takers.length
 }
 
 /**
- * Whether an entry that only polls have brought happened before the relay knew the parcel: before it was watched, and before the earliest
- * event a push brought (DOMAIN 6.6).
+ * Whether an entry that nobody was told of yet, and only polls have brought, happened before the relay knew the parcel: before it was
+ * watched, and before the earliest event a push brought (DOMAIN 6.6).
  */
 export function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'firstPushedAtMs'>): boolean {
   if (entry.members.some((kept) => kept.sighting.source === 'push')) return false

@@ -7,11 +7,11 @@ import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
 import { ENTRIES_MAX } from '../domain/pull-response.ts'
 import { remarkOn } from '../domain/remark.ts'
 import type { Lesson } from '../domain/rhythm.ts'
-import { mergeSightings, sightingsOf } from '../domain/sightings.ts'
+import { type KeptSighting, mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import type { Source } from './carried-event.ts'
 import { noLater, revival, schedule } from './plan-check.ts'
 import type { BatchReport, Incoming, IncomingPoll, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
-import { findRevealed, tellChanges } from './tell-changes.ts'
+import { expectPushes, type PlannedEvent, planEvents, tellEvents } from './tell-changes.ts'
 import { frameOf, tellParcel } from './tell-parcel.ts'
 
 export interface RecordOptions {
@@ -104,7 +104,7 @@ async function recordPoll(
 ): Promise<Recorded> {
   const { parcel, ...found } = await findOrJoin(tx, pollIdentifiers(observation), ports.clock.now())
   const now = watch ? { ...parcel, ...revival(parcel, observation.askedAtMs) } : parcel
-  return await merge(tx, { before: parcel, now, ...found }, { kind: 'poll', observation }, ports, options)
+  return await merge(tx, { now, ...found }, { kind: 'poll', observation }, ports, options)
 }
 
 async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
@@ -130,7 +130,7 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
   }
-  return await merge(tx, { before: parcel, now, touched, renamed }, { kind: 'push', observation, inboxId }, ports, options)
+  return await merge(tx, { now, touched, renamed }, { kind: 'push', observation, inboxId }, ports, options)
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
@@ -197,9 +197,8 @@ function recallLone(tx: WriteTx, [only, ...others]: readonly string[]): Found | 
   return parcel === null ? null : { parcel, touched: [parcel.parcelId], renamed: false }
 }
 
-/** The parcel an observation is about, as it was and as the observation leaves it, and all whose answers may change. */
+/** The parcel an observation is about, as the observation leaves it, and all whose answers may change. */
 interface Subject {
-  readonly before: ParcelState
   readonly now: ParcelState
   readonly touched: readonly number[]
   readonly renamed: boolean
@@ -223,20 +222,11 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   // A change of an entry, and a join, tell of the whole parcel besides: only without them has it to be told on its own.
   const untold = changes.length === 0 && touched.length === 1
   const frame = untold && (observation.kind === 'poll' || changed.length > 0) ? await frameOf(tx, parcel.parcelId, entriesBefore) : null
-  for (const one of changed) await tx.saveSighting(parcel.parcelId, one)
+  const events = await planEvents(tx, { changes, entries, parcel, source })
+  for (const one of withTold(changed, events)) await tx.saveSighting(parcel.parcelId, one)
   if (observation.kind === 'poll') await saveAnswer(tx, parcel.parcelId, observation)
-
-  const revealed = observation.kind === 'push' ? findRevealed(entriesBefore, entries, subject.before) : null
-  const rearranged = touched.length === 1 ? [] : entries
-  const queued = await tellChanges(tx, {
-    changes,
-    revealed,
-    rearranged,
-    parcel,
-    source,
-    nowMs,
-    missedPushGraceMs: options.missedPushGraceMs,
-  })
+  const queued = await tellEvents(tx, events, nowMs)
+  if (observation.kind === 'poll') await expectPushes(tx, events, nowMs, options.missedPushGraceMs)
   const reframed = frame !== null && frame !== (await frameOf(tx, parcel.parcelId, entries))
   if (untold && (subject.renamed || reframed)) tellParcel(tx, parcel.parcelId)
 
@@ -251,6 +241,13 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const remark = remarkOn(observation, entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries, queued } as const
   return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
+}
+
+/** The sightings that are to be saved, each once: those that changed, and those that are told of. */
+function withTold(changed: readonly KeptSighting[], events: readonly PlannedEvent[]): Iterable<KeptSighting> {
+  const bySequence = new Map(changed.map((kept) => [kept.sequence, kept]))
+  for (const { told } of events) if (told !== null) bySequence.set(told.sequence, told)
+  return bySequence.values()
 }
 
 async function saveAnswer(tx: WriteTx, parcelId: number, poll: PollObservation): Promise<void> {

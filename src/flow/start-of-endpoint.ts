@@ -13,6 +13,11 @@ export async function startAt(tx: WriteTx, from: number | null): Promise<Start> 
   return { kind: 'ok', queuedTo: Math.max(0, from - 1) }
 }
 
+/** The first sequence that an endpoint has yet to be queued: from it on what it wants now holds. */
+export async function nextOf(tx: WriteTx, queuedTo: number | null): Promise<number> {
+  return (queuedTo ?? (await tx.feedSpan()).last) + 1
+}
+
 /** In words for operators. */
 export function whyNot(refused: NoStart): string {
   if (refused.kind === 'from_ahead') return `the last sequence is ${refused.last}. To start with what comes next, say "now".`

@@ -1,94 +1,95 @@
 import type { EntryChange } from '../domain/changes.ts'
 import type { Entry } from '../domain/history.ts'
-import { carriedBy, carriedFor, type Source } from './carried-event.ts'
+import type { KeptSighting } from '../domain/sightings.ts'
+import { toldBy, toldEither, toldOf } from '../domain/told.ts'
+import { carriedBy, carriedFor, firstOf, type Source } from './carried-event.ts'
 import type { Carried, FeedEvent, ParcelState, WriteTx } from './ports.ts'
 import { isBackfill, queueDeliveries } from './queue-deliveries.ts'
 
-export interface Told {
+export interface Learnt {
   readonly changes: readonly EntryChange[]
-  /** An entry that was backfill until this push; null: there is none. */
-  readonly revealed: Entry | null
-  /** The entries of a parcel that was just made of several: sightings may be of other entries now than when they were told. */
-  readonly rearranged: readonly Entry[]
+  /** Every entry that may be owed to somebody now, changed or not. */
+  readonly entries: readonly Entry[]
   readonly parcel: ParcelState
   readonly source: Source
-  readonly nowMs: number
-  readonly missedPushGraceMs: number
 }
 
-/** Puts changes in the feed, oldest entry first, and queues what endpoints are owed for them; says how many deliveries that made. */
-export async function tellChanges(tx: WriteTx, told: Told): Promise<number> {
-  const { source, revealed } = told
-  let queued = 0
-  for (const change of told.changes.toSorted((a, b) => a.entry.sequence - b.entry.sequence)) queued += await tellChange(tx, told, change)
-  for (const entry of told.rearranged) {
-    const isChanged = told.changes.some((change) => change.entry === entry)
-    if (!isChanged && !(await isTold(tx, entry))) queued += await tellChange(tx, told, { kind: 'split', entry })
-  }
-  if (revealed !== null) queued += await tellAs(tx, told, { feed: 'update', entry: revealed, carried: carriedBy(source), as: 'revealed' })
-  return queued
-}
-
-async function tellChange(tx: WriteTx, told: Told, { kind, entry }: EntryChange): Promise<number> {
-  const { source, parcel } = told
-  if (kind === 'entry') {
-    if (source.kind === 'poll') await expectPush(tx, told, entry)
-    return await tellAs(tx, told, { feed: kind, entry, carried: carriedBy(source), as: 'new' })
-  }
-  if (kind !== 'update' && !(await isTold(tx, entry))) {
-    const carried = await carriedFor(tx, { entry, parcelId: parcel.parcelId, source })
-    return await tellAs(tx, told, { feed: kind, entry, carried, as: 'new' })
-  }
-  tx.appendFeed({ sequence: tx.nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, carries: null })
-  return 0
-}
-
-interface Telling {
-  readonly feed: FeedEvent['kind']
+/** An event of the feed, and what endpoints are sent for it; null: nothing. */
+export interface PlannedEvent {
+  readonly event: FeedEvent
   readonly entry: Entry
-  readonly carried: Carried
-  readonly as: 'new' | 'revealed'
-}
-
-/** Puts an entry in the feed with what endpoints are sent for it. */
-function tellAs(tx: WriteTx, { parcel, nowMs }: Told, { feed, entry, carried, as }: Telling): Promise<number> {
-  const sequence = feed === 'entry' ? entry.sequence : tx.nextSequence()
-  const backfill = carried.kind === 'composed' && isBackfill(entry, parcel)
-  const carries = carried.kind === 'push' ? { kind: carried.kind, inboxId: carried.inboxId } : { kind: carried.kind, backfill }
-  tx.appendFeed({ sequence, kind: feed, parcelId: parcel.parcelId, entry: entry.sequence, carries })
-  return queueDeliveries(tx, { sequence, entry, parcelId: parcel.parcelId, carried, backfill, kind: as, nowMs })
+  readonly carried: Carried | null
+  /** The sighting that it tells of, as it is from then on. */
+  readonly told: KeptSighting | null
 }
 
 /**
- * Whether endpoints were told of an entry: of one of its parts as an event of its own. What was part of another entry was not (DOMAIN 7.1);
- * and what was told of before it became part of another is not told of again.
+ * What there is to tell of what was learnt: the changes, oldest entry first, then entries that endpoints are owed though nothing of them
+ * changed. Whom an entry is owed to is decided by whom its sightings were told of, and by nothing that may have moved since (DOMAIN 6.6).
  */
-async function isTold(tx: WriteTx, { members }: Entry): Promise<boolean> {
-  for (const { sequence } of members) if (await tx.isRelayed(sequence)) return true
-  return false
+export async function planEvents(tx: WriteTx, learnt: Learnt): Promise<readonly PlannedEvent[]> {
+  const planned: PlannedEvent[] = []
+  for (const change of learnt.changes.toSorted((a, b) => a.entry.sequence - b.entry.sequence)) {
+    planned.push(isOwed(change.entry) ? await planTelling(tx, learnt, change) : planChange(tx, learnt, change))
+  }
+  if (learnt.entries.length === learnt.changes.length) return planned
+  const changed = new Set(learnt.changes.map(({ entry }) => entry))
+  const owed = learnt.entries.filter((entry) => !changed.has(entry) && isOwed(entry))
+  for (const entry of owed.sort((a, b) => a.sequence - b.sequence)) {
+    const kind = toldOf(entry.members).kind === 'nobody' ? 'split' : 'update'
+    planned.push(await planTelling(tx, learnt, { kind, entry }))
+  }
+  return planned
 }
 
-/** Until its grace is over nobody can say that its push was missed (DOMAIN 6.6). */
-async function expectPush(tx: WriteTx, { parcel, nowMs, missedPushGraceMs }: Told, entry: Entry): Promise<void> {
-  await tx.expectPush({
-    parcelId: parcel.parcelId,
-    entry: entry.sequence,
-    eventAtMs: entry.atMs,
-    foundAtMs: nowMs,
-    dueAtMs: nowMs + missedPushGraceMs,
-  })
+/** Whether somebody was not told of an entry and is owed it: everybody is owed what a push brought, and what was told of to nobody yet. */
+function isOwed({ members }: Entry): boolean {
+  const { kind } = toldOf(members)
+  if (kind === 'nobody' || kind === 'all') return kind === 'nobody'
+  return members.some(({ sighting }) => sighting.source === 'push')
 }
 
-/** The entry that a push has just joined, if only polls had told of it, and told of it as backfill (DOMAIN 6.6). */
-export function findRevealed(before: readonly Entry[], after: readonly Entry[], parcelBefore: ParcelState): Entry | null {
-  if (before.length === 0) return null
-  const backfill = new Set(
-    before.filter((entry) => isBackfill(entry, parcelBefore)).flatMap((entry) => entry.members.map(({ sequence }) => sequence)),
-  )
-  if (backfill.size === 0) return null
-  const isRevealed = ({ members }: Entry) =>
-    members.some(({ sighting }) => sighting.source === 'push') &&
-    members.every(({ sighting, sequence }) => sighting.source === 'push' || backfill.has(sequence)) &&
-    members.some(({ sequence }) => backfill.has(sequence))
-  return after.find(isRevealed) ?? null
+function planChange(tx: WriteTx, { parcel }: Learnt, { kind, entry }: EntryChange): PlannedEvent {
+  const event = { sequence: tx.nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, carries: null }
+  return { event, entry, carried: null, told: null }
+}
+
+async function planTelling(tx: WriteTx, { parcel, source }: Learnt, { kind, entry }: EntryChange): Promise<PlannedEvent> {
+  const { parcelId } = parcel
+  const isNew = kind === 'entry'
+  const { carried, sighting } = isNew
+    ? { carried: carriedBy(source), sighting: firstOf(entry) }
+    : await carriedFor(tx, { entry, parcelId, source })
+  const sequence = isNew ? entry.sequence : tx.nextSequence()
+  const toldBefore = toldOf(entry.members)
+  const backfill = carried.kind === 'composed' && isBackfill(entry, parcel)
+  const carries = carried.kind === 'push' ? { kind: carried.kind, inboxId: carried.inboxId } : { kind: carried.kind, backfill }
+  return {
+    event: { sequence, kind, parcelId, entry: sighting.sequence, carries: { ...carries, toldBefore } },
+    entry,
+    carried,
+    told: { ...sighting, told: toldEither(sighting.told, toldBy(toldBefore, { sequence, backfill })) },
+  }
+}
+
+/** Puts what was planned in the feed, and queues what endpoints are owed for it; says how many deliveries that made. */
+export async function tellEvents(tx: WriteTx, planned: readonly PlannedEvent[], nowMs: number): Promise<number> {
+  let queued = 0
+  for (const { event, entry, carried } of planned) {
+    tx.appendFeed(event)
+    const { sequence, parcelId, carries } = event
+    if (carries === null || carried === null) continue
+    const backfill = carries.kind === 'composed' && carries.backfill
+    queued += await queueDeliveries(tx, { sequence, entry, parcelId, carried, backfill, toldBefore: carries.toldBefore, nowMs })
+  }
+  return queued
+}
+
+/** Until its grace is over nobody can say that the push of an entry was missed; backfill never was (DOMAIN 6.6). */
+export async function expectPushes(tx: WriteTx, planned: readonly PlannedEvent[], nowMs: number, missedPushGraceMs: number): Promise<void> {
+  for (const { event, entry, told } of planned) {
+    if (event.kind !== 'entry' || told?.told.kind === 'backfill') continue
+    const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: entry.atMs, foundAtMs: nowMs }
+    await tx.expectPush({ ...found, dueAtMs: nowMs + missedPushGraceMs })
+  }
 }

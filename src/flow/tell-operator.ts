@@ -43,6 +43,7 @@ export async function syncOperator(tx: WriteTx, url: string | null, nowMs: numbe
     health: known?.disabled === null ? known.health : freshHealth,
     keys: null,
     queuedTo: null,
+    backfilled: null,
   }
   await tx.saveEndpoint(state)
 }

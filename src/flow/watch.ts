@@ -1,8 +1,8 @@
 import { deriveEntries } from '../domain/history.ts'
+import { toldOf } from '../domain/told.ts'
 import { createClaimDue } from './claim-due.ts'
 import { schedule } from './plan-check.ts'
 import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
-import { isBackfill } from './queue-deliveries.ts'
 import type { RecordOptions, RecordPorts } from './record.ts'
 
 type WatchVerbs = Pick<
@@ -54,7 +54,7 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         const missed: MissedPush[] = []
         for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
           await tx.settlePush(entry)
-          if (await wasMissed(tx, await tx.loadParcel(parcelId), entry)) missed.push({ parcelId, eventAtMs, foundAtMs })
+          if (await wasMissed(tx, parcelId, entry)) missed.push({ parcelId, eventAtMs, foundAtMs })
         }
         return missed
       }),
@@ -68,12 +68,10 @@ function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelS
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 
-/**
- * An entry only polls brought, that happened since the relay knows the parcel: a push should have brought it. What is older is backfill
- * (DOMAIN 6.6).
- */
-async function wasMissed(tx: WriteTx, parcel: ParcelState, sequence: number): Promise<boolean> {
-  const entries = deriveEntries(await tx.loadSightings(parcel.parcelId, null))
+/** An entry only polls brought, and that was not told as backfill: a push should have brought it (DOMAIN 6.6). */
+async function wasMissed(tx: WriteTx, parcelId: number, sequence: number): Promise<boolean> {
+  const entries = deriveEntries(await tx.loadSightings(parcelId, null))
   const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
-  return entry !== undefined && !isBackfill(entry, parcel) && entry.members.every((kept) => kept.sighting.source === 'poll')
+  if (entry === undefined || toldOf(entry.members).kind === 'backfill') return false
+  return entry.members.every((kept) => kept.sighting.source === 'poll')
 }

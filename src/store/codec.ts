@@ -4,7 +4,8 @@ import type { SealedKeys } from '../domain/endpoint-keys.ts'
 import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
-import type { EndpointState, FeedEvent, ListedDelivery, ParcelState } from '../flow/ports.ts'
+import { type BackfillSpan, type Told, toldAll, toldNobody } from '../domain/told.ts'
+import type { Carries, EndpointState, ListedDelivery, ParcelState } from '../flow/ports.ts'
 import type { Tables } from './schema.ts'
 
 export function encodeInstant(instant: Instant): { readonly at_ms: number; readonly has_ms: number } {
@@ -85,15 +86,31 @@ const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
 /** A push by its number in the inbox, which is above 0. */
-export function encodeCarried(carries: FeedEvent['carries']): number | null {
+export function encodeCarried(carries: Carries | null): number | null {
   if (carries === null) return null
   if (carries.kind === 'push') return carries.inboxId
   return carries.backfill ? COMPOSED_BACKFILL : COMPOSED
 }
 
-export function decodeCarried(carries: number): NonNullable<FeedEvent['carries']> {
+export function decodeCarried(carries: number): Carries {
   if (carries > 0) return { kind: 'push', inboxId: carries }
   return { kind: 'composed', backfill: carries === COMPOSED_BACKFILL }
+}
+
+const NOBODY = 0
+const ALL = 1
+
+/** Backfill by its sequence below 0, the rest by the sequence after it: most are a number that takes no room. */
+export function encodeTold(told: Told): number {
+  if (told.kind === 'backfill') return -told.at
+  if (told.kind === 'rest') return told.at + 1
+  return told.kind === 'all' ? ALL : NOBODY
+}
+
+export function decodeTold(told: number): Told {
+  if (told === NOBODY) return toldNobody
+  if (told === ALL) return toldAll
+  return told < 0 ? { kind: 'backfill', at: -told } : { kind: 'rest', at: told - 1 }
 }
 
 /** The identifiers of a parcel that was joined to another, as the audit trail has them. */
@@ -125,7 +142,12 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     health: { lastSuccessAtMs: row.succeeded_at_ms, failingSinceMs: row.failing_since_ms },
     keys: row.sealed_keys === null ? null : decodeSealedKeys(row.sealed_keys),
     queuedTo: row.queued_to,
+    backfilled: decodeSpan(row),
   }
+}
+
+function decodeSpan({ backfill_from: from, backfill_to: to }: Selectable<Tables['endpoint']>): BackfillSpan | null {
+  return from === null ? null : { from, to }
 }
 
 function decodeSealedKeys(text: string): SealedKeys {

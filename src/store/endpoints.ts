@@ -16,6 +16,8 @@ interface Columns {
   readonly failingSinceMs: number | null
   readonly sealedKeys: string | null
   readonly queuedTo: number | null
+  readonly backfillFrom: number | null
+  readonly backfillTo: number | null
 }
 type EndpointColumns = { [Name in keyof Columns]: Columns[Name] }
 
@@ -28,6 +30,8 @@ const columnsOf = (p: EndpointColumns) => ({
   failing_since_ms: p.failingSinceMs,
   sealed_keys: p.sealedKeys,
   queued_to: p.queuedTo,
+  backfill_from: p.backfillFrom,
+  backfill_to: p.backfillTo,
 })
 
 const insertEndpoint = statement<EndpointColumns>()((db, p) => db.insertInto('endpoint').values(columnsOf(p)).returning('id'))
@@ -59,7 +63,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
 /** Returns its id: a new one when it had none. */
 export async function saveEndpoint(
   session: Session,
-  { endpoint, origin, disabled, health, keys, queuedTo }: EndpointState,
+  { endpoint, origin, disabled, health, keys, queuedTo, backfilled }: EndpointState,
 ): Promise<Endpoint['id']> {
   const columns = {
     name: endpoint.name,
@@ -70,6 +74,8 @@ export async function saveEndpoint(
     failingSinceMs: health.failingSinceMs,
     sealedKeys: encodeSealedKeys(keys),
     queuedTo,
+    backfillFrom: backfilled?.from ?? null,
+    backfillTo: backfilled?.to ?? null,
   }
   if (endpoint.id === '') return idOf(await session.all(insertEndpoint, columns))
   await session.run(updateEndpoint, { ...columns, id: Number(endpoint.id) })

@@ -1,6 +1,6 @@
 import type { Entry } from '../domain/history.ts'
 import type { Carried, FeedEntries, FeedEntry } from '../flow/ports.ts'
-import { decodeCarried, decodeFeedKind } from './codec.ts'
+import { decodeCarried, decodeTold } from './codec.ts'
 import type { Contents } from './contents.ts'
 import type { Session } from './engine.ts'
 import { feedParcel, survivorOf } from './read-feed.ts'
@@ -34,8 +34,8 @@ export async function readFeedEntries(
     if (parcel === null || entry === undefined) continue
     const carries = decodeCarried(row.carries)
     const carried = carries.kind === 'push' ? await pushed(session, carries.inboxId, entry, parcel) : composed(parcel)
-    const kind = decodeFeedKind(row.kind) === 'update' ? 'revealed' : 'new'
-    entries.push({ sequence: row.sequence, parcelId, entry, carried, kind, backfill: carries.kind === 'composed' && carries.backfill })
+    const backfill = carries.kind === 'composed' && carries.backfill
+    entries.push({ sequence: row.sequence, parcelId, entry, carried, backfill, toldBefore: decodeTold(row.told_before) })
   }
   return { entries, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }

@@ -1,44 +1,39 @@
-import { sql } from 'kysely'
+import { toldNobody } from '../domain/told.ts'
 import type { ExpectedPush, FeedEvent } from '../flow/ports.ts'
-import { encodeCarried, encodeFeedKind } from './codec.ts'
+import { encodeCarried, encodeFeedKind, encodeTold } from './codec.ts'
 import type { Session } from './engine.ts'
 import { loadSetting } from './settings.ts'
 import { statement } from './statement.ts'
 
 const PRUNED_TO = 'feed-pruned-to'
 
-const insertEvent = statement<{ sequence: number; kind: number; parcelId: number; entry: number; carries: number | null }>()((db, p) =>
-  db.insertInto('feed').values({ sequence: p.sequence, kind: p.kind, parcel_id: p.parcelId, entry: p.entry, carries: p.carries }),
+const insertEvent = statement<{
+  sequence: number
+  kind: number
+  parcelId: number
+  entry: number
+  carries: number | null
+  toldBefore: number
+}>()((db, p) =>
+  db.insertInto('feed').values({
+    sequence: p.sequence,
+    kind: p.kind,
+    parcel_id: p.parcelId,
+    entry: p.entry,
+    carries: p.carries,
+    told_before: p.toldBefore,
+  }),
 )
 
-export function appendFeed(session: Session, event: FeedEvent): void {
-  session.tell(insertEvent, { ...event, kind: encodeFeedKind(event.kind), carries: encodeCarried(event.carries) })
-}
-
-// The first by its key; for others the values are written out, or their index could not serve.
-const toldFirst = statement<{ sequence: number }>()((db, p) =>
-  db
-    .selectFrom('feed')
-    .select('sequence')
-    .where('sequence', '=', p.sequence)
-    .where('entry', '=', p.sequence)
-    .where('carries', 'is not', null),
-)
-const toldLater = statement<{ sequence: number }>()((db, p) =>
-  db
-    .selectFrom('feed')
-    .select('sequence')
-    .where('entry', '=', p.sequence)
-    .where('carries', 'is not', null)
-    .where('kind', '!=', sql.lit(0))
-    .limit(1),
-)
-
-/** See the verb of the same name. What is pruned was told of. */
-export async function isRelayed(session: Session, sequence: number): Promise<boolean> {
-  if (sequence <= (await prunedTo(session))) return true
-  if ((await session.all(toldFirst, { sequence })).length > 0) return true
-  return (await session.all(toldLater, { sequence })).length > 0
+export function appendFeed(session: Session, { sequence, kind, parcelId, entry, carries }: FeedEvent): void {
+  session.tell(insertEvent, {
+    sequence,
+    kind: encodeFeedKind(kind),
+    parcelId,
+    entry,
+    carries: encodeCarried(carries),
+    toldBefore: encodeTold(carries?.toldBefore ?? toldNobody),
+  })
 }
 
 /** Up to which sequence events are gone. */

@@ -1,5 +1,7 @@
 import { sightingId } from '../domain/sightings.ts'
+import { toldEither } from '../domain/told.ts'
 import { loadAnswers, moveAnswers } from './answers.ts'
+import { encodeTold } from './codec.ts'
 import type { Contents } from './contents.ts'
 import { moveDeliveries } from './deliveries.ts'
 import { listEndpoints } from './endpoints.ts'
@@ -26,8 +28,8 @@ export async function joinParcels(session: Session, contents: Contents, { into, 
     from: state,
     into: survivor,
     identifiers: (await loadIdentifiers(session, from)).map((identifier) => identifier.value),
-    sightings: moving.map((kept) => [sightingId(kept), kept.askedAtMs, kept.sequence]),
-    stayed: staying.map((kept) => [sightingId(kept), kept.askedAtMs]),
+    sightings: moving.map((kept) => [sightingId(kept), kept.askedAtMs, kept.sequence, encodeTold(kept.told)]),
+    stayed: staying.map((kept) => [sightingId(kept), kept.askedAtMs, encodeTold(kept.told)]),
     answers: (await loadAnswers(session, from)).map(({ language, digest, askedAtMs }) => [language, digest, askedAtMs]),
   }
   await appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
@@ -36,7 +38,8 @@ export async function joinParcels(session: Session, contents: Contents, { into, 
   for (const kept of moving) {
     const same = known.get(sightingId(kept))
     const askedAtMs = Math.max(kept.askedAtMs, same?.askedAtMs ?? 0)
-    if (askedAtMs !== same?.askedAtMs) await saveSighting(session, contents, into, { ...kept, askedAtMs })
+    const told = same === undefined ? kept.told : toldEither(kept.told, same.told)
+    if (askedAtMs !== same?.askedAtMs || told !== same?.told) await saveSighting(session, contents, into, { ...kept, askedAtMs, told })
   }
   await deleteSightings(session, from)
   await moveAnswers(session, from, into)

@@ -65,6 +65,8 @@ interface SightingTable {
   readonly ordinal: number
   readonly asked_at_ms: number
   readonly sequence: number
+  /** Whom it was told of: one of the codec's numbers. */
+  readonly told: number
 }
 
 interface AnswerTable {
@@ -103,6 +105,8 @@ interface FeedTable {
   readonly entry: number
   /** What endpoints are sent for it: the number of a push, or one of the codec's for a composed event; null: nothing. */
   readonly carries: number | null
+  /** Whom the entry was told of before, as in `sighting`: they are not sent it. */
+  readonly told_before: Generated<number>
 }
 
 interface ExpectedPushTable {
@@ -127,6 +131,9 @@ interface EndpointTable {
   readonly sealed_keys: string | null
   /** Up to which sequence the feed has been queued for it; null: all of it. */
   readonly queued_to: number | null
+  /** From which sequence on it is given backfill, and from which on no longer; null: never, and still. */
+  readonly backfill_from: number | null
+  readonly backfill_to: number | null
   readonly removed_at_ms: number | null
 }
 

@@ -1,6 +1,6 @@
 import { parseAllAnswer } from '../domain/pull-response.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../domain/sightings.ts'
-import { decodeInstant, encodeInstant } from './codec.ts'
+import { decodeInstant, decodeTold, encodeInstant, encodeTold } from './codec.ts'
 import type { Contents } from './contents.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
@@ -20,6 +20,7 @@ const upsert = statement<{
   ordinal: number
   asked_at_ms: number
   sequence: number
+  told: number
 }>()((db, p) =>
   db
     .insertInto('sighting')
@@ -32,9 +33,12 @@ const upsert = statement<{
       ordinal: p.ordinal,
       asked_at_ms: p.asked_at_ms,
       sequence: p.sequence,
+      told: p.told,
     })
     .onConflict((conflict) =>
-      conflict.columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal']).doUpdateSet({ asked_at_ms: p.asked_at_ms }),
+      conflict
+        .columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'])
+        .doUpdateSet({ asked_at_ms: p.asked_at_ms, told: p.told }),
     ),
 )
 
@@ -61,12 +65,13 @@ export async function loadSightings(
       ordinal: row.ordinal,
       askedAtMs: row.asked_at_ms,
       sequence: row.sequence,
+      told: decodeTold(row.told),
     })
   }
   return kept
 }
 
-/** New, or asked again later: everything else of a sighting never changes. */
+/** New, or asked again later, or told of: everything else of a sighting never changes. */
 export async function saveSighting(session: Session, contents: Contents, parcelId: number, kept: KeptSighting): Promise<void> {
   const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
   session.tell(upsert, {
@@ -77,6 +82,7 @@ export async function saveSighting(session: Session, contents: Contents, parcelI
     ordinal: kept.ordinal,
     asked_at_ms: kept.askedAtMs,
     sequence: kept.sequence,
+    told: encodeTold(kept.told),
   })
 }
 

@@ -6,7 +6,7 @@ import { replayDeliveries } from './delivery-lists.ts'
 import { findAskable, findDuePolls } from './due-polls.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
-import { appendFeed, duePushes, expectPush, isRelayed, prunedTo, settlePush } from './feed.ts'
+import { appendFeed, duePushes, expectPush, prunedTo, settlePush } from './feed.ts'
 import { readFeedEntries } from './feed-entries.ts'
 import { listPushes, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
@@ -73,7 +73,6 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     appendFeed: (event) => appendFeed(session, event),
     feedSpan: async () => ({ last: sequence ?? 0, prunedTo: await prunedTo(session) }),
     readFeedEntries: (request) => readFeedEntries(session, contents, request),
-    isRelayed: (told) => isRelayed(session, told),
     listPushes: (request) => listPushes(session, request),
     expectPush: (expected) => expectPush(session, expected),
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),

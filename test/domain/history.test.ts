@@ -6,6 +6,7 @@ import { emptyParcel, observe, presentRecord } from '../../src/domain/parcel-rec
 import { encodeAll, encodeLatest, parseAllAnswer } from '../../src/domain/pull-response.ts'
 import { type KeptSighting, sightingsOf } from '../../src/domain/sightings.ts'
 import { joinedKey, keyOf, keysFit, type SightingKey, tellingRank } from '../../src/domain/status-entry.ts'
+import { toldNobody } from '../../src/domain/told.ts'
 import { answerBody, aPoll, aPush, readBack } from '../support/builders.ts'
 import { type Observation, observations } from '../support/observations.ts'
 
@@ -18,7 +19,7 @@ test('2.5: an entry of one sighting says what it would say if the sighting came 
   const saidOf = (sightings: readonly KeptSighting[]) => deriveEntries(sightings).map((entry) => ({ ...entry, members: [] }))
   const twice = fc.property(observations, (seen) => {
     for (const one of seen.flatMap(({ observation }) => sightingsOf(observation))) {
-      const kept = { ...one, sequence: 1 }
+      const kept = { ...one, sequence: 1, told: toldNobody }
       const unsaid = { ...kept, sighting: { ...one.sighting, displayToConsumer: null } }
       for (const lone of [kept, unsaid]) expect(saidOf([lone])).toEqual(saidOf([lone, { ...lone, listing: one.listing + 1 }]))
     }
@@ -106,7 +107,13 @@ test('2.3: each sighting joins the first entry that takes it, one of exactly its
   })
   const group = fc.property(fc.array(sighting, { minLength: 2, maxLength: 24 }), (listed) => {
     const kept = listed.flatMap(({ eventTime, location, word, listing, ordinal }, at) =>
-      sightingsOf(aPush({ eventTime, location, texts: { en: word } })).map((one) => ({ ...one, listing, ordinal, sequence: at + 1 })),
+      sightingsOf(aPush({ eventTime, location, texts: { en: word } })).map((one) => ({
+        ...one,
+        listing,
+        ordinal,
+        sequence: at + 1,
+        told: toldNobody,
+      })),
     )
     expect(deriveEntries(kept).map(({ members }) => members)).toEqual(foundPlainly(kept))
   })

@@ -4,6 +4,7 @@ import { deriveEntries, type Entry } from '../../src/domain/history.ts'
 import type { ParcelRecord } from '../../src/domain/parcel-record.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../src/domain/sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit } from '../../src/domain/status-entry.ts'
+import { toldNobody } from '../../src/domain/told.ts'
 import { answers, type Matcher, recordAll } from '../support/model.ts'
 import { observations, rearranged } from '../support/observations.ts'
 
@@ -75,7 +76,12 @@ test('keeps equal sightings once without changing an answer', () => {
   const report = fc.check(
     fc.property(pairs, ([, all]) => {
       const everyOne = all.flatMap(({ observation }, at) =>
-        sightingsOf(observation).map((listed) => ({ ...listed, listing: listed.listing === 0 ? 0 : at + 1, sequence: 0 })),
+        sightingsOf(observation).map((listed) => ({
+          ...listed,
+          listing: listed.listing === 0 ? 0 : at + 1,
+          sequence: 0,
+          told: toldNobody,
+        })),
       )
       const values = (entries: readonly Entry[]) =>
         entries.map((entry) => JSON.stringify({ ...entry, members: [], founding: 0, sequence: 0 })).sort()

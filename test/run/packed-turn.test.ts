@@ -63,6 +63,7 @@ const state = (id: string): EndpointState => ({
   health: freshHealth,
   keys: { current: 'sealed', next: null, previous: null },
   queuedTo: null,
+  backfilled: null,
 })
 const report = (endpoints: readonly EndpointState[]): DeliveryTurnReport => ({
   claimed: [],

@@ -35,7 +35,7 @@ test('1.4: an observation that names ids of two parcels makes them one, and writ
   expect(audit.map((row) => [row.kind, row.parcel_id])).toEqual([['join', older?.parcelId]])
   expect(JSON.parse(audit[0]?.detail ?? '')).toMatchObject({
     identifiers: ['2001'],
-    sightings: [[expect.any(String), 0, expect.any(Number)]],
+    sightings: [[expect.any(String), 0, expect.any(Number), 1]],
   })
   expect(feed?.count).toBe(1)
 })

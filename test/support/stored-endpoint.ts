@@ -34,11 +34,16 @@ async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string,
   }
 }
 
-/** An endpoint; `take` gives what came for it since the last time, in the order it came. */
+/** An endpoint that was added; `take` gives what came for it since the last time, in the order it came. */
 export async function addEndpoint(writes: WriteSide, nowMs: number, change: Partial<EndpointSettings & { readonly from: number }> = {}) {
   const id = await writes.reserveEndpoint(nowMs)
   const { from = null, ...changed } = change
   await writes.addEndpoint({ id, settings: { ...endpointSettings, ...changed }, key: 'sealed', from })
+  return endpointOf(writes, id, nowMs)
+}
+
+/** The same for one that was there. */
+export function endpointOf(writes: WriteSide, id: string, nowMs: number) {
   return {
     id,
     async take(): Promise<readonly ClaimedDelivery[]> {

@@ -5,6 +5,7 @@ import { initial } from '../migrations/0001-initial.ts'
 import { relaying } from '../migrations/0002-relaying.ts'
 import { feedJoins } from '../migrations/0003-feed-joins.ts'
 import { parcelLists } from '../migrations/0004-parcel-lists.ts'
+import { told } from '../migrations/0005-told.ts'
 
 /** Append only: what has been released is never changed. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -12,6 +13,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0002-relaying': relaying,
   '0003-feed-joins': feedJoins,
   '0004-parcel-lists': parcelLists,
+  '0005-told': told,
 }
 
 /**

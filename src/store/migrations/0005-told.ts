@@ -1,0 +1,37 @@
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
+
+/**
+ * Whom a sighting was told of stands beside it, so that neither what moves later nor a feed that is pruned can change it (DOMAIN 6.6). What
+ * was told until now is read off the feed: what is no longer in it was told to all.
+ */
+export const told: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema
+      .alterTable('sighting')
+      .addColumn('told', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute()
+    await db.schema
+      .alterTable('feed')
+      .addColumn('told_before', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute()
+    await db.schema.alterTable('endpoint').addColumn('backfill_from', 'integer').execute()
+    await db.schema.alterTable('endpoint').addColumn('backfill_to', 'integer').execute()
+
+    // An event that tells of a sighting again is the push of what was told as backfill (kind 1), or of what a split set apart.
+    await sql`
+      UPDATE sighting SET told = CASE
+        WHEN sequence <= coalesce((SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM setting WHERE name = 'feed-pruned-to'), 0) THEN 1
+        ELSE coalesce(
+          (SELECT max(CASE WHEN carries = -1 THEN -sequence ELSE 1 END) FROM feed
+            WHERE feed.entry = sighting.sequence AND carries IS NOT NULL AND kind != 0),
+          (SELECT CASE WHEN carries = -1 THEN -sequence ELSE 1 END FROM feed
+            WHERE feed.sequence = sighting.sequence AND kind = 0 AND carries IS NOT NULL),
+          0)
+      END`.execute(db)
+    await sql`UPDATE feed SET told_before = -entry WHERE carries IS NOT NULL AND kind = 1`.execute(db)
+    await sql`UPDATE endpoint SET backfill_from = 0 WHERE json_extract(settings, '$.backfill')`.execute(db)
+    // Nobody looks any more for what the feed tells of a sighting again.
+    await db.schema.dropIndex('feed_carried_later').execute()
+  },
+}
