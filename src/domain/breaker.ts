@@ -67,7 +67,7 @@ export function afterAnswer(): Breaker {
   return closedBreaker
 }
 
-/** It ended without saying anything about the carrier, such as by our own budget. */
+/** It ended without saying anything about the carrier: it never left, or waited here for so long that it was cut too soon. */
 export function afterNothing(breaker: Breaker, wasProbe: boolean): Breaker {
   return wasProbe ? { ...breaker, state: 'open' } : breaker
 }

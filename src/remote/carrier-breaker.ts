@@ -19,7 +19,7 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
     const before = breaker
     if (outcome === null) breaker = afterNothing(breaker, wasProbe)
     else if (outcome.kind !== 'unavailable') breaker = afterAnswer()
-    else if (FAILURES.has(outcome.reason)) breaker = afterFailure(breaker, wasProbe, clock.monotonic(), random())
+    else if (outcome.telling && FAILURES.has(outcome.reason)) breaker = afterFailure(breaker, wasProbe, clock.monotonic(), random())
     else breaker = afterNothing(breaker, wasProbe)
     const { state, failures, restUntilMs } = breaker
     if (before.state === 'closed' && state === 'open') {
@@ -35,7 +35,7 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
     async guard(asker, ask) {
       const admission = admit(breaker, asker, clock.monotonic())
       if (admission.kind === 'rest') {
-        return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker' }
+        return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker', telling: false }
       }
       const wasProbe = admission.kind === 'probe'
       if (wasProbe) breaker = afterProbeLeft(breaker)

@@ -13,6 +13,8 @@ import { createTokenClient, type TokenClient } from './token-client.ts'
 import { trusting } from './trust.ts'
 
 const WAITING_MAX = 10_000
+/** A question that was cut says something about the carrier if it had so much of its time for being answered. */
+const FAIR_SHARE = 1 / 2
 
 export interface CarrierOptions {
   readonly baseUrl: string
@@ -57,7 +59,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember: options.remember, clock, log })
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
   const queue = createCallQueue({ budget, clock, startTimer, ...waiting, writeDown: ledger.keep })
-  const exchange = createExchange({ agent, queue, clock })
+  const exchange = createExchange({ agent, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE })
   const deadlines = createDeadlines(timeoutMs, startTimer)
   const tokens: TokenClient = createTokenClient({
     ...options,

@@ -14,10 +14,10 @@ export function createCarrierNews(clock: Clock, log: Log): CarrierNews {
   let lastFailure: CarrierState['lastFailure'] = null
   let troubledBy: UnavailableReason | null = null
 
-  const tellTrouble = (reason: UnavailableReason, detail: string, retryAfterMs: number | undefined): void => {
+  const tellTrouble = ({ reason, detail, retryAfterMs, telling }: StatusOutcome & { kind: 'unavailable' }): void => {
     // Our own budget is no trouble of the carrier's, and may be short many times a second. While it rests, nothing new is known.
-    const isOurs = reason === 'budget' || reason === 'resting'
-    if (reason !== 'resting') lastFailure = { reason, atMs: clock.now() }
+    const isOurs = reason === 'budget' || reason === 'resting' || (reason === 'timeout' && !telling)
+    if (reason === 'budget' || !isOurs) lastFailure = { reason, atMs: clock.now() }
     const known = isOurs || reason === troubledBy
     const fields = { reason, detail, retryAfterMs }
     if (known) log.debug(fields, 'the carrier could not be asked')
@@ -29,8 +29,8 @@ export function createCarrierNews(clock: Clock, log: Log): CarrierNews {
   return {
     tell(outcome) {
       if (outcome.kind === 'unavailable') {
-        const { reason, detail, retryAfterMs } = outcome
-        tellTrouble(reason, detail, retryAfterMs)
+        const { reason, retryAfterMs } = outcome
+        tellTrouble(outcome)
         return { kind: 'unavailable', reason, ...(retryAfterMs === undefined ? {} : { retryAfterMs: clampRetryAfterMs(retryAfterMs) }) }
       }
       if (troubledBy !== null) log.info({ after: troubledBy }, 'the carrier answers again')

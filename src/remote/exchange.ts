@@ -42,39 +42,49 @@ export interface Failed {
   readonly retryAfterMs?: number
   /** A code without any text of others in it, fit for the log. */
   readonly detail: string
-  /** Whether the question left at all. */
-  readonly left: boolean
+  /** Whether it says anything about the other side: the question left, and if it was cut, it had had a fair share of its time. */
+  readonly telling: boolean
   readonly quick: boolean
 }
 
 /** One question and its answer: one call of the budget. Never throws for what the other side or the network does. */
 export type Exchange = (question: Question) => Promise<Answered | Failed>
 
-export function createExchange(ports: { readonly agent: Dispatcher; readonly queue: CallQueue; readonly clock: Clock }): Exchange {
-  const { agent, queue, clock } = ports
+interface ExchangePorts {
+  readonly agent: Dispatcher
+  readonly queue: CallQueue
+  readonly clock: Clock
+  /** Of the time a question has: cut before, it says nothing about who was asked. */
+  readonly fairShareMs: number
+}
+
+export function createExchange(ports: ExchangePorts): Exchange {
+  const { queue, clock, fairShareMs } = ports
   return async (question) => {
     const { deadline, priority, giveUpAtMs } = question
     const slot = await queue.take({ priority, giveUpAtMs, signal: deadline.signal })
     if (slot.kind === 'refused') {
-      return { kind: 'failed', reason: slot.reason, retryAfterMs: slot.retryAfterMs, detail: 'did_not_leave', left: false, quick: false }
+      return { kind: 'failed', reason: slot.reason, retryAfterMs: slot.retryAfterMs, detail: 'did_not_leave', telling: false, quick: false }
     }
     deadline.start()
+    const leftAtMs = clock.monotonic()
+    const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {
-      return await ask(question, agent, clock.now())
+      return await ask(question, ports.agent, clock.now(), isFair)
     } finally {
       slot.release()
     }
   }
 }
 
-async function ask(question: Question, agent: Dispatcher, askedAtMs: number): Promise<Answered | Failed> {
+async function ask(question: Question, agent: Dispatcher, askedAtMs: number, isFair: () => boolean): Promise<Answered | Failed> {
   const { method, url, headers, body, deadline, bodyBytesMax } = question
   const { signal } = deadline
   const failed = (reason: UnavailableReason, detail: string, quick = false): Failed => ({
     kind: 'failed',
     reason,
     detail,
-    left: true,
+    telling: reason !== 'timeout' || isFair(),
     quick,
   })
   let response: Dispatcher.ResponseData

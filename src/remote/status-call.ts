@@ -7,6 +7,8 @@ import { withQuickRetries } from './quick-retry.ts'
 import type { TokenClient } from './token-client.ts'
 
 const BODY_BYTES_MAX = 1_048_576
+/** Who waited too long for his turn may be luckier at once. */
+const CUT_RETRY_MS = 1000
 
 export interface StatusPorts {
   /** Without a slash at its end. */
@@ -34,6 +36,8 @@ export type StatusOutcome =
       readonly reason: UnavailableReason
       readonly retryAfterMs?: number | undefined
       readonly detail: string
+      /** Whether it says anything about the carrier: what did not leave, or was cut too soon, does not. */
+      readonly telling: boolean
     }
 
 interface Unauthorized {
@@ -77,7 +81,9 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
     })
   const answer = await withQuickRetries(ask, deadline.signal)
   if (answer.kind === 'failed') {
-    return { kind: 'unavailable', reason: answer.reason, retryAfterMs: answer.retryAfterMs, detail: answer.detail }
+    const { reason, detail, telling } = answer
+    const retryAfterMs = reason === 'timeout' && !telling ? CUT_RETRY_MS : answer.retryAfterMs
+    return { kind: 'unavailable', reason, retryAfterMs, detail, telling }
   }
   if (answer.status === 401) return { kind: 'unauthorized', token }
   if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
@@ -91,13 +97,13 @@ async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: 
     const reading = parseAllAnswer(body, { asked, language, contentLanguage: answer.header('content-language'), askedAtMs })
     return reading.ok
       ? { kind: 'found', observation: reading.observation }
-      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason }
+      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, telling: true }
   }
   if (status === 404 || status === 410) return { kind: 'not_found' }
   const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
   // Both statuses speak of the service, not of the parcel: nobody asks it anything meanwhile.
   if (waitMs !== null && (status === 429 || status === 503)) await pause(waitMs)
-  return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}` }
+  return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}`, telling: true }
 }
 
 function reasonOf(status: number): UnavailableReason {

@@ -53,8 +53,8 @@ interface Held {
   readonly renewAtMs: number | null
 }
 
-const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'token_wait' }
-const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable' }
+const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'token_wait', telling: false }
+const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable', telling: false }
 
 /**
  * Without a token, needing one asks for one, unless the gate is closed. With one, it serves until the status API refuses it; when its hint
@@ -71,7 +71,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   let credentials: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
   let refusedSinceObtained = false
   let mark = earlier?.mark ?? null
-  let trouble: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier' }
+  let trouble: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier', telling: false }
   let presented: string | null = null
 
   /** Why no token may be asked for now; `null`: one may. A new password is worth a try at once. */
@@ -80,10 +80,11 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     const by = gate.closedBy(nowMs)
     if (by === null) return null
     const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
-    if (by === 'trouble') return { ...trouble, retryAfterMs }
+    if (by === 'trouble') return { ...trouble, retryAfterMs, telling: false }
     const password = readPassword(options.password)
     if (presented === null && password !== null && mark !== null && isMarked(password, mark)) presented = password
-    if (password === null || password === presented) return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting' }
+    if (password === null || password === presented)
+      return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', telling: false }
     gate.reset()
     return null
   }
@@ -95,7 +96,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     mark = presented === null ? mark : markOf(presented)
     const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
     log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
-    return { kind: 'none', reason: 'credentials', retryAfterMs, detail }
+    return { kind: 'none', reason: 'credentials', retryAfterMs, detail, telling: true }
   }
   const troubled = (failure: NoToken): NoToken => {
     const nowMs = clock.monotonic()
@@ -110,7 +111,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     if (password === null) return troubled(PASSWORD_UNREADABLE)
     presented = password
     const result = await requestToken(options, password)
-    if (result.kind === 'trouble' && !result.left) return result.failure
+    if (result.kind === 'trouble' && !result.failure.telling) return result.failure
     if (result.kind !== 'token') {
       if (result.kind === 'refused') gate.tried()
       const none = result.kind === 'refused' ? refused(result.detail) : troubled(result.failure)
@@ -126,7 +127,9 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   const request = (): Promise<TokenResult> => {
     const reason = flight === null ? closed() : null
     if (reason !== null) return Promise.resolve(reason)
-    flight ??= present().finally(() => {
+    // Of all who wait for one request, one hears what it tells.
+    if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, telling: false }))
+    flight = present().finally(() => {
       flight = null
     })
     return flight
@@ -146,7 +149,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     },
     refuse(rejected) {
       // Of many questions refused with the same token only the first counts.
-      if (held?.token !== rejected) return closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused' }
+      if (held?.token !== rejected) return closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', telling: false }
       held = null
       const none = refused('status API: 401')
       void options.keep()

@@ -13,13 +13,15 @@ export interface NoToken {
   readonly retryAfterMs?: number
   /** Fit for the log. */
   readonly detail: string
+  /** Whether a token was asked for, by this very question, and that says something about the carrier. */
+  readonly telling: boolean
 }
 
-/** How presenting the credentials ended. `left` tells trouble on the other side from a question that our own budget kept here. */
+/** How presenting the credentials ended. */
 export type Presented =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'refused'; readonly detail: string }
-  | { readonly kind: 'trouble'; readonly left: boolean; readonly failure: NoToken }
+  | { readonly kind: 'trouble'; readonly failure: NoToken }
 
 export interface TokenRequestOptions {
   readonly authUrl: string
@@ -53,21 +55,21 @@ export async function requestToken(options: TokenRequestOptions, password: strin
 }
 
 function readPresented(answer: Answered | Failed, nowMs: number): Presented {
-  const trouble = (reason: UnavailableReason, detail: string, left: boolean, retryAfterMs?: number | null): Presented => {
+  const trouble = (reason: UnavailableReason, detail: string, retryAfterMs?: number | null, telling = true): Presented => {
     const wait = retryAfterMs === undefined || retryAfterMs === null ? {} : { retryAfterMs }
-    return { kind: 'trouble', left, failure: { kind: 'none', reason, detail, ...wait } }
+    return { kind: 'trouble', failure: { kind: 'none', reason, detail, telling, ...wait } }
   }
   if (answer.kind === 'failed') {
     const reason = answer.reason === 'bad_response' ? 'token_bad_response' : answer.reason
-    return trouble(reason, answer.detail, answer.left, answer.retryAfterMs)
+    return trouble(reason, answer.detail, answer.retryAfterMs, answer.telling)
   }
   const { status } = answer
   const detail = `token endpoint: ${status}`
   if ([400, 401, 403].includes(status)) return { kind: 'refused', detail }
   const retryAfterMs = parseRetryAfter(answer.header('retry-after'), nowMs)
-  if (status === 429) return trouble('rate_limited', detail, true, retryAfterMs ?? retryAfterDefaultMs)
-  if (status >= 500) return trouble('server_error', detail, true, retryAfterMs)
-  if (status >= 300) return trouble(status < 400 ? 'redirect' : 'token_bad_response', detail, true)
+  if (status === 429) return trouble('rate_limited', detail, retryAfterMs ?? retryAfterDefaultMs)
+  if (status >= 500) return trouble('server_error', detail, retryAfterMs)
+  if (status >= 300) return trouble(status < 400 ? 'redirect' : 'token_bad_response', detail)
   const token = parseTokenAnswer(answer.body)
-  return token === null ? trouble('token_bad_response', detail, true) : { kind: 'token', token }
+  return token === null ? trouble('token_bad_response', detail) : { kind: 'token', token }
 }

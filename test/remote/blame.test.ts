@@ -1,0 +1,48 @@
+import { afterEach, expect, test } from 'vitest'
+import { closeOpened, connect, goodBody, json, openCarrier, until } from './carrier-double.ts'
+
+afterEach(closeOpened)
+
+const many = (count: number, ask: () => Promise<unknown>) => Promise.all(Array.from({ length: count }, ask))
+
+test('questions that waited for a Retry-After, left with little time and were cut, say nothing about the carrier: it is asked on', async () => {
+  const { url, asked } = await openCarrier({
+    status: (_, response, count) => {
+      if (count === 1) return json(response, 429, '', { 'retry-after': '1' })
+      // Well within its time, but not within what is left of it.
+      return void setTimeout(() => json(response, 200, goodBody), 300)
+    },
+  })
+  const { carrier, fetchAll } = connect(url, { timeoutMs: 1_150, concurrency: 10 })
+  await fetchAll()
+  const answers = await many(8, () => fetchAll())
+  expect(answers).toEqual(Array.from({ length: 8 }, () => ({ kind: 'unavailable', reason: 'timeout', retryAfterMs: 1_000 })))
+  expect(asked.status).toBe(9)
+  expect(carrier.state()).toMatchObject({ breaker: { state: 'closed', failures: 0 }, lastFailure: { reason: 'rate_limited' } })
+  expect((await fetchAll()).kind).toBe('found')
+})
+
+test('questions that were cut after they had had half of their time for themselves are the carrier’s failures', async () => {
+  const { url } = await openCarrier({ status: () => null })
+  const { carrier, fetchAll } = connect(url, { timeoutMs: 300, concurrency: 10 })
+  await many(8, () => fetchAll())
+  expect(carrier.state().breaker).toMatchObject({ state: 'open', failures: 8 })
+})
+
+test('however many questions wait for one token, its failure is one, and while none may be asked for nothing is learnt of the carrier', async () => {
+  const { url, asked } = await openCarrier({ token: (_, response) => json(response, 500, '') })
+  const { carrier, fetchAll } = connect(url)
+  await many(20, () => fetchAll())
+  await many(20, () => fetchAll())
+  expect([asked.token, asked.status]).toEqual([1, 0])
+  expect(carrier.state()).toMatchObject({ breaker: { state: 'closed', failures: 1 }, lastFailure: { reason: 'server_error' } })
+})
+
+test('questions whose time is over while they wait for a token that is still under way say nothing about the carrier', async () => {
+  const { url, asked } = await openCarrier({ token: () => null })
+  const { carrier, fetchAll } = connect(url, { timeoutMs: 200 })
+  const waiting = many(6, () => fetchAll())
+  await until(() => asked.token === 1)
+  await waiting
+  expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
+})
