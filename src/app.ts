@@ -115,7 +115,6 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const endpointKeys = createEndpointKeys({ vault: createVault(keys), reads, log }, { keyFile })
   const readiness = createReadiness({
     reads,
-    write,
     carrier,
     disk,
     pushHealth: pushes.health,
@@ -124,13 +123,13 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   })
 
   const feedSignal = createFeedSignal()
-  const storeFailed = (error: unknown) => {
-    readiness.storeFails(error)
+  const storeFailed = (kind: 'pushes' | 'polls', error: unknown) => {
+    readiness.storeFails(kind, error)
     log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
   }
-  const committed = (news: CommitNews) => {
+  const committed = (kind: 'pushes' | 'polls', news: CommitNews) => {
     feedSignal.tell()
-    readiness.storeWorks()
+    readiness.storeWorks(kind)
     meter.batchCommitted(news.size, news.durationMs)
     for (const [result, count] of news.merged) meter.merged(result, count)
     if (news.queued) relaying.wake()
@@ -138,17 +137,17 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const received = ({ pushes: counts, commits }: ReceiverNews) => {
     for (const { outcome, keyIndex, count } of counts) meter.pushReceived(outcome, keyIndex, count)
     for (const news of commits) {
-      if (news instanceof Error) storeFailed(news)
-      else committed(news)
+      if (news instanceof Error) storeFailed('pushes', news)
+      else committed('pushes', news)
     }
   }
   const commit = createGroupCommit(
     {
       recorder: writer.recorder,
-      onCommitted: (report) => committed(newsOf(report)),
+      onCommitted: (report) => committed('polls', newsOf(report)),
       monotonic: clock.monotonic,
       hear: writer.hear,
-      onFailed: storeFailed,
+      onFailed: (error) => storeFailed('polls', error),
     },
     boundsOf(config.limits.batch),
   )

@@ -67,7 +67,6 @@ const VERBS = [
   'replayDeliveries',
   'relayId',
   'tokenKey',
-  'probe',
   'close',
 ] as const
 

@@ -14,7 +14,6 @@ import { createWriteStore } from './store/write-store.ts'
 
 const TOKEN_KEY = 'token-key'
 const RELAY_ID = 'relay-id'
-const PROBE = 'probe'
 const TOKEN_KEY_BYTES = 32
 const RELAY_ID_BYTES = 6
 
@@ -77,7 +76,6 @@ export async function openWriteSide(
     keepLearnt: () => keeper.keep(outlook.learnt()),
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
-    probe: () => store.transaction((tx) => tx.saveSetting(PROBE, Buffer.from(String(clock.now())))),
     async close() {
       outlook.settle()
       await keeper.keep(outlook.learnt(), { all: true })

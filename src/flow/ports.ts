@@ -245,8 +245,6 @@ export interface WriteSide {
   replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
   /** What this relay calls itself in the ids of events: made on first use, then kept. */
   relayId(): Promise<string>
-  /** Resolves if the store takes writes at this moment. */
-  probe(): Promise<void>
   close(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 import type { PushHealth } from '../domain/push-health.ts'
 import type { LostKeys } from './endpoint-keys.ts'
-import type { Carrier, CarrierState, ReadSide, WriteSide } from './ports.ts'
+import type { Carrier, CarrierState, ReadSide } from './ports.ts'
 
 /** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
 export interface Readiness {
@@ -11,6 +11,12 @@ export interface Readiness {
   readonly notes?: Readonly<Record<string, unknown>>
 }
 
+/**
+ * What is committed together. Of each the last failure counts until a commit of the same kind has worked: a store that is damaged in one place
+ * may take anything else. Whoever commits tries what failed again by itself (see `createGroupCommit`).
+ */
+type CommitKind = 'pushes' | 'polls'
+
 interface LostFile {
   readonly name: string
   readonly fate: 'gone' | 'replaced'
@@ -18,7 +24,6 @@ interface LostFile {
 
 export interface ReadinessPorts {
   readonly reads: Pick<ReadSide, 'ping'>
-  readonly write: Pick<WriteSide, 'probe'>
   readonly carrier: Pick<Carrier, 'state'>
   readonly disk: {
     readonly trouble: () => 'short' | 'lost' | null
@@ -35,29 +40,21 @@ export interface ReadinessPorts {
  * Whether the relay can take pushes and answer reads. The carrier's trouble is told, and no reason not to be ready: a relay whose carrier
  * is down still serves (CONTRACT, `/readyz`).
  */
-export function createReadiness({ reads, write, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
-  let failure: string | null = null
+export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
+  const failures = new Map<CommitKind, string>()
   return {
-    storeWorks() {
-      failure = null
+    storeWorks(kind: CommitKind) {
+      failures.delete(kind)
     },
-    storeFails(error: unknown) {
-      failure = describe(error)
+    storeFails(kind: CommitKind, error: unknown) {
+      failures.set(kind, describe(error))
     },
     async read(): Promise<Readiness> {
       const reasons: string[] = []
       await caughtUp()
       if (disk.trouble() === 'short') reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
       if (disk.trouble() === 'lost') reasons.push(describeLost(disk.state().lost))
-      // After a failure nobody may be pushing any more: only a try can tell that the store works again.
-      if (failure !== null) {
-        try {
-          await write.probe()
-          failure = null
-        } catch (error) {
-          reasons.push(`storage_unavailable: pushes cannot be stored (${describe(error)})`)
-        }
-      }
+      for (const [kind, failure] of failures) reasons.push(`storage_unavailable: ${kind} cannot be stored (${failure})`)
       await reads.ping().catch((error: unknown) => reasons.push(`storage_unavailable: answers cannot be read (${describe(error)})`))
       const { credentials, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
       const lost = await lostKeys().catch(() => null)

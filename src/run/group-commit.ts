@@ -6,11 +6,14 @@ export interface GroupCommitPorts {
   readonly recorder: Recorder
   /** Called after each commit and before anyone who waits for it is told. */
   readonly onCommitted: (report: CommitReport) => void
+  /** Called once of failures in a row that say the same. */
   readonly onFailed: (error: unknown) => void
   /** Takes in at once that a batch is committed, if a recorder on a thread has said so. */
   readonly hear?: () => void
   /** A clock that only goes forward. */
   readonly monotonic: () => number
+  /** Runs something after a time, unless the process has nothing else left to do. */
+  readonly later?: (work: () => void, ms: number) => void
 }
 
 export interface GroupCommitOptions {
@@ -27,7 +30,7 @@ export interface GroupCommit {
   submit(incoming: Incoming): Promise<RecordOutcome>
   /** How many are not committed yet. */
   waiting(): number
-  /** Resolves when nothing waits and nothing is being committed. */
+  /** Resolves when nothing waits and nothing is being committed. What failed is not tried again from then on. */
   drained(): Promise<void>
 }
 
@@ -39,6 +42,8 @@ interface Waiting {
 }
 
 const RETRY_AFTER_MS = 1000
+/** How long after a commit failed, and nothing has come since, its batch is tried again. */
+const TRY_AGAIN_MS = 1000
 /** How many observations may be with the recorder: a batch that it commits, and the next. */
 const RECORDER_BATCHES = 2
 /** How many may wait for their commit, as a multiple of a batch. */
@@ -64,6 +69,12 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   /** With the recorder, oldest first. */
   let put: Waiting[] = []
   let whenDrained: (() => void)[] = []
+  const { later = runLater } = ports
+  /** The batch that failed last, if none has been committed since. */
+  let refused: readonly Incoming[] = []
+  let isRetryDue = false
+  let lastFailure: string | null = null
+  let closing = false
 
   function refuseStale(): void {
     const sinceMs = ports.monotonic() - patienceMs
@@ -99,13 +110,45 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
 
   function tell(senders: readonly Waiting[], committed: Committed): void {
     if ('report' in committed) {
-      if (senders.length > 0) ports.onCommitted(committed.report)
+      if (senders.length > 0) {
+        refused = []
+        lastFailure = null
+        ports.onCommitted(committed.report)
+      }
       tellSenders(senders, committed.report)
       return
     }
-    ports.onFailed(committed.error)
+    tellFailure(committed.error)
+    refused = senders.map(({ incoming }) => incoming)
+    retryLater()
     const failure = unavailable('The store could not take this now. Send it again later.', committed.error)
     for (const { reject } of senders) reject(failure)
+  }
+
+  /** Once of the same failure, however often it is tried again. */
+  function tellFailure(error: unknown): void {
+    const said = String(error)
+    if (said === lastFailure) return
+    lastFailure = said
+    ports.onFailed(error)
+  }
+
+  /**
+   * Its senders were told to come again, but they may be kept away because the relay is not ready, and then nothing would show that the store
+   * works. What they send again after this has worked is a duplicate. While others come, their commits show the same.
+   */
+  function retryLater(): void {
+    if (isRetryDue || closing) return
+    isRetryDue = true
+    later(() => {
+      isRetryDue = false
+      if (refused.length === 0 || closing) return
+      if (put.length + queue.length > 0) return retryLater()
+      const sinceMs = ports.monotonic()
+      queue = refused.map((incoming) => ({ incoming, sinceMs, resolve: ignore, reject: ignore }))
+      refused = []
+      advance()
+    }, TRY_AGAIN_MS)
   }
 
   return {
@@ -119,8 +162,17 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
       })
     },
     waiting: () => queue.length + put.length,
-    drained: () => (put.length + queue.length === 0 ? Promise.resolve() : new Promise((resolve) => whenDrained.push(resolve))),
+    drained() {
+      closing = true
+      return put.length + queue.length === 0 ? Promise.resolve() : new Promise((resolve) => whenDrained.push(resolve))
+    },
   }
+}
+
+function ignore(): void {}
+
+function runLater(work: () => void, ms: number): void {
+  setTimeout(work, ms).unref()
 }
 
 function tellSenders(batch: readonly Waiting[], report: CommitReport): void {

@@ -87,6 +87,27 @@ describe('the probes', () => {
     expect(world.inbox.rowOf(body).state).toBe('recorded')
   })
 
+  test('X6: /readyz stays a 503 while only pushes cannot be stored, though the store takes other writes, and recovers with no push coming', async () => {
+    const body = pushBody({ trackingIds: ['50000007'] })
+    const db = new Database(world.databasePath)
+    db.exec('ALTER TABLE inbox RENAME TO inbox_gone')
+    try {
+      expect((await world.push(body)).status).toBe(503)
+      expect((await world.orderWatch('50000008')).status).toBe(201)
+      expect(await ready()).toMatchObject({
+        status: 503,
+        body: { reasons: [expect.stringMatching(/^storage_unavailable: pushes cannot be stored/)] },
+      })
+    } finally {
+      db.exec('ALTER TABLE inbox_gone RENAME TO inbox')
+      db.close()
+    }
+    await eventually(async () => (await ready()).status === 200)
+    expect(world.inbox.rowOf(body).state).toBe('recorded')
+    expect((await world.push(body)).status).toBe(200)
+    expect(world.inbox.rowsOf(body)).toHaveLength(1)
+  })
+
   test('X6: while answers cannot be read /readyz is a 503 that says why, and names no path', async () => {
     const db = new Database(world.databasePath)
     db.exec('ALTER TABLE parcel RENAME TO parcel_gone')

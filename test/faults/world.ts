@@ -95,6 +95,11 @@ export async function startWorld(given: Sections = {}) {
       const headers = { authorization: `Bearer ${adminToken}` }
       return (await fetch(`${relay.internalUrl}/relay/parcels/${identifier}/refresh`, { method: 'POST', headers })).status
     },
+    orderWatch: (identifier: string) =>
+      fetch(`${relay.internalUrl}/relay/parcels/${identifier}/watch`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${adminToken}` },
+      }),
     /** The value of one metric, its labels written as they are printed; 0 when it is not there. */
     async metric(name: string): Promise<number> {
       const line = (await metrics()).split('\n').find((text) => text.startsWith(`${name} `))

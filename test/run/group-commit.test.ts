@@ -28,19 +28,25 @@ function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }) {
   let nowMs = 0
   const recorder = openRecorder()
   const told: string[] = []
+  const timers: (() => void)[] = []
   const commit = createGroupCommit(
     {
       recorder: recordHere(recorder.record, 3),
       onCommitted: () => void told.push('committed'),
       onFailed: () => void told.push('failed'),
       monotonic: () => nowMs,
+      later: (work) => void timers.push(work),
     },
     limits,
   )
   const pass = (ms: number) => {
     nowMs += ms
   }
-  return { ...recorder, commit, told, pass }
+  const second = async () => {
+    for (const work of timers.splice(0)) work()
+    await settled()
+  }
+  return { ...recorder, commit, told, pass, second, timers }
 }
 
 /** Lets everything that can go on without a commit go on. */
@@ -134,4 +140,49 @@ test('is drained when nothing waits and nothing is being committed', async () =>
   expect(drained).toBe(false)
   batches[0]?.end()
   await Promise.all([submitted, drain])
+})
+
+test('a batch that could not be committed is tried again once a second until a commit works, and only the last one is kept', async () => {
+  const { commit, batches, told, second, timers } = open()
+  const refused = (name: string) => expect(commit.submit(push(name))).rejects.toMatchObject({ code: 'storage_unavailable' })
+  for (const [at, name] of ['a', 'b'].entries()) {
+    const sent = refused(name)
+    await settled()
+    batches[at]?.end(new Error('a damaged page'))
+    await sent
+  }
+  expect(timers).toHaveLength(1)
+  for (const at of [2, 3]) {
+    await second()
+    expect(batches[at]?.names).toEqual(['b'])
+    batches[at]?.end(new Error('a damaged page'))
+    await settled()
+  }
+  // The same failure is told once.
+  expect(told).toEqual(['failed'])
+  await second()
+  batches[4]?.end()
+  await settled()
+  expect([told, timers, batches.length]).toEqual([['failed', 'committed'], [], 5])
+})
+
+test('what was refused is not tried again once another commit has worked, nor after the relay has begun to stop', async () => {
+  const { commit, batches, second } = open()
+  const codeOf = (name: string) => commit.submit(push(name)).catch((error: { code: string }) => error.code)
+  const sent = codeOf('a')
+  await settled()
+  batches[0]?.end(new Error('disk full'))
+  expect(await sent).toBe('storage_unavailable')
+  const other = commit.submit(push('b'))
+  await settled()
+  batches[1]?.end()
+  await other
+  await second()
+  const last = codeOf('c')
+  await settled()
+  batches[2]?.end(new Error('disk full'))
+  expect(await last).toBe('storage_unavailable')
+  await commit.drained()
+  await second()
+  expect(batches.map(({ names }) => names)).toEqual([['a'], ['b'], ['c']])
 })

@@ -1,0 +1,50 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import { operatorOf } from '../../support/manage.ts'
+import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
+import { ask, logIn, push } from '../../support/relay.ts'
+import { spawnTraced, type TracedRelay } from '../../support/strace.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+async function startedOn(folder: string): Promise<TracedRelay> {
+  const relay = await spawnTraced(folder)
+  onTestFinished(async () => {
+    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
+  })
+  return relay
+}
+
+/** Zeroes the page of a store at which an index begins. */
+function damageIndex(store: string, index: string): void {
+  const db = new Database(store, { readonly: true })
+  const page = Number(db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').pluck().get(index))
+  const size = Number(db.pragma('page_size', { simple: true }))
+  db.close()
+  const file = openSync(store, 'r+')
+  writeSync(file, Buffer.alloc(size), 0, size, (page - 1) * size)
+  closeSync(file)
+}
+
+test('S7: on a damaged page that only pushes touch, pushes are 503, and so is /readyz, whatever else the store still takes', async () => {
+  const folder = temporaryFolder()
+  const first = await startedOn(folder)
+  const early = distinctPushes(20, 'early')
+  expect(await pushPipelined(first.publicUrl, early, 4)).toEqual(early.map(() => 200))
+  first.process.kill('SIGTERM')
+  await first.ended
+
+  damageIndex(join(folder, 'relay.db'), 'inbox_by_digest')
+  const relay = await startedOn(folder)
+  const ready = async () => {
+    const answer = await fetch(`${relay.internalUrl}/readyz`)
+    return { status: answer.status, text: await answer.text() }
+  }
+  const [late] = distinctPushes(1, 'late')
+  expect((await push(relay.publicUrl, late ?? '')).status).toBe(503)
+  expect(await ready()).toEqual({ status: 503, text: expect.stringContaining('pushes cannot be stored (SQLITE_CORRUPT') })
+  expect((await ask(relay.internalUrl, await logIn(relay.internalUrl), '/v1/status/5001/all')).status).toBe(200)
+  expect((await (await operatorOf(relay))('PUT', '/relay/parcels/9001/watch')).status).toBe(201)
+  expect((await ready()).status).toBe(503)
+}, 60_000)
