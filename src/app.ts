@@ -30,6 +30,7 @@ import { createPerMinute } from './http/per-minute.ts'
 import { createTokens } from './http/tokens.ts'
 import { listen } from './listen.ts'
 import { createMetrics } from './metrics.ts'
+import { VERSION } from './package-files.ts'
 import type { ReceiverNews } from './receive-side.ts'
 import { openRelaying } from './relaying.ts'
 import { type CarrierOptions, createCarrier } from './remote/carrier-client.ts'
@@ -100,7 +101,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     remember: (left) => write.rememberCarrier(left),
     password: () => settings.upstream.password.reveal(),
   })
-  const metrics = createMetrics(async () => ({
+  const metrics = createMetrics(VERSION, async () => ({
     ...(await reads.counts(clock.now())),
     commitQueue: recorder.waiting() + (await receiver.verbs.waiting()),
     carrierQueue: carrier.state().budget.waiting,
@@ -181,7 +182,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   )
 
   const { quietHours } = config.poll
-  const upstream = createUpstream({ carrier, write })
+  const upstream = createUpstream({ carrier, write, version: VERSION })
   const followClock = createFollowClock({ write, clock, log, onShifted: () => relaying.wake() }, memory?.atMs ?? null)
   let keptAtMs = clock.monotonic()
   const keepMemory = async () => {

@@ -5,7 +5,7 @@ import { maskedSpans, presentFinding } from './config/excerpt.ts'
 import type { Finding } from './config/finding.ts'
 import { findingsOf, unknownPaths } from './config/issues.ts'
 import { configSchema } from './config/schema.ts'
-import { parseSource, type Source, valuesOf } from './config/source.ts'
+import { offsetOf, parseSource, type Source, valuesOf } from './config/source.ts'
 import { systemCode } from './domain/errors.ts'
 
 type DeepReadonly<T> = T extends (...args: never[]) => unknown
@@ -20,6 +20,8 @@ export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 export type Config = Settings & {
   /** What is allowed yet unwise: to be told at every start. Each with its place, none with a secret. */
   readonly warnings: readonly string[]
+  /** What this version understands and cannot do yet: `serve` refuses to start with it. Each with its place. */
+  readonly unsupported: readonly string[]
 }
 
 /** The config cannot be used. `problems` holds every reason, each with file, line, column, path and what to write instead. */
@@ -49,7 +51,8 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): 
   const masks = maskedSpans(source, unknownPaths(noted))
   const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
   if (!result.success || ofSeverity(findings, 'problem').length > 0) throw new ConfigError(present('problem'))
-  return { ...result.data, warnings: present('warning') }
+  const unsupported = presentAll(path, source, unsupportedIn(result.data, source), masks)
+  return { ...result.data, warnings: present('warning'), unsupported }
 }
 
 const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })
@@ -59,10 +62,11 @@ export function configJsonSchema(): object {
   return jsonSchema
 }
 
-/** The settings in use that this version understands but cannot honour yet. */
-export function notYetSupported(config: Settings): readonly string[] {
-  const used: readonly (readonly [setting: string, isUsed: boolean])[] = [['store: postgres://', config.store.engine === 'postgres']]
-  return used.flatMap(([setting, isUsed]) => (isUsed ? [setting] : []))
+/** A setting this version cannot honour yet, at its place in the file. */
+function unsupportedIn(config: Settings, source: Source): readonly Finding[] {
+  if (config.store.engine === 'sqlite') return []
+  const message = 'names PostgreSQL, and this version keeps its data in SQLite only: write sqlite:PATH'
+  return [{ severity: 'problem', offset: offsetOf(source, ['store'], 'value'), path: ['store'], message }]
 }
 
 function readText(path: string): string {

@@ -24,10 +24,11 @@ export interface Metrics {
 }
 
 /** The counters of one relay, on a registry of its own; event loop delay and memory come from the library. */
-export function createMetrics(gauges: () => Promise<Gauges>): Metrics {
+export function createMetrics(version: string, gauges: () => Promise<Gauges>): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
+  new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
   const received = new Counter({
     name: 'relay_pushes_received_total',
     help: 'Pushes by outcome and key.',

@@ -1,9 +1,10 @@
 import { Command } from 'commander'
 import type { RunningRelay } from '../app.ts'
 import { needsRestart } from '../config/needs-restart.ts'
-import { type Config, ConfigError, loadConfig, notYetSupported } from '../config.ts'
+import { type Config, ConfigError, loadConfig } from '../config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../log.ts'
+import { VERSION } from '../package-files.ts'
 import { putHelpersBehind } from '../run/priority.ts'
 import { keepNewObjectsYoung } from '../run/young-objects.ts'
 import { startThreads } from '../threads.ts'
@@ -24,9 +25,8 @@ export function serveCommand(): Command {
 function readConfig(path: string): Config | null {
   try {
     const config = loadConfig(path)
-    const unsupported = notYetSupported(config)
-    if (unsupported.length === 0) return config
-    fail(`${path}: this version cannot do yet what these settings ask for; take them out: ${unsupported.join(', ')}`)
+    if (config.unsupported.length === 0) return config
+    fail(config.unsupported.join('\n'))
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     fail(`${error.problems.join('\n')}\n${error.message}`)
@@ -43,7 +43,8 @@ async function serve(config: Config, path: string): Promise<void> {
   const started = start(config, log)
   reloadOnSignal({ started, config, path, log })
   const relay = await started
-  log.info({ public: relay.publicUrl, internal: relay.internalUrl }, 'relay ready')
+  const store = config.store.engine === 'sqlite' ? `sqlite:${config.store.path}` : 'postgres'
+  log.info({ public: relay.publicUrl, internal: relay.internalUrl, version: VERSION, config: path, store }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
     log.error({ err: ended.error }, 'one of its threads is gone; the relay ends so that it is started anew')
@@ -94,8 +95,7 @@ async function reload({ started, config: before, path, log }: Served): Promise<v
   try {
     const config = loadConfig(path)
     for (const warning of config.warnings) log.warn({}, warning)
-    const unsupported = notYetSupported(config)
-    if (unsupported.length > 0) throw new ConfigError(unsupported.map((setting) => `this version cannot do yet what ${setting} asks for`))
+    if (config.unsupported.length > 0) throw new ConfigError(config.unsupported)
     await (await started).reload(config)
     log.info({}, 'the config was read again: apps, the keys and the password, endpoints, delivery and the operator are as it says now')
     const settings = needsRestart(before, config)

@@ -3,6 +3,8 @@ import type { Carrier, WriteSide } from './ports.ts'
 export interface UpstreamPorts {
   readonly carrier: Pick<Carrier, 'state'>
   readonly write: Pick<WriteSide, 'pushChannel'>
+  /** Of the relay. */
+  readonly version: string
 }
 
 /** What operators can see of the carrier (CONTRACT, `/relay/upstream`). */
@@ -10,7 +12,7 @@ export interface Upstream {
   read(): Promise<object>
 }
 
-export function createUpstream({ carrier, write }: UpstreamPorts): Upstream {
+export function createUpstream({ carrier, write, version }: UpstreamPorts): Upstream {
   return {
     async read() {
       const { credentials, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
@@ -18,6 +20,7 @@ export function createUpstream({ carrier, write }: UpstreamPorts): Upstream {
       const { restMs, ...state } = breaker
       const { callsToday, callsPerDay, waiting, inFlight } = budget
       return {
+        version,
         credentials,
         budget: { callsToday, callsPerDay, callsLeft: Math.max(0, callsPerDay - callsToday), waiting, inFlight },
         breaker: { ...state, restSeconds: Math.ceil(restMs / 1000) },

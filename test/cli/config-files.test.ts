@@ -3,7 +3,7 @@ import { verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
 import { presentSchema } from '../../src/cli/config-schema.ts'
 import { redactedConfig } from '../../src/config/redact.ts'
-import { configJsonSchema, loadConfig, notYetSupported } from '../../src/config.ts'
+import { configJsonSchema, loadConfig } from '../../src/config.ts'
 import { CANARY, HASH, headlinesOf, load, minimal, withLines } from './config-cases.ts'
 
 const EXAMPLE = 'config/example.yaml'
@@ -42,7 +42,7 @@ describe('the shipped files', () => {
   test('the example loads, without a warning, and uses nothing that is not supported yet', () => {
     const config = loadConfig(EXAMPLE, env)
     expect(config.warnings).toEqual([])
-    expect(notYetSupported(config)).toEqual([])
+    expect(config.unsupported).toEqual([])
   })
 
   test('the example shows the defaults: what it sets is what is set without it', () => {
@@ -80,7 +80,7 @@ describe('the shipped files', () => {
   test('the demo listens on loopback only, and its passwords are those its comments say', async () => {
     const config = loadConfig('config/demo.yaml', {})
     expect([config.listen.public.host, config.listen.internal.host]).toEqual(['127.0.0.1', '127.0.0.1'])
-    expect([...config.warnings, ...notYetSupported(config)]).toEqual([])
+    expect([...config.warnings, ...config.unsupported]).toEqual([])
     const comments = readFileSync('config/demo.yaml', 'utf8')
     for (const { username, passwordHash } of config.apps) {
       const password = `${username}-demo-password`

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig, notYetSupported } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
 import { fileOf, HASH, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
 
 describe('problems', () => {
@@ -208,6 +208,7 @@ describe('settings', () => {
       },
       log: { level: 'info' },
       warnings: [],
+      unsupported: [],
     })
   })
 
@@ -273,7 +274,10 @@ describe('settings', () => {
   })
 
   test('names what is understood but not supported yet', () => {
-    expect(notYetSupported(load(minimal))).toEqual([])
-    expect(notYetSupported(load(withLines('store: postgres://u:p@h/db')))).toEqual(['store: postgres://'])
+    expect(load(minimal).unsupported).toEqual([])
+    const [problem = '', ...others] = load(withLines('store: postgres://u:p@h/db')).unsupported
+    expect(problem).toMatch(/relay\.yaml:3:8 store: names PostgreSQL, and this version keeps its data in SQLite only/)
+    expect(problem).not.toContain('u:p@')
+    expect(others).toEqual([])
   })
 })

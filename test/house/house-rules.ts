@@ -83,7 +83,7 @@ export const ROOMS: readonly Room[] = [
     platform: [...EDGE, ...FILES],
   },
   { place: 'config.ts', imports: ['config/', 'domain/', 'secret.ts'], libraries: ['yaml', 'zod'], platform: FILES },
-  { place: 'main.ts', imports: ['cli/'], libraries: ['commander'], platform: [] },
+  { place: 'main.ts', imports: ['cli/'], libraries: [], platform: [] },
   {
     place: 'app.ts',
     imports: [
@@ -94,6 +94,7 @@ export const ROOMS: readonly Room[] = [
       'flow/',
       'http/',
       'metrics.ts',
+      'package-files.ts',
       'remote/',
       'run/',
       'store/',
@@ -126,7 +127,7 @@ export const ROOMS: readonly Room[] = [
     libraries: [],
     platform: ['node:worker_threads'],
   },
-  { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:url'] },
+  { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
   { place: 'listen.ts', imports: ['config.ts', 'config/', 'domain/errors.ts', 'http/'], libraries: [], platform: ['node:http'] },
   {
     place: 'relaying.ts',

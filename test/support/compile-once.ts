@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -15,8 +15,7 @@ export function setup(project: TestProject): () => void {
   chmodSync(folder, 0o755)
   const built = spawnSync('node_modules/.bin/rolldown', ['--config', '--dir', join(folder, 'dist')], { encoding: 'utf8' })
   if (built.status !== 0) throw new Error(`it does not compile: ${built.stdout}${built.stderr}`)
-  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
-  for (const name of ['config', 'node_modules']) symlinkSync(resolve(name), join(folder, name))
+  for (const name of ['config', 'node_modules', 'package.json']) symlinkSync(resolve(name), join(folder, name))
   project.provide('shippedFolder', folder)
   return () => {
     rmSync(folder, { recursive: true, force: true })

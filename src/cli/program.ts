@@ -1,0 +1,35 @@
+import { Command } from 'commander'
+import { VERSION } from '../package-files.ts'
+import { EXIT, withExitCodes } from './exit-codes.ts'
+
+/** Each in a file of its own, loaded when it is asked for: the relay need not wait for the demo's libraries to start. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand(),
+  demo: async () => (await import('./demo.ts')).demoCommand(),
+  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
+  watch: async () => (await import('./watch.ts')).watchCommand(),
+  refresh: async () => (await import('./refresh.ts')).refreshCommand(),
+  history: async () => (await import('./history.ts')).historyCommand(),
+  config: async () => (await import('./config-print.ts')).configCommand(),
+  'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
+  'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),
+}
+
+/** Runs the command that the process was started with, to its exit code. */
+export async function runProgram(): Promise<void> {
+  const asked = process.argv[2] ?? ''
+  const wanted = Object.hasOwn(COMMANDS, asked) ? [asked] : Object.keys(COMMANDS)
+  const program = new Command('parcel-relay')
+    .description("Receives, polls, merges, serves and relays a carrier's parcel status.")
+    .version(VERSION, '--version', 'print the version')
+  for (const name of wanted) {
+    const command = await COMMANDS[name]?.()
+    if (command !== undefined) program.addCommand(command)
+  }
+  try {
+    await withExitCodes(program).parseAsync()
+  } catch (error) {
+    process.stderr.write(`parcel-relay: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exit(EXIT.failed)
+  }
+}
