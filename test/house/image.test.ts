@@ -1,13 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { loadConfig } from '../../src/config.ts'
+import { HASH } from '../cli/config-cases.ts'
 import { writeConfig } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -93,21 +96,25 @@ test('the health check passes on a 200 only, and fails when nothing answers', as
   expect(all('ENV')).toContain(`HEALTH_URL=http://127.0.0.1:${port}/healthz`)
 })
 
-test('the compose file stops the relay more patiently than the relay stops itself, and names no secret it does not have', () => {
-  const service = z.object({
-    init: z.literal(true),
-    read_only: z.literal(true),
-    stop_grace_period: z.string().regex(/^\d+s$/),
-    volumes: z.array(z.string()),
-    secrets: z.array(z.string()),
+const compose = z
+  .object({
+    services: z.object({
+      relay: z.object({
+        init: z.literal(true),
+        read_only: z.literal(true),
+        stop_grace_period: z.string().regex(/^\d+s$/),
+        mem_limit: z.string().regex(/^\d+[mg]$/),
+        logging: z.object({ options: z.object({ 'max-size': z.string(), 'max-file': z.string() }) }),
+        volumes: z.array(z.string()),
+        secrets: z.array(z.string()),
+      }),
+    }),
+    volumes: z.record(z.string(), z.unknown()),
+    secrets: z.record(z.string(), z.object({ file: z.string() })),
   })
-  const compose = z
-    .object({
-      services: z.object({ relay: service }),
-      volumes: z.record(z.string(), z.unknown()),
-      secrets: z.record(z.string(), z.unknown()),
-    })
-    .parse(parse(readFileSync('compose.yaml', 'utf8')))
+  .parse(parse(readFileSync('compose.yaml', 'utf8')))
+
+test('the compose file stops the relay more patiently than the relay stops itself, and names no secret it does not have', () => {
   const { relay } = compose.services
   const { shutdownTimeoutMs } = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   expect(Number.parseInt(relay.stop_grace_period, 10) * 1000).toBeGreaterThan(shutdownTimeoutMs)
@@ -115,7 +122,40 @@ test('the compose file stops the relay more patiently than the relay stops itsel
   expect(relay.volumes.filter((volume) => !volume.startsWith('.')).map((volume) => volume.split(':')[0])).toEqual(
     Object.keys(compose.volumes),
   )
-  expect(relay.volumes.map((volume) => volume.split(':')[1])).toEqual([all('VOLUME')[0], commandOf(all('CMD').join()).at(-1)])
+})
+
+test('the compose file mounts the folder of the config, so that a reload sees the new file an editor wrote', () => {
+  const [data, config] = compose.services.relay.volumes.map((volume) => volume.split(':')[1])
+  expect(data).toBe(all('VOLUME')[0])
+  expect(`${config}/relay.yaml`).toBe(commandOf(all('CMD').join()).at(-1))
+})
+
+test('the compose file followed to the letter starts: its config needs no secret that is not handed in, and its port is published', async () => {
+  const folder = temporaryFolder()
+  const given = {
+    shared_key: 'a-shared-key-of-sixteen-bytes',
+    upstream_password: 'a-password',
+    shop_password_hash: HASH,
+    admin_password_hash: HASH,
+  }
+  expect(Object.keys(given)).toEqual(compose.services.relay.secrets)
+  for (const [name, secret] of Object.entries(given)) writeFileSync(join(folder, name), `${secret}\n`, { mode: 0o400 })
+  const shippedConfig = readFileSync('config/container.yaml', 'utf8')
+  const asked = [...shippedConfig.matchAll(/\/run\/secrets\/(\w+)/g)].map(([, name]) => name)
+  expect(asked).toEqual(compose.services.relay.secrets)
+  const path = join(folder, 'relay.yaml')
+  const here = shippedConfig
+    .replaceAll('/run/secrets', folder)
+    .replace(/port: \d+/g, 'port: 0')
+    .replace('data/relay.db', join(folder, 'relay.db'))
+  writeFileSync(path, here)
+  expect(loadConfig(path, {}).warnings).toEqual([])
+  const { folder: cwd, program, env } = shipped()
+  const child = spawn(process.execPath, [program, 'serve', '--config', path], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  await readyOf(child)
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([0, null])
 })
 
 test('what is compiled runs as the image runs it: ready, and gone on SIGTERM', async () => {
