@@ -1,4 +1,4 @@
-import { clearScreenDown, moveCursor } from 'node:readline'
+import { clearLine, moveCursor } from 'node:readline'
 import { styleText } from 'node:util'
 import type { Happening } from './happenings.ts'
 import { type Mark, type ParcelPicture, type Picture, totalsOf } from './picture.ts'
@@ -12,30 +12,46 @@ const BAR_WIDTH = 30
 /** A tracking number, up to 14 marks, the tick and a gap. */
 const CELL_WIDTH = 34
 
-/** For terminals: one picture, drawn again and again in the same place. */
+/**
+ * For terminals: one picture, drawn again and again in the same place. Each line is overwritten and cleared to its end: clearing the screen
+ * below would push every picture into the scrollback of many terminals.
+ */
 export function createLiveView(output: NodeJS.WriteStream): View {
   let drawn: readonly string[] = []
   let news: readonly string[] = []
 
-  const erase = () => {
-    if (drawn.length === 0) return
-    moveCursor(output, 0, -drawn.length)
-    clearScreenDown(output)
+  const toTop = () => void (drawn.length > 0 && moveCursor(output, 0, -drawn.length))
+  const writeLines = (lines: readonly string[]) => {
+    for (const line of lines) {
+      output.write(line)
+      clearLine(output, 1)
+      output.write('\n')
+    }
   }
-  const draw = () => void (drawn.length > 0 && output.write(`${drawn.map(coloured).join('\n')}\n`))
+  const draw = (lines: readonly string[]) => {
+    writeLines(lines.map(coloured))
+    const surplus = drawn.length - lines.length
+    if (surplus > 0) {
+      writeLines(Array.from({ length: surplus }, () => ''))
+      moveCursor(output, 0, -surplus)
+    }
+    drawn = lines
+  }
 
   return {
     note(text) {
-      erase()
-      output.write(`${text}\n`)
-      draw()
+      toTop()
+      const lines = text.split('\n')
+      writeLines(lines)
+      // What the note has not covered of the picture is covered by the picture itself, one note further down.
+      const picture = drawn
+      drawn = []
+      draw(picture)
     },
     show(picture, happenings: readonly Happening[]) {
       news = [...news, ...happenings.map(presentHappening)].slice(-NEWS_SHOWN)
-      const size = { columns: output.columns ?? 80, rows: output.rows ?? 24 }
-      erase()
-      drawn = layOut(picture, news, size)
-      draw()
+      toTop()
+      draw(layOut(picture, news, { columns: output.columns ?? 80, rows: output.rows ?? 24 }))
     },
     end: (text) => void output.write(`\n${text}\n`),
   }
@@ -66,13 +82,16 @@ function filledUp(parts: readonly string[], width: number): readonly string[] {
   return lines
 }
 
-/** Those that are not complete go first when there is no room for all. */
+/** When there is no room for all, those that are not complete go first, and the last line counts the others. */
 function gridOf(parcels: readonly ParcelPicture[], across: number, down: number): readonly string[] {
-  const room = across * down
-  const shown = parcels.length <= room ? parcels : parcels.toSorted((a, b) => Number(a.complete) - Number(b.complete)).slice(0, room)
-  const height = Math.ceil(shown.length / across)
+  if (parcels.length > across * down) {
+    const room = across * Math.max(0, down - 1)
+    const first = parcels.toSorted((a, b) => Number(a.complete) - Number(b.complete)).slice(0, room)
+    return [...gridOf(first, across, down), `and ${parcels.length - room} more parcels, which a larger window shows`].slice(0, down)
+  }
+  const height = Math.ceil(parcels.length / across)
   return Array.from({ length: height }, (_, row) =>
-    Array.from({ length: across }, (__, column) => cellOf(shown[column * height + row])).join(''),
+    Array.from({ length: across }, (__, column) => cellOf(parcels[column * height + row])).join(''),
   )
 }
 

@@ -28,7 +28,7 @@ testWith('bash', 'curl', 'openssl')(
       (name) => addressOf(demo.lines, name),
     )
     expect(new Set([publicUrl, internalUrl, carrierUrl, subscriberUrl, '']).size).toBe(5)
-    expect(demo.lines.join('\n')).toMatch(/shop \/ shop-demo-password .* admin \/ admin-demo-password/)
+    expect(demo.lines.join('\n')).toMatch(/shop \/ shop-demo-password .*\n.* admin \/ admin-demo-password/)
     expect(readdirSync(demo.folder)).toHaveLength(1)
 
     const printed = demo.between('To paste', 'Ctrl-C ends the demo.')

@@ -1,6 +1,7 @@
+import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { happeningsBetween } from '../../../src/cli/demo/happenings.ts'
-import { layOut } from '../../../src/cli/demo/live-view.ts'
+import { createLiveView, layOut } from '../../../src/cli/demo/live-view.ts'
 import { type Picture, pictureOf, totalsOf } from '../../../src/cli/demo/picture.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
@@ -51,4 +52,30 @@ test.each([
   const lines = layOut(await finishedPicture(0.3, () => null), ['push received     AB123456789SE  Created'], size)
   expect(lines.length).toBeLessThan(size.rows)
   for (const line of lines) expect(line.length).toBeLessThan(size.columns)
+})
+
+test('the live picture of more parcels than fit counts those it leaves out', async () => {
+  const picture = await finishedPicture(0.3, () => null)
+  const [parcel] = picture.parcels
+  if (parcel === undefined) throw new Error('a picture without parcels')
+  const many = { ...picture, parcels: Array.from({ length: 30 }, (_, at) => ({ ...parcel, trackingNumber: `AB${100_000_000 + at}SE` })) }
+  const lines = layOut(many, [], { columns: 80, rows: 24 })
+  const shown = lines.join('\n').match(/AB\d{9}SE/g)?.length ?? 0
+  expect(shown).toBeLessThan(30)
+  expect(lines).toContain(`and ${30 - shown} more parcels, which a larger window shows`)
+  expect(layOut(many, [], { columns: 80, rows: 50 }).join('\n')).not.toContain('more parcels')
+})
+
+test('the live view overwrites its lines and never clears the screen, which would fill the scrollback', async () => {
+  const written: string[] = []
+  const output = Object.assign(new PassThrough(), { columns: 80, rows: 24, isTTY: true })
+  output.on('data', (chunk) => written.push(String(chunk)))
+  const view = createLiveView(output as unknown as NodeJS.WriteStream)
+  const picture = await finishedPicture(0.3, () => null)
+  view.show(picture, [])
+  view.note('a note')
+  view.show(picture, [])
+  const text = written.join('')
+  for (const clearing of ['[J', '[0J', '[1J', '[2J', '[3J']) expect(text).not.toContain(`${String.fromCharCode(27)}${clearing}`)
+  expect(text.split('a note')).toHaveLength(2)
 })
