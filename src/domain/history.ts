@@ -220,6 +220,11 @@ function compareRanked(a: Ranked, b: Ranked): number {
   )
 }
 
+/** The sequence up to which whoever knows these entries has learnt of any; 0 for none. */
+export function knownTo(entries: readonly Entry[]): number {
+  return entries.reduce((last, { sequence }) => Math.max(last, sequence), 0)
+}
+
 /** The languages in which something is said of an entry. */
 export function languagesOf(entry: Entry): readonly string[] {
   return Object.keys(entry.texts).sort(compareBytes)

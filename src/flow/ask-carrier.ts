@@ -19,7 +19,13 @@ export interface AskCarrier {
   /** For an identifier no parcel has: one call across all apps and languages (DOMAIN 1.5). */
   aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<Asked>
   /** For a known parcel: one call per language (DOMAIN 4.2). */
-  aboutKnown(question: { readonly parcelId: number; readonly identifier: string; readonly language: string }): Promise<Asked>
+  aboutKnown(question: KnownParcel & { readonly identifier: string; readonly language: string }): Promise<Asked>
+}
+
+/** A parcel, and the last of its entries that is known before the carrier is asked, by its sequence. */
+interface KnownParcel {
+  readonly parcelId: number
+  readonly knownTo: number
 }
 
 /** How long an app is asked to wait when the carrier gave no word of its own. */
@@ -29,7 +35,7 @@ const RETRY_AFTER_MS = 30_000
 export function createAskCarrier({ carrier, recorder, reads, write }: AskCarrierPorts): AskCarrier {
   const flights = createSingleFlight<Asked>()
 
-  const ask = async (identifier: string, language: string, known: number | null): Promise<Asked> => {
+  const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<Asked> => {
     const answer = await carrier.fetchAll({ identifier, language, priority: 'app' })
     if (answer.kind === 'not_found') return answer
     if (answer.kind === 'unavailable') return { kind: 'unavailable', retryAfterMs: answer.retryAfterMs ?? RETRY_AFTER_MS }
@@ -37,9 +43,12 @@ export function createAskCarrier({ carrier, recorder, reads, write }: AskCarrier
     const outcome = await recorder.submit({ kind: 'poll', observation, watch: true })
     if (outcome.kind === 'expired') return { kind: 'not_found' }
     if (outcome.kind === 'quarantined') return { kind: 'unavailable', retryAfterMs: RETRY_AFTER_MS }
-    const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : known
+    const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
     // An answer tagged otherwise than asked would leave the language lacking, to be fetched again by the next question.
-    if (parcelId !== null && (known !== null || observation.language !== language)) await write.noteLanguageAsked({ parcelId, language })
+    if (parcelId !== null && (known !== null || observation.language !== language)) {
+      const answer = { language: observation.language, askedAtMs: observation.askedAtMs }
+      await write.noteLanguageAsked({ parcelId, language, knownTo: known?.knownTo ?? 0, answer })
+    }
     return { kind: 'recorded' }
   }
 
@@ -52,9 +61,9 @@ export function createAskCarrier({ carrier, recorder, reads, write }: AskCarrier
         if ((await reads.findParcel(identifier)) !== null) return { kind: 'recorded' }
         return ask(identifier, language, null)
       }),
-    aboutKnown: ({ parcelId, identifier, language }) =>
+    aboutKnown: ({ parcelId, knownTo, identifier, language }) =>
       fly(`${parcelId} ${language}`, async () => {
-        const asked = await ask(identifier, language, parcelId)
+        const asked = await ask(identifier, language, { parcelId, knownTo })
         if (asked.kind === 'not_found') await write.noteNotPollable(identifier)
         return asked
       }),

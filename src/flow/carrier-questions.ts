@@ -1,4 +1,5 @@
 import { AppError } from '../domain/errors.ts'
+import { knownTo } from '../domain/history.ts'
 import type { AskCarrier, Asked } from './ask-carrier.ts'
 import type { Clock, Log, Memory, ParcelView } from './ports.ts'
 import type { Freshness, ReadQuestion } from './served.ts'
@@ -70,7 +71,7 @@ export function createKnownQuestions({ pauses, clock, log }: CarrierQuestionPort
     const pause = pauses.get(key)
     if (pause !== undefined && pause.untilMs > clock.now()) return pause.freshness
     try {
-      const asked = await carrier.aboutKnown({ parcelId, identifier, language })
+      const asked = await carrier.aboutKnown({ parcelId, knownTo: knownTo(view.entries), identifier, language })
       if (asked.kind === 'recorded') return lacking || view.heardAtMs === null ? 'fetched' : 'refreshed'
       const freshness = asked.kind === 'not_found' ? 'hit' : 'stale'
       const pauseMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs

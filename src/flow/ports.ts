@@ -80,6 +80,16 @@ export interface DuePoll {
   readonly identifiers: readonly string[]
 }
 
+/** A question in one language for a parcel's entries, when it has been answered. */
+export interface LanguageAsked {
+  readonly parcelId: number
+  readonly language: string
+  /** The last entry that was known when the question left, by its sequence; 0: none was. */
+  readonly knownTo: number
+  /** The answer, which may list entries that came since; null: there was nothing to record. */
+  readonly answer: Pick<PollObservation, 'language' | 'askedAtMs'> | null
+}
+
 /** How a poll of a parcel ended without an answer to record. */
 export interface PollFailure {
   readonly parcelId: number
@@ -190,7 +200,7 @@ export interface WriteSide {
   /** Remembers that the carrier answered 404 or 410 for an identifier of a known parcel (DOMAIN 6.3). */
   noteNotPollable(identifier: string): Promise<void>
   /** Remembers that a language was fetched for a parcel: asked again only when a newer entry lacks it (DOMAIN 4.2). */
-  noteLanguageAsked(request: { readonly parcelId: number; readonly language: string }): Promise<void>
+  noteLanguageAsked(request: LanguageAsked): Promise<void>
   /** Watches an identifier, creating its parcel if it is unknown; also revives a stopped one. */
   watch(request: { readonly identifier: string; readonly nowMs: number }): Promise<Watched>
   /** The same for many identifiers in one transaction; one result each, in their order. */
@@ -407,6 +417,7 @@ export interface WriteTx {
   /** See the verb of the same name. */
   shiftSchedule(request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null>
   markNotPollable(identifier: string, nowMs: number): Promise<void>
+  /** Up to which sequence; what was marked further stays so. */
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
   /** Those that are not removed. */
   listEndpoints(): Promise<readonly EndpointState[]>

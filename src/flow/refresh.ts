@@ -1,3 +1,4 @@
+import { knownTo } from '../domain/history.ts'
 import { lackedLanguage } from '../domain/pull-response.ts'
 import type {
   CallPriority,
@@ -7,6 +8,7 @@ import type {
   DuePoll,
   IncomingPoll,
   Meter,
+  ParcelView,
   ReadSide,
   RecordOutcome,
   WriteSide,
@@ -40,8 +42,8 @@ export interface Refresh {
 export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
   const [first, ...others] = languages
   return {
-    poll: (due) => pollOne(ports, due, first, 'schedule', (identifier) => missingLanguages(ports, identifier, others)),
-    refreshNow: (due) => pollOne(ports, due, first, 'app', async () => others),
+    poll: (due) => pollOne(ports, due, first, 'schedule', (view) => missingLanguages(view, others)),
+    refreshNow: (due) => pollOne(ports, due, first, 'app', () => others),
   }
 }
 
@@ -51,7 +53,7 @@ async function pollOne(
   due: DuePoll,
   language: string,
   priority: CallPriority,
-  furtherLanguages: (identifier: string) => Promise<readonly string[]>,
+  furtherLanguages: (view: ParcelView) => readonly string[],
 ): Promise<Refreshed> {
   for (const identifier of due.identifiers) {
     const answer = await ask(ports, identifier, language, priority)
@@ -60,12 +62,15 @@ async function pollOne(
       await ports.write.noteNotPollable(identifier)
       continue
     }
-    const outcome = await record(ports, answer.observation)
-    for (const further of outcome === null ? [] : await furtherLanguages(identifier)) {
+    const parcelId = await record(ports, answer.observation)
+    const view = parcelId === null ? null : await ports.reads.findParcel(identifier)
+    if (parcelId === null || view === null) return 'recorded'
+    for (const further of furtherLanguages(view)) {
       const more = await ask(ports, identifier, further, priority)
       if (more.kind === 'unavailable') return 'unavailable'
       if (more.kind === 'found') await record(ports, more.observation)
-      if (outcome !== null) await ports.write.noteLanguageAsked({ parcelId: outcome, language: further })
+      const listed = more.kind === 'found' ? { language: more.observation.language, askedAtMs: more.observation.askedAtMs } : null
+      await ports.write.noteLanguageAsked({ parcelId, language: further, knownTo: knownTo(view.entries), answer: listed })
     }
     return 'recorded'
   }
@@ -97,8 +102,6 @@ async function record({ recorder }: RefreshPorts, observation: IncomingPoll['obs
   return outcome.kind === 'recorded' ? outcome.parcelId : null
 }
 
-async function missingLanguages({ reads }: RefreshPorts, identifier: string, others: readonly string[]): Promise<readonly string[]> {
-  const view = await reads.findParcel(identifier)
-  if (view === null) return []
+function missingLanguages(view: ParcelView, others: readonly string[]): readonly string[] {
   return others.filter((language) => !view.languagesAsked.includes(language) && lackedLanguage(view.entries, language))
 }

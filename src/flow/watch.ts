@@ -1,8 +1,10 @@
-import { deriveEntries } from '../domain/history.ts'
+import { deriveEntries, type Entry } from '../domain/history.ts'
+import { lackedLanguage } from '../domain/pull-response.ts'
+import type { KeptSighting } from '../domain/sightings.ts'
 import { toldOf } from '../domain/told.ts'
 import { createClaimDue } from './claim-due.ts'
 import { schedule } from './plan-check.ts'
-import type { MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
+import type { LanguageAsked, MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import type { RecordOptions, RecordPorts } from './record.ts'
 
 type WatchVerbs = Pick<
@@ -38,7 +40,13 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         await tx.markNotPollable(identifier, clock.now())
       }),
 
-    noteLanguageAsked: ({ parcelId, language }) => store.transaction((tx) => tx.markLanguageAsked(parcelId, language, tx.nextSequence())),
+    noteLanguageAsked: (asked) =>
+      store.transaction(async (tx) => {
+        const entries = deriveEntries(await tx.loadSightings(asked.parcelId, null))
+        const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
+        const upTo = missed.length === 0 ? tx.nextSequence() : Math.min(...missed) - 1
+        await tx.markLanguageAsked(asked.parcelId, asked.language, upTo)
+      }),
 
     claimPoll: ({ identifier, nowMs, leaseMs }) =>
       store.transaction(async (tx) => {
@@ -66,6 +74,14 @@ function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelS
   if (kind === 'unavailable') return { ...checked, failures: parcel.failures + 1 }
   // Unwatched while it was asked about: an answer does not take that back.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
+}
+
+/** Whether an entry came while the question was under way, and neither had the language nor is in the answer: it was not asked for. */
+function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
+  if (entry.sequence <= knownTo || !lackedLanguage([entry], language)) return false
+  const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>
+    answer !== null && askedAtMs === answer.askedAtMs && sighting.source === 'poll' && sighting.texts[answer.language] !== undefined
+  return !entry.members.some(isOfAnswer)
 }
 
 /** An entry only polls brought, and that was not told as backfill: a push should have brought it (DOMAIN 6.6). */

@@ -22,7 +22,11 @@ const languageAsked = statement<{ parcelId: number; language: string; sequence: 
   db
     .insertInto('language_asked')
     .values({ parcel_id: p.parcelId, language: p.language, sequence: p.sequence })
-    .onConflict((conflict) => conflict.columns(['parcel_id', 'language']).doUpdateSet({ sequence: p.sequence })),
+    .onConflict((conflict) =>
+      conflict.columns(['parcel_id', 'language']).doUpdateSet((row) => ({
+        sequence: row.fn<number>('max', [row.ref('language_asked.sequence'), row.ref('excluded.sequence')]),
+      })),
+    ),
 )
 const languagesOf = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('language_asked').select(['language', 'sequence']).where('parcel_id', '=', p.parcelId),

@@ -169,7 +169,7 @@ test('4.2: a language that was fetched lacks nothing until a newer entry lacks i
   const { push, writes, reads } = await openStore(NOON)
   await push({ texts: { en: 'Arrived' } })
   expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
-  await writes.noteLanguageAsked({ parcelId: 1, language: 'sv' })
+  await writes.noteLanguageAsked({ parcelId: 1, language: 'sv', knownTo: 1, answer: null })
   expect((await reads.findParcel('1001'))?.languagesAsked).toEqual(['sv'])
   await push({ texts: { en: 'Gone' }, eventTime: '2026-03-01T11:00:00.000Z' })
   expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
