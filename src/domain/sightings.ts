@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { canonicalSighting, encodeContent } from './content.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
-import { type Told, toldNobody } from './told.ts'
+import { type Told, toldEither, toldNobody } from './told.ts'
 
 /**
  * A sighting as it is kept. Of equal sightings only one is: an observation that says of a group exactly what another said changes nothing
@@ -105,4 +105,28 @@ export function mergeSightings(kept: readonly KeptSighting[], listed: readonly L
     changed.set(id, now)
   }
   return { kept: [...byId.values()], changed: [...changed.values()] }
+}
+
+export interface United {
+  /** All that any of them holds. */
+  readonly kept: readonly KeptSighting[]
+  /** Of those, the ones that more than one holds. */
+  readonly shared: readonly KeptSighting[]
+}
+
+/** What several parcels hold together: of a sighting that more than one holds, when it was last asked for, when we first learnt of it, and whom it was told of. */
+export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
+  const byId = new Map<string, KeptSighting>()
+  const shared = new Set<string>()
+  for (const kept of parts.flat()) {
+    const id = sightingId(kept)
+    const known = byId.get(id)
+    if (known === undefined) byId.set(id, kept)
+    else {
+      shared.add(id)
+      const later = known.askedAtMs < kept.askedAtMs ? kept : known
+      byId.set(id, { ...later, sequence: Math.min(known.sequence, kept.sequence), told: toldEither(known.told, kept.told) })
+    }
+  }
+  return { kept: [...byId.values()], shared: [...shared].flatMap((id) => byId.get(id) ?? []) }
 }

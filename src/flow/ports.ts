@@ -282,6 +282,25 @@ export interface ParcelState {
   readonly full: boolean
 }
 
+/** A parcel that is joined with others, and all that was sighted of it. */
+export interface JoinedParcel {
+  readonly state: ParcelState
+  readonly sightings: readonly KeptSighting[]
+}
+
+/** Parcels that proved to be one (DOMAIN 1.4). */
+export interface ParcelJoin {
+  /** The one that goes on, as it was. */
+  readonly survivor: JoinedParcel
+  /** Those that are no more, in the order in which they are joined to it, each with the sequence of that. */
+  readonly others: readonly (JoinedParcel & { readonly sequence: number })[]
+  /** The survivor as it is from now on. */
+  readonly parcel: ParcelState
+  /** The sightings that more than one of them holds, as they are kept from now on. */
+  readonly shared: readonly KeptSighting[]
+  readonly nowMs: number
+}
+
 /** A place in the order of falling due. */
 export interface DuePlace {
   readonly parcelId: number
@@ -372,12 +391,16 @@ export interface WriteTx {
   /** A parcel that must be there. */
   loadParcel(parcelId: number): Promise<ParcelState>
   saveParcel(state: ParcelState): void
-  /** Moves all that is known of `from` to `into` and writes it down so that it can be undone (DOMAIN 1.4). */
-  joinParcels(request: { readonly into: number; readonly from: number; readonly nowMs: number; readonly sequence: number }): Promise<void>
+  /** The same for several, in the order given. */
+  loadParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  /** Moves all that is known of parcels to one of them and writes down what was whose, so that it can be undone (DOMAIN 1.4). */
+  joinParcels(join: ParcelJoin): Promise<void>
   /** Those that may be asked for at this time, in the order to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
   /** The sightings of a parcel within a second since the epoch, or all of them. */
   loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
+  /** All sightings of several parcels, by parcel; one without any is left out. */
+  loadSightingsOf(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
   saveSighting(parcelId: number, kept: KeptSighting): Promise<void>
   loadOrderAnswer(parcelId: number): Promise<KeptAnswer | null>
   /** What is kept of every polled answer. */

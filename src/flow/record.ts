@@ -2,15 +2,27 @@ import type { CadenceOutlook, CadencePolicy } from '../domain/cadence.ts'
 import { diffEntries } from '../domain/changes.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
 import { lessonsOf } from '../domain/lessons.ts'
-import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
+import type { PollObservation, PushObservation, QuarantineReason } from '../domain/observation.ts'
 import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
 import { ENTRIES_MAX } from '../domain/pull-response.ts'
 import { remarkOn } from '../domain/remark.ts'
 import type { Lesson } from '../domain/rhythm.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import type { Source } from './carried-event.ts'
+import { joinParcels } from './join-parcels.ts'
 import { noLater, revival, schedule } from './plan-check.ts'
-import type { BatchReport, Incoming, IncomingPoll, IncomingPush, Log, ParcelState, RecordOutcome, WriteStore, WriteTx } from './ports.ts'
+import type {
+  BatchReport,
+  IdentifierState,
+  Incoming,
+  IncomingPoll,
+  IncomingPush,
+  Log,
+  ParcelState,
+  RecordOutcome,
+  WriteStore,
+  WriteTx,
+} from './ports.ts'
 import { expectPushes, type PlannedEvent, planEvents, tellEvents } from './tell-changes.ts'
 import { frameOf, tellParcel } from './tell-parcel.ts'
 
@@ -102,7 +114,7 @@ async function recordPoll(
   ports: RecordPorts,
   options: RecordOptions,
 ): Promise<Recorded> {
-  const { parcel, ...found } = await findOrJoin(tx, pollIdentifiers(observation), ports.clock.now())
+  const { parcel, ...found } = await findOrJoin(tx, observation, ports.clock.now())
   const now = watch ? { ...parcel, ...revival(parcel, observation.askedAtMs) } : parcel
   return await merge(tx, { now, ...found }, { kind: 'poll', observation }, ports, options)
 }
@@ -114,9 +126,7 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) return { outcome: { kind: 'expired' }, touched: [] }
 
-  const { trackingIds } = observation
-  const { parcel, touched, renamed } =
-    recallLone(tx, trackingIds) ?? (await findOrJoin(tx, { asked: null, trackingIds }, push.receivedAtMs))
+  const { parcel, ...found } = recallLone(tx, observation.trackingIds) ?? (await findOrJoin(tx, observation, push.receivedAtMs))
   const inboxId = await tx.saveInbox({
     push,
     state: 'recorded',
@@ -130,7 +140,7 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
   }
-  return await merge(tx, { now, touched, renamed }, { kind: 'push', observation, inboxId }, ports, options)
+  return await merge(tx, { now, ...found }, { kind: 'push', observation, inboxId }, ports, options)
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
@@ -142,23 +152,21 @@ async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineRea
   return { outcome: { kind: 'quarantined', reason }, touched: [] }
 }
 
+/** Of parcels that do not fit into one, the one that would have gone on. */
 async function flagFull(tx: WriteTx, incoming: Incoming): Promise<void> {
-  const names = incoming.kind === 'poll' ? pollIdentifiers(incoming.observation).trackingIds : trackingIdsOf(incoming)
-  const [known] = await tx.findIdentifiers(names)
-  if (known !== undefined) tx.saveParcel({ ...(await tx.loadParcel(known.parcelId)), full: true })
+  const observation = incoming.kind === 'poll' ? incoming.observation : incoming.reading.ok ? incoming.reading.observation : null
+  const [oldest] = observation === null ? [] : parcelsOf(await tx.findIdentifiers(identifiersOf(observation)))
+  if (oldest !== undefined) tx.saveParcel({ ...(await tx.loadParcel(oldest)), full: true })
 }
 
-function trackingIdsOf({ reading }: IncomingPush): readonly string[] {
-  return reading.ok ? reading.observation.trackingIds : []
+/** All that an observation names a parcel by. */
+function identifiersOf(observation: PushObservation | PollObservation): readonly string[] {
+  return observation.kind === 'push' ? observation.trackingIds : [...new Set([observation.asked, ...observation.trackingIds])]
 }
 
-interface Names {
-  readonly asked: string | null
-  readonly trackingIds: readonly string[]
-}
-
-function pollIdentifiers(poll: PollObservation): Names {
-  return { asked: poll.asked, trackingIds: poll.trackingIds }
+/** The oldest first. */
+function parcelsOf(known: readonly IdentifierState[]): readonly number[] {
+  return [...new Set(known.map(({ parcelId }) => parcelId))].sort((a, b) => a - b)
 }
 
 interface Found {
@@ -166,35 +174,35 @@ interface Found {
   readonly touched: readonly number[]
   /** Whether it has identifiers, or tracking ids, that it had not. */
   readonly renamed: boolean
+  /** All that is kept of it, if that had to be loaded; null: it had not. */
+  readonly sightings: readonly KeptSighting[] | null
 }
 
 /** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). */
-async function findOrJoin(tx: WriteTx, names: Names, nowMs: number): Promise<Found> {
-  const values = [...new Set([...(names.asked === null ? [] : [names.asked]), ...names.trackingIds])]
-  const known = await tx.findIdentifiers(values)
-  const [oldest, ...others] = [...new Set(known.map(({ parcelId }) => parcelId))].sort((a, b) => a - b)
-  const created = oldest === undefined ? await tx.createParcel(nowMs) : null
-  const parcelId = created?.parcelId ?? oldest ?? 0
-  for (const from of others) {
-    const sequence = tx.nextSequence()
-    await tx.joinParcels({ into: parcelId, from, nowMs, sequence })
-    tx.appendFeed({ sequence, kind: 'join', parcelId, entry: from, carries: null })
-  }
+async function findOrJoin(tx: WriteTx, observation: PushObservation | PollObservation, nowMs: number): Promise<Found> {
+  const values = identifiersOf(observation)
+  const known = new Map((await tx.findIdentifiers(values)).map((identifier) => [identifier.value, identifier]))
+  const touched = parcelsOf([...known.values()])
+  const joined = touched.length > 1 ? await joinParcels(tx, touched, observation, nowMs) : null
+  if (touched.length > 1 && joined === null) throw new Refused('parcel_full')
+  const [only] = touched
+  const parcel = joined?.parcel ?? (only === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(only))
+  const { parcelId } = parcel
   let renamed = false
   for (const value of values) {
-    const before = known.find((identifier) => identifier.value === value)
-    const isTrackingId = before?.isTrackingId === true || names.trackingIds.includes(value)
+    const before = known.get(value)
+    const isTrackingId = before?.isTrackingId === true || observation.trackingIds.includes(value)
     if (before?.isTrackingId === isTrackingId) continue
     tx.saveIdentifier({ value, parcelId, isTrackingId })
     renamed = true
   }
-  return { parcel: created ?? (await tx.loadParcel(parcelId)), touched: [parcelId, ...others], renamed }
+  return { parcel, touched: only === undefined ? [parcelId] : touched, renamed, sightings: joined?.sightings ?? null }
 }
 
 /** The same for nearly every push, without a look into the store: it names one tracking id, of a parcel that was written just before. */
 function recallLone(tx: WriteTx, [only, ...others]: readonly string[]): Found | null {
   const parcel = only === undefined || others.length > 0 ? null : tx.recallParcel(only)
-  return parcel === null ? null : { parcel, touched: [parcel.parcelId], renamed: false }
+  return parcel === null ? null : { parcel, touched: [parcel.parcelId], renamed: false, sightings: null }
 }
 
 /** The parcel an observation is about, as the observation leaves it, and all whose answers may change. */
@@ -202,6 +210,7 @@ interface Subject {
   readonly now: ParcelState
   readonly touched: readonly number[]
   readonly renamed: boolean
+  readonly sightings: readonly KeptSighting[] | null
 }
 
 /** Adds what an observation says to what is known, and writes down what that changed. */
@@ -210,7 +219,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const { observation } = source
   const nowMs = ports.clock.now()
   const second = observation.kind === 'push' && touched.length === 1 ? Math.floor(observation.sighting.instant.atMs / 1000) : null
-  const before = second !== null && isNewest(parcel, second) ? [] : await tx.loadSightings(parcel.parcelId, second)
+  const before = subject.sightings ?? (second !== null && isNewest(parcel, second) ? [] : await tx.loadSightings(parcel.parcelId, second))
   // Oldest first: what happened first is numbered first, and relayed first.
   const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), tx.nextSequence)
   const entriesBefore = deriveEntries(before)
@@ -233,7 +242,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   for (const lesson of lessonsOf(parcel, observation, entries)) ports.learn(lesson)
   if (observation.kind === 'poll') for (const { kind, entry } of changes) if (kind === 'entry') ports.found(entry.atMs)
   if (observation.kind === 'poll') tx.releasePoll(parcel.parcelId)
-  const latest = newestOf(parcel, entries, second) ?? (await findLatest(tx, parcel, second))
+  const latest = newestOf(parcel, entries, second) ?? (await findLatest(tx, parcel, entries, second))
   const merged = { ...parcel, entryCount, latest, ...(observation.kind === 'poll' ? afterPoll(parcel, observation.askedAtMs) : null) }
   const scheduled = await schedule(tx, merged, ports, options)
   tx.saveParcel(observation.kind === 'push' ? noLater(scheduled, parcel.nextPollAtMs) : scheduled)
@@ -276,9 +285,14 @@ function newestOf(parcel: ParcelState, touchedEntries: readonly Entry[], second:
 }
 
 /** The first of the history. A push touches one second: only when that is the newest one does the whole history have to be looked at. */
-async function findLatest(tx: WriteTx, parcel: ParcelState, second: number | null): Promise<ParcelState['latest']> {
+async function findLatest(
+  tx: WriteTx,
+  parcel: ParcelState,
+  touchedEntries: readonly Entry[],
+  second: number | null,
+): Promise<ParcelState['latest']> {
   if (second !== null && parcel.latest !== null && second < Math.floor(parcel.latest.atMs / 1000)) return parcel.latest
-  const entries = deriveEntries(await tx.loadSightings(parcel.parcelId, null))
+  const entries = second === null ? touchedEntries : deriveEntries(await tx.loadSightings(parcel.parcelId, null))
   const [latest] = orderHistory(entries, instantsTie(entries) ? await tx.loadOrder(parcel.parcelId) : [])
   return latest === undefined ? null : latestOf(latest)
 }

@@ -1,8 +1,9 @@
+import { sql } from 'kysely'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import { betterOrderAnswer } from '../domain/parcel-record.ts'
 import { decodeAnswer, encodeAnswerHead } from './codec.ts'
 import type { Session } from './engine.ts'
-import { statement } from './statement.ts'
+import { oneOf, statement } from './statement.ts'
 
 const COLUMNS = ['language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head'] as const
 
@@ -49,8 +50,30 @@ const upsert = statement<{
     ),
 )
 
-const ofJoined = statement<{ parcelId: number }>()((db, p) => db.selectFrom('answer').selectAll().where('parcel_id', '=', p.parcelId))
-const deleteOfParcel = statement<{ parcelId: number }>()((db, p) => db.deleteFrom('answer').where('parcel_id', '=', p.parcelId))
+const ofParcels = statement<{ ids: string }>()((db, p) =>
+  db
+    .selectFrom('answer')
+    .select(['parcel_id', 'decides_order', ...COLUMNS])
+    .where('parcel_id', 'in', oneOf(p.ids))
+    .orderBy('parcel_id'),
+)
+const keepOnly = statement<{ ids: string; kept: string }>()((db, p) =>
+  db
+    .deleteFrom('answer')
+    .where('parcel_id', 'in', oneOf(p.ids))
+    .where(sql<string>`parcel_id || '/' || language || '/' || lower(hex(digest))`, 'not in', oneOf<string>(p.kept)),
+)
+const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+  db.updateTable('answer').set({ parcel_id: p.into, decides_order: 0 }).where('parcel_id', 'in', oneOf(p.ids)),
+)
+const amend = statement<{ parcelId: number; language: string; digest: Uint8Array; askedAtMs: number; decidesOrder: number }>()((db, p) =>
+  db
+    .updateTable('answer')
+    .set({ asked_at_ms: p.askedAtMs, decides_order: p.decidesOrder })
+    .where('parcel_id', '=', p.parcelId)
+    .where('language', '=', p.language)
+    .where('digest', '=', p.digest),
+)
 
 export async function loadAnswers(session: Session, parcelId: number): Promise<readonly KeptAnswer[]> {
   return (await session.all(ofParcel, { parcelId })).map(decodeAnswer)
@@ -83,12 +106,45 @@ export async function saveAnswer(session: Session, { parcelId, answer, body, dec
   })
 }
 
-/** Moves the answers of a parcel that was joined away; of both order answers the better goes on deciding. */
-export async function moveAnswers(session: Session, from: number, into: number): Promise<void> {
-  for (const row of await session.all(ofJoined, { parcelId: from })) {
-    const answer = decodeAnswer(row)
-    const decidesOrder = row.decides_order === 1 && betterOrderAnswer(await loadOrderAnswer(session, into), answer) === answer
-    await saveAnswer(session, { parcelId: into, answer, body: row.body ?? new Uint8Array(), decidesOrder })
+export interface HeldAnswer {
+  readonly parcelId: number
+  readonly decidesOrder: boolean
+  readonly answer: KeptAnswer
+}
+
+/** The answers of several parcels, those of the parcel with the lowest number first. */
+export async function loadAnswersOf(session: Session, parcelIds: readonly number[]): Promise<readonly HeldAnswer[]> {
+  const rows = await session.all(ofParcels, { ids: JSON.stringify(parcelIds) })
+  return rows.map((row) => ({ parcelId: row.parcel_id, decidesOrder: row.decides_order === 1, answer: decodeAnswer(row) }))
+}
+
+/** Makes the answers of several parcels those of one of them; the best of them all decides the order. */
+export async function moveAnswers(session: Session, held: readonly HeldAnswer[], into: number): Promise<void> {
+  if (held.every(({ parcelId }) => parcelId === into)) return
+  const kept = new Map<string, HeldAnswer>()
+  for (const one of held) {
+    const same = kept.get(idOf(one.answer))
+    if (same === undefined) kept.set(idOf(one.answer), one)
+    else if (same.answer.askedAtMs < one.answer.askedAtMs) kept.set(idOf(one.answer), { ...same, answer: one.answer })
   }
-  await session.run(deleteOfParcel, { parcelId: from })
+  const ids = JSON.stringify([...new Set(held.map(({ parcelId }) => parcelId))])
+  if (kept.size < held.length) {
+    const places = [...kept.values()].map(({ parcelId, answer }) => `${parcelId}/${idOf(answer)}`)
+    await session.run(keepOnly, { ids, kept: JSON.stringify(places) })
+  }
+  await session.run(moveAll, { ids, into })
+  const answers = [...kept.values()].map(({ answer }) => answer)
+  const order = answers.reduce<KeptAnswer | null>(betterOrderAnswer, null)
+  const askedAgain = held.filter(({ answer }) => kept.get(idOf(answer))?.answer.askedAtMs !== answer.askedAtMs)
+  const amended = new Set([...(order === null ? [] : [idOf(order)]), ...askedAgain.map(({ answer }) => idOf(answer))])
+  for (const answer of answers) {
+    if (!amended.has(idOf(answer))) continue
+    const { language, digest, askedAtMs } = answer
+    const decidesOrder = answer === order ? 1 : 0
+    await session.run(amend, { parcelId: into, language, digest: Buffer.from(digest, 'hex'), askedAtMs, decidesOrder })
+  }
+}
+
+function idOf({ language, digest }: KeptAnswer): string {
+  return `${language}/${digest}`
 }

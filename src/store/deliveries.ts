@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { NextDelivery, NextRequest, QueuedDelivery } from '../flow/ports.ts'
 import { DELIVERY_STATE } from './codec.ts'
 import type { Session } from './engine.ts'
-import { statement } from './statement.ts'
+import { oneOf, statement } from './statement.ts'
 
 const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, p) =>
   db
@@ -139,8 +139,8 @@ export async function cancelDeliveries(session: Session, endpointId: string, now
   await session.run(cancel, { endpointId: Number(endpointId), nowMs })
 }
 
-const moveAll = statement<{ endpointId: number; from: number; into: number }>()((db, p) =>
-  db.updateTable('delivery').set({ parcel_id: p.into }).where('endpoint_id', '=', p.endpointId).where('parcel_id', '=', p.from),
+const moveAll = statement<{ endpointId: number; ids: string; into: number }>()((db, p) =>
+  db.updateTable('delivery').set({ parcel_id: p.into }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 const holdBack = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
   db
@@ -151,14 +151,14 @@ const holdBack = statement<{ endpointId: number; parcelId: number }>()((db, p) =
     .where('state', '=', DELIVERY_STATE.due),
 )
 
-/** The deliveries of a parcel that was joined to another: what waits for both goes on in one order of sequence. */
+/** The deliveries of parcels that were joined to another: what waits for them all goes on in one order of sequence. */
 export async function moveDeliveries(
   session: Session,
   endpointId: string,
-  join: { from: number; into: number; nowMs: number },
+  join: { from: readonly number[]; into: number; nowMs: number },
 ): Promise<void> {
   const id = Number(endpointId)
-  await session.run(moveAll, { endpointId: id, from: join.from, into: join.into })
+  await session.run(moveAll, { endpointId: id, ids: JSON.stringify(join.from), into: join.into })
   await reorderDeliveries(session, { endpointId: id, parcelId: join.into, nowMs: join.nowMs })
 }
 

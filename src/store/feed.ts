@@ -3,7 +3,7 @@ import type { ExpectedPush, FeedEvent } from '../flow/ports.ts'
 import { encodeCarried, encodeFeedKind, encodeTold } from './codec.ts'
 import type { Session } from './engine.ts'
 import { loadSetting } from './settings.ts'
-import { statement } from './statement.ts'
+import { oneOf, statement } from './statement.ts'
 
 const PRUNED_TO = 'feed-pruned-to'
 
@@ -67,8 +67,8 @@ const dueExpected = statement<{ nowMs: number; limit: number }>()((db, p) =>
   db.selectFrom('expected_push').selectAll().where('due_at_ms', '<=', p.nowMs).orderBy('due_at_ms').limit(p.limit),
 )
 const deleteExpected = statement<{ entry: number }>()((db, p) => db.deleteFrom('expected_push').where('entry', '=', p.entry))
-const moveExpected = statement<{ from: number; into: number }>()((db, p) =>
-  db.updateTable('expected_push').set({ parcel_id: p.into }).where('parcel_id', '=', p.from),
+const moveExpected = statement<{ ids: string; into: number }>()((db, p) =>
+  db.updateTable('expected_push').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
 export async function expectPush(session: Session, expected: ExpectedPush & { readonly dueAtMs: number }): Promise<void> {
@@ -85,6 +85,6 @@ export async function settlePush(session: Session, entry: number): Promise<void>
   await session.run(deleteExpected, { entry })
 }
 
-export async function moveExpectedPushes(session: Session, from: number, into: number): Promise<void> {
-  await session.run(moveExpected, { from, into })
+export async function moveExpectedPushes(session: Session, from: readonly number[], into: number): Promise<void> {
+  await session.run(moveExpected, { ids: JSON.stringify(from), into })
 }

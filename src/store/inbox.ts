@@ -1,7 +1,7 @@
 import { bodyDigest } from '../domain/digest.ts'
 import type { InboxEntry, KeptPush } from '../flow/ports.ts'
 import type { Session } from './engine.ts'
-import { statement } from './statement.ts'
+import { oneOf, statement } from './statement.ts'
 
 /** States by their number in the table. */
 const RECORDED = 0
@@ -10,8 +10,8 @@ const QUARANTINED = 1
 /** A push that was not understood belongs to no parcel. */
 const NO_PARCEL = 0
 
-const moveAll = statement<{ from: number; into: number }>()((db, p) =>
-  db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', '=', p.from),
+const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+  db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
 const insertNew = statement<{
@@ -54,8 +54,8 @@ const quarantined = statement()((db) =>
     .where('state', '=', QUARANTINED),
 )
 
-export async function moveInbox(session: Session, from: number, into: number): Promise<void> {
-  await session.run(moveAll, { from, into })
+export async function moveInbox(session: Session, from: readonly number[], into: number): Promise<void> {
+  await session.run(moveAll, { ids: JSON.stringify(from), into })
 }
 
 /**

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { IdentifierState, ParcelState } from '../flow/ports.ts'
 import type { Session } from './engine.ts'
 import { createParcelMemory } from './parcel-memory.ts'
-import { createParcel, findIdentifier, findParcel, saveIdentifier, saveParcel } from './parcels.ts'
+import { createParcel, findIdentifier, findIdentifiers, findParcel, findParcels, saveIdentifier, saveParcel } from './parcels.ts'
 
 /** So many parcels, and so many identifiers, are kept at hand: some 10 MB. */
 const REMEMBERED = 16_384
@@ -19,7 +19,11 @@ export interface KnownParcels {
   create(nowMs: number): Promise<ParcelState>
   /** Null: there is none, because it was joined to another. */
   find(parcelId: number): Promise<ParcelState | null>
+  /** The same for several, in the order given; one that is not there is left out. */
+  findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   save(state: ParcelState): void
+  /** Some parcels are no more, and these identifiers were theirs. */
+  forgetJoined(parcelIds: readonly number[], values: readonly string[]): void
   forget(): void
 }
 
@@ -27,17 +31,31 @@ export function createKnownParcels(session: Session): KnownParcels {
   const parcels = createParcelMemory(REMEMBERED)
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 
+  /** One statement, however many are not at hand. */
+  async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
+    const found = new Map<string, IdentifierState>()
+    const unknown: string[] = []
+    for (const value of values) {
+      const known = identifiers.get(value)
+      if (known === undefined) unknown.push(value)
+      else found.set(value, known)
+    }
+    for (const known of unknown.length === 0 ? [] : await findIdentifiers(session, unknown)) {
+      identifiers.set(known.value, known)
+      found.set(known.value, known)
+    }
+    return values.flatMap((value) => found.get(value) ?? [])
+  }
+
   return {
     async findIdentifiers(values) {
-      const found: IdentifierState[] = []
-      for (const value of values) {
-        const remembered = identifiers.get(value)
-        const known = remembered ?? (await findIdentifier(session, value))
-        if (known === null) continue
-        if (remembered === undefined) identifiers.set(value, known)
-        found.push(known)
-      }
-      return found
+      const [only, ...more] = values
+      if (only === undefined) return []
+      if (more.length > 0) return await findAll(values)
+      const known = identifiers.get(only) ?? (await findIdentifier(session, only))
+      if (known === null) return []
+      identifiers.set(only, known)
+      return [known]
     },
     recallParcel(trackingId) {
       const known = identifiers.get(trackingId)
@@ -59,9 +77,26 @@ export function createKnownParcels(session: Session): KnownParcels {
       if (state !== null) parcels.set(state)
       return state
     },
+    async findMany(parcelIds) {
+      const found = new Map<number, ParcelState>()
+      for (const parcelId of parcelIds) {
+        const known = parcels.get(parcelId)
+        if (known !== null) found.set(parcelId, known)
+      }
+      const unknown = parcelIds.filter((parcelId) => !found.has(parcelId))
+      for (const state of unknown.length === 0 ? [] : await findParcels(session, unknown)) {
+        parcels.set(state)
+        found.set(state.parcelId, state)
+      }
+      return parcelIds.flatMap((parcelId) => found.get(parcelId) ?? [])
+    },
     save(state) {
       saveParcel(session, state, parcels.get(state.parcelId))
       parcels.set(state)
+    },
+    forgetJoined(parcelIds, values) {
+      for (const parcelId of parcelIds) parcels.delete(parcelId)
+      for (const value of values) identifiers.delete(value)
     },
     forget() {
       parcels.clear()

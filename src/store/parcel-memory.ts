@@ -5,6 +5,7 @@ import type { ParcelState } from '../flow/ports.ts'
 export interface ParcelMemory {
   get(parcelId: number): ParcelState | null
   set(state: ParcelState): void
+  delete(parcelId: number): void
   clear(): void
 }
 
@@ -30,6 +31,8 @@ export function createParcelMemory(max: number): ParcelMemory {
   const rows = new LRUCache<number, number>({ max })
   const numbers = new Float64Array(max * COLUMNS)
   const statuses = Array.from({ length: max }, () => '')
+  /** Rows of parcels that were deleted. */
+  let free: number[] = []
   const stopped = Array.from({ length: max }, (): ParcelState['stopped'] => null)
 
   const orNull = (at: number): number | null => {
@@ -62,7 +65,8 @@ export function createParcelMemory(max: number): ParcelMemory {
     set(state) {
       let row = rows.get(state.parcelId)
       if (row === undefined) {
-        row = rows.size < max ? rows.size : (rows.pop() ?? 0)
+        // Without a free one, all rows up to the number of parcels are taken.
+        row = free.pop() ?? (rows.size < max ? rows.size : (rows.pop() ?? 0))
         rows.set(state.parcelId, row)
       }
       const from = row * COLUMNS
@@ -79,7 +83,14 @@ export function createParcelMemory(max: number): ParcelMemory {
       statuses[row] = state.latest?.status ?? ''
       stopped[row] = state.stopped
     },
+    delete(parcelId) {
+      const row = rows.get(parcelId)
+      if (row === undefined) return
+      rows.delete(parcelId)
+      free.push(row)
+    },
     clear() {
+      free = []
       rows.clear()
     },
   }

@@ -3,13 +3,14 @@ import type { IdentifierState, ParcelState } from '../flow/ports.ts'
 import { decodeParcel, encodeParcel } from './codec.ts'
 import type { Session } from './engine.ts'
 import type { Tables } from './schema.ts'
-import { statement } from './statement.ts'
+import { oneOf, statement } from './statement.ts'
 
 const insertParcel = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('parcel').values({ revived_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
 )
 const selectParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
-const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('parcel').where('id', '=', p.id))
+const selectParcels = statement<{ ids: string }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)))
+const deleteRows = statement<{ ids: string }>()((db, p) => db.deleteFrom('parcel').where('id', 'in', oneOf(p.ids)))
 
 type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
 
@@ -48,6 +49,10 @@ export async function findParcel(session: Session, parcelId: number): Promise<Pa
   return row === undefined ? null : decodeParcel(row)
 }
 
+export async function findParcels(session: Session, parcelIds: readonly number[]): Promise<readonly ParcelState[]> {
+  return (await session.all(selectParcels, { ids: JSON.stringify(parcelIds) })).map(decodeParcel)
+}
+
 export async function loadParcel(session: Session, parcelId: number): Promise<ParcelState> {
   const state = await findParcel(session, parcelId)
   if (state === null) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
@@ -60,15 +65,21 @@ export function saveParcel(session: Session, state: ParcelState, before: ParcelS
   session.tell(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
 }
 
-export async function deleteParcel(session: Session, parcelId: number): Promise<void> {
-  await session.run(deleteRow, { id: parcelId })
+export async function deleteParcels(session: Session, parcelIds: readonly number[]): Promise<void> {
+  await session.run(deleteRows, { ids: JSON.stringify(parcelIds) })
 }
 
 const selectIdentifier = statement<{ value: string }>()((db, p) =>
   db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', '=', p.value),
 )
+const selectIdentifiers = statement<{ values: string }>()((db, p) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', 'in', oneOf<string>(p.values)),
+)
 const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('identifier').selectAll().where('parcel_id', '=', p.parcelId),
+)
+const identifiersOfAll = statement<{ ids: string }>()((db, p) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id']).where('parcel_id', 'in', oneOf(p.ids)),
 )
 const upsertIdentifier = statement<{ value: string; parcelId: number; isTrackingId: number }>()((db, p) =>
   db
@@ -76,8 +87,8 @@ const upsertIdentifier = statement<{ value: string; parcelId: number; isTracking
     .values({ value: p.value, parcel_id: p.parcelId, is_tracking_id: p.isTrackingId })
     .onConflict((conflict) => conflict.column('value').doUpdateSet({ is_tracking_id: p.isTrackingId })),
 )
-const moveAll = statement<{ from: number; into: number }>()((db, p) =>
-  db.updateTable('identifier').set({ parcel_id: p.into }).where('parcel_id', '=', p.from),
+const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+  db.updateTable('identifier').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 const refuse = statement<{ value: string; nowMs: number }>()((db, p) =>
   db.updateTable('identifier').set({ refused_at_ms: p.nowMs }).where('value', '=', p.value),
@@ -85,15 +96,24 @@ const refuse = statement<{ value: string; nowMs: number }>()((db, p) =>
 
 export async function findIdentifier(session: Session, value: string): Promise<IdentifierState | null> {
   const [row] = await session.all(selectIdentifier, { value })
-  return row === undefined ? null : { value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 }
+  return row === undefined ? null : decodeIdentifier(row)
+}
+
+/** In no order. */
+export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
+  return (await session.all(selectIdentifiers, { values: JSON.stringify(values) })).map(decodeIdentifier)
+}
+
+function decodeIdentifier(row: Pick<Tables['identifier'], 'value' | 'parcel_id' | 'is_tracking_id'>): IdentifierState {
+  return { value: row.value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 }
 }
 
 export function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): void {
   session.tell(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
 }
 
-export async function moveIdentifiers(session: Session, from: number, into: number): Promise<void> {
-  await session.run(moveAll, { from, into })
+export async function moveIdentifiers(session: Session, from: readonly number[], into: number): Promise<void> {
+  await session.run(moveAll, { ids: JSON.stringify(from), into })
 }
 
 export async function markRefused(session: Session, value: string, nowMs: number): Promise<void> {
@@ -102,6 +122,13 @@ export async function markRefused(session: Session, value: string, nowMs: number
 
 export async function loadIdentifiers(session: Session, parcelId: number): Promise<readonly Tables['identifier'][]> {
   return await session.all(identifiersOf, { parcelId })
+}
+
+export async function loadIdentifiersOf(
+  session: Session,
+  parcelIds: readonly number[],
+): Promise<readonly Pick<Tables['identifier'], 'value' | 'parcel_id'>[]> {
+  return await session.all(identifiersOfAll, { ids: JSON.stringify(parcelIds) })
 }
 
 /** Those that may be asked for now: what a person would type first, then the tracking ids, each kind in its own order (DOMAIN 6.3). */

@@ -1,9 +1,10 @@
 import { parseAllAnswer } from '../domain/pull-response.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../domain/sightings.ts'
 import { decodeInstant, decodeTold, encodeInstant, encodeTold } from './codec.ts'
-import type { Contents } from './contents.ts'
+import type { Contents, StoredContent } from './contents.ts'
 import type { Session } from './engine.ts'
-import { statement } from './statement.ts'
+import type { Tables } from './schema.ts'
+import { oneOf, statement } from './statement.ts'
 
 const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId))
 
@@ -38,11 +39,30 @@ const upsert = statement<{
     .onConflict((conflict) =>
       conflict
         .columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'])
-        .doUpdateSet({ asked_at_ms: p.asked_at_ms, told: p.told }),
+        .doUpdateSet({ asked_at_ms: p.asked_at_ms, sequence: p.sequence, told: p.told }),
     ),
 )
 
-const deleteOfParcel = statement<{ parcelId: number }>()((db, p) => db.deleteFrom('sighting').where('parcel_id', '=', p.parcelId))
+const ofParcels = statement<{ ids: string }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', 'in', oneOf(p.ids)))
+
+const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'] as const
+const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'told'] as const
+
+/** Of a sighting that several of them hold, the first one's goes. */
+const copyInto = statement<{ ids: string; into: number }>()((db, p) =>
+  db
+    .insertInto('sighting')
+    .columns(['parcel_id', ...FACTS])
+    .expression((of) =>
+      of
+        .selectFrom('sighting')
+        .select((row) => [row.val(p.into).as('parcel_id'), ...FACTS])
+        .where('parcel_id', 'in', oneOf(p.ids))
+        .orderBy('parcel_id'),
+    )
+    .onConflict((conflict) => conflict.columns(['parcel_id', ...KEY]).doNothing()),
+)
+const deleteOfParcels = statement<{ ids: string }>()((db, p) => db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)))
 
 /** The sightings of a parcel within a second since the epoch, or all of them. */
 export async function loadSightings(
@@ -56,22 +76,39 @@ export async function loadSightings(
       ? await session.all(ofParcel, { parcelId })
       : await session.all(ofSecond, { parcelId, fromMs: second * 1000, toMs: second * 1000 + 1000 })
   const kept: KeptSighting[] = []
-  for (const row of rows) {
-    const { content, json } = contents.recallContent(row.content_id) ?? (await contents.read(row.content_id))
-    kept.push({
-      sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms) },
-      content: json,
-      listing: row.listing,
-      ordinal: row.ordinal,
-      askedAtMs: row.asked_at_ms,
-      sequence: row.sequence,
-      told: decodeTold(row.told),
-    })
-  }
+  for (const row of rows) kept.push(decodeSighting(row, contents.recallContent(row.content_id) ?? (await contents.read(row.content_id))))
   return kept
 }
 
-/** New, or asked again later, or told of: everything else of a sighting never changes. */
+/** See the verb of the same name. */
+export async function loadSightingsOf(
+  session: Session,
+  contents: Contents,
+  parcelIds: readonly number[],
+): Promise<ReadonlyMap<number, readonly KeptSighting[]>> {
+  const byParcel = new Map<number, KeptSighting[]>()
+  for (const row of await session.all(ofParcels, { ids: JSON.stringify(parcelIds) })) {
+    const kept = decodeSighting(row, contents.recallContent(row.content_id) ?? (await contents.read(row.content_id)))
+    const others = byParcel.get(row.parcel_id)
+    if (others === undefined) byParcel.set(row.parcel_id, [kept])
+    else others.push(kept)
+  }
+  return byParcel
+}
+
+function decodeSighting(row: Tables['sighting'], { content, json }: StoredContent): KeptSighting {
+  return {
+    sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms) },
+    content: json,
+    listing: row.listing,
+    ordinal: row.ordinal,
+    askedAtMs: row.asked_at_ms,
+    sequence: row.sequence,
+    told: decodeTold(row.told),
+  }
+}
+
+/** New, asked again later, told of, or held by several parcels that are one now: everything else of a sighting never changes. */
 export async function saveSighting(session: Session, contents: Contents, parcelId: number, kept: KeptSighting): Promise<void> {
   const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
   session.tell(upsert, {
@@ -86,8 +123,11 @@ export async function saveSighting(session: Session, contents: Contents, parcelI
   })
 }
 
-export async function deleteSightings(session: Session, parcelId: number): Promise<void> {
-  await session.run(deleteOfParcel, { parcelId })
+/** Moves the sightings of parcels to another that has none, or others, of them. */
+export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
+  const ids = JSON.stringify(from)
+  await session.run(copyInto, { ids, into })
+  await session.run(deleteOfParcels, { ids })
 }
 
 const orderAnswer = statement<{ parcelId: number }>()((db, p) =>

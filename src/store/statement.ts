@@ -1,4 +1,4 @@
-import { type Compilable, DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import { type Compilable, DummyDriver, Kysely, type RawBuilder, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, sql } from 'kysely'
 import type { Tables } from './schema.ts'
 
 export type SqlValue = string | number | Uint8Array | null
@@ -74,4 +74,9 @@ function placesOf<P extends Params>(): P {
 /** The values of a statement's places, in order. */
 export function bind<P extends Params>(statement: Statement<P, unknown>, params: P): SqlValue[] {
   return statement.places.map((place) => (place instanceof Place ? (params[place.name] ?? null) : place))
+}
+
+/** One of the values of a JSON list, to stand behind `in`: what is asked of many is one statement, however many they are. */
+export function oneOf<Value = number>(json: string): RawBuilder<Value> {
+  return sql<Value>`(select value from json_each(${json}))`
 }

@@ -16,7 +16,7 @@ import { markRefused, pollableIdentifiers } from './parcels.ts'
 import { shiftSchedule } from './schedule-shift.ts'
 import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
 import { saveSettlements } from './settlements.ts'
-import { loadOrder, loadSightings, saveSighting } from './sightings.ts'
+import { loadOrder, loadSightings, loadSightingsOf, saveSighting } from './sightings.ts'
 
 const SEQUENCE = 'sequence'
 
@@ -60,10 +60,21 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       return state
     },
     saveParcel: known.save,
-    async joinParcels(join) {
-      known.forget()
-      await joinParcels(session, contents, join)
+    async loadParcels(parcelIds) {
+      const states = await known.findMany(parcelIds)
+      if (states.length < parcelIds.length)
+        throw new Error(`the store holds identifiers of parcels ${parcelIds.join()}, and not all of them`)
+      return states
     },
+    async joinParcels(join) {
+      const identifiers = await joinParcels(session, contents, join)
+      known.forgetJoined(
+        join.others.map(({ state }) => state.parcelId),
+        identifiers,
+      )
+      known.save(join.parcel)
+    },
+    loadSightingsOf: (parcelIds) => loadSightingsOf(session, contents, parcelIds),
     loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
     saveSighting: (parcelId, kept) => saveSighting(session, contents, parcelId, kept),
     loadOrderAnswer: (parcelId) => loadOrderAnswer(session, parcelId),

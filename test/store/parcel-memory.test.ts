@@ -63,6 +63,15 @@ test('the one that was not used for longest makes room', () => {
   expect([1, 2, 3].map((parcelId) => memory.get(parcelId)?.parcelId ?? null)).toEqual([1, null, 3])
 })
 
+test('what was deleted makes room, and nothing else is lost', () => {
+  const memory = createParcelMemory(3)
+  for (const parcelId of [1, 2, 3]) memory.set({ ...STATE, parcelId, entryCount: parcelId })
+  memory.delete(2)
+  memory.delete(7)
+  memory.set({ ...STATE, parcelId: 4, entryCount: 4 })
+  expect([1, 2, 3, 4].map((parcelId) => memory.get(parcelId)?.entryCount ?? null)).toEqual([1, null, 3, 4])
+})
+
 test('after it was cleared it holds nothing, and again as many as before', () => {
   const memory = createParcelMemory(2)
   for (const parcelId of [1, 2]) memory.set({ ...STATE, parcelId })
