@@ -6,6 +6,7 @@ import { readCertificates } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import { askableNow } from './domain/breaker.ts'
 import { isQuiet } from './domain/quiet-hours.ts'
+import { createAsking } from './flow/asking.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { type CommitNews, newsOf } from './flow/commit-news.ts'
@@ -181,6 +182,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     },
   )
 
+  const polling = createAsking()
   const { quietHours } = config.poll
   const upstream = createUpstream({ carrier, write, version: VERSION })
   const followClock = createFollowClock({ write, clock, log, onShifted: () => relaying.wake() }, memory?.atMs ?? null)
@@ -192,7 +194,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   }
   const askable = () => askableNow(carrier.state().breaker, config.upstream.concurrency)
   const pollDue = createPollDue(
-    { ...asking, refresh, askable, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
+    { ...asking, asking: polling, refresh, askable, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
     { concurrency: config.upstream.concurrency },
   )
   // What a poll brings could not be stored: the carrier's budget is kept for when it can.
@@ -236,7 +238,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       followFeed: createFollowFeed({ reads, signal: feedSignal, clock, turn: () => nextTurn() }),
       manageEndpoints: relaying.manageEndpoints,
       manageDeliveries: relaying.manageDeliveries,
-      manageParcels: createManageParcels({ write, refresh, clock, invalidate: cache.invalidate }),
+      manageParcels: createManageParcels({ write, refresh, asking: polling, clock, invalidate: cache.invalidate }),
       lookAtParcels: createLookAtParcels({ reads }),
       upstream,
       watchList: createWatchList({ write, clock, invalidate: cache.invalidate }),

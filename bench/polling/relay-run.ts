@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CadencePolicy } from '../../src/domain/cadence.ts'
 import type { PushHealth } from '../../src/domain/push-health.ts'
+import { createAsking } from '../../src/flow/asking.ts'
 import { createOutlookKeeper } from '../../src/flow/outlook.ts'
 import { createPollDue } from '../../src/flow/poll-due.ts'
 import type { IncomingPush, WriteSide } from '../../src/flow/ports.ts'
@@ -109,7 +110,10 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     if (health !== (healthChanges.at(-1)?.health ?? 'unknown')) healthChanges.push({ atMs: nowMs, calls: carrier.calls(), health })
   }
   const allowance = createAllowance(write, options.callsPerMinute ?? Number.POSITIVE_INFINITY, watchHealth)
-  const pollDue = createPollDue({ write: allowance, refresh, meter, clock, log, isQuiet: () => false }, { concurrency: CONCURRENCY })
+  const pollDue = createPollDue(
+    { write: allowance, refresh, asking: createAsking(), meter, clock, log, isQuiet: () => false },
+    { concurrency: CONCURRENCY },
+  )
 
   const callsByMinute: number[] = []
 

@@ -53,11 +53,15 @@ export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore
     return true
   }
 
-  return async ({ nowMs, limit, leaseMs }) => {
+  return async ({ nowMs, limit, leaseMs, asking = [] }) => {
     const claimed: DuePoll[] = []
+    const leaseUntilMs = nowMs + leaseMs
     for (;;) {
       const wanted = limit - claimed.length
-      const { polls, ended } = await ports.store.transaction((tx) => takeTurn(tx, nowMs, wanted, nowMs + leaseMs))
+      const { polls, ended } = await ports.store.transaction((tx) => {
+        tx.leasePolls(asking, leaseUntilMs)
+        return takeTurn(tx, nowMs, wanted, leaseUntilMs)
+      })
       claimed.push(...polls)
       if (ended || claimed.length >= limit) return claimed
     }

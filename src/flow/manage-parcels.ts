@@ -1,4 +1,5 @@
 import { AppError } from '../domain/errors.ts'
+import type { Asking } from './asking.ts'
 import type { Clock, WriteSide } from './ports.ts'
 import { readIdentifier } from './read-identifier.ts'
 import type { Refresh } from './refresh.ts'
@@ -8,6 +9,7 @@ export interface ManageParcelsPorts {
   /** A kept answer would keep the next question from reviving the parcel. */
   readonly invalidate: (parcelIds: readonly number[]) => void
   readonly refresh: Pick<Refresh, 'refreshNow'>
+  readonly asking: Asking
   readonly clock: Clock
 }
 
@@ -21,11 +23,11 @@ export interface ManageParcels {
   refresh(identifier: string): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
 
-/** How long nobody else asks about a parcel that an operator asks about. */
+/** How long nobody else asks about a parcel that an operator asks about, until it is known to go on. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createManageParcels({ write, invalidate, refresh, clock }: ManageParcelsPorts): ManageParcels {
+export function createManageParcels({ write, invalidate, refresh, asking, clock }: ManageParcelsPorts): ManageParcels {
   return {
     async watch(text) {
       const identifier = readIdentifier(text)
@@ -43,7 +45,7 @@ export function createManageParcels({ write, invalidate, refresh, clock }: Manag
       const identifier = readIdentifier(text)
       const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
       if (due === null) throw new AppError('not_found', 'No parcel has this identifier. Watch it first.')
-      const outcome = await refresh.refreshNow(due)
+      const outcome = await asking.during(due.parcelId, () => refresh.refreshNow(due))
       if (outcome === 'unavailable') {
         throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.', { retryAfterMs: RETRY_AFTER_MS })
       }

@@ -1,9 +1,11 @@
+import type { Asking } from './asking.ts'
 import type { Clock, DuePoll, Log, Meter, WriteSide } from './ports.ts'
 import type { Refresh } from './refresh.ts'
 
 export interface PollDuePorts {
   readonly write: Pick<WriteSide, 'claimDuePolls' | 'settleMissedPushes'>
   readonly refresh: Pick<Refresh, 'poll'>
+  readonly asking: Asking
   readonly meter: Pick<Meter, 'missedPush'>
   readonly clock: Clock
   readonly log: Log
@@ -13,7 +15,7 @@ export interface PollDuePorts {
   readonly askable?: () => number
 }
 
-/** A poller that dies lets its parcels lapse back to due after this. Longer than any one poll may take. */
+/** What was claimed and got lost falls due again after this; what is still being asked about does not, however long it waits for its turn. */
 const LEASE_MS = 5 * 60_000
 
 /** So much of the room must be free before more is claimed: a claim each time one ends would ask the store too often. */
@@ -25,13 +27,13 @@ const FREE_PART = 1 / 4
  * cannot be asked, so that nothing more is claimed until the next wake; then all that was begun has ended.
  */
 export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
-  const { write, refresh, clock, log } = ports
+  const { write, refresh, asking, clock, log } = ports
   const inFlight = new Set<Promise<void>>()
   let isRefused = false
 
   function start(due: DuePoll): void {
-    const asked: Promise<void> = refresh
-      .poll(due)
+    const asked: Promise<void> = asking
+      .during(due.parcelId, () => refresh.poll(due))
       .then(
         (refreshed) => {
           if (refreshed === 'unavailable') isRefused = true
@@ -61,7 +63,7 @@ export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly c
     while (!isRefused && inFlight.size > 0 && limit - inFlight.size < limit * FREE_PART) await Promise.race(inFlight)
     const room = limit - inFlight.size
     if (isRefused || room <= 0) return await rest()
-    const due = await write.claimDuePolls({ nowMs: clock.now(), limit: room, leaseMs: LEASE_MS })
+    const due = await write.claimDuePolls({ nowMs: clock.now(), limit: room, leaseMs: LEASE_MS, asking: asking.list() })
     due.forEach(start)
     return due.length === room ? 'busy' : await rest()
   }

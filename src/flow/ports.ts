@@ -192,8 +192,13 @@ export interface CredentialRefusal {
 export interface WriteSide {
   /** One transaction: every observation durable, or (a throw) none. A bad observation is quarantined alone. */
   record(batch: readonly Incoming[]): Promise<BatchReport>
-  /** Leases the most overdue watched parcels. */
-  claimDuePolls(request: { readonly nowMs: number; readonly limit: number; readonly leaseMs: number }): Promise<readonly DuePoll[]>
+  /** Leases the most overdue watched parcels; those that are still being asked about are passed over, and leased anew. */
+  claimDuePolls(request: {
+    readonly nowMs: number
+    readonly limit: number
+    readonly leaseMs: number
+    readonly asking?: readonly number[]
+  }): Promise<readonly DuePoll[]>
   /** Leases the parcel of an identifier, due or not; null: there is none. */
   claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>
   notePollFailure(failure: PollFailure): Promise<void>

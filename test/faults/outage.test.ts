@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { startRelay } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
+import { createAsking } from '../../src/flow/asking.ts'
 import { createFollowClock } from '../../src/flow/follow-clock.ts'
 import { createPollDue } from '../../src/flow/poll-due.ts'
 import type { DuePoll } from '../../src/flow/ports.ts'
@@ -47,7 +48,15 @@ async function openPoller(parcels: number, ratePerSecond: number) {
   }
   const followClock = createFollowClock({ write: store.writes, clock, log, onShifted: () => undefined }, null)
   const pollDue = createPollDue(
-    { write: store.writes, refresh: { poll }, meter: { missedPush: () => undefined }, clock, log, isQuiet: () => false },
+    {
+      write: store.writes,
+      refresh: { poll },
+      asking: createAsking(),
+      meter: { missedPush: () => undefined },
+      clock,
+      log,
+      isQuiet: () => false,
+    },
     { concurrency: 4 },
   )
   await store.writes.watchMany({
