@@ -11,6 +11,7 @@ import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { type CommitNews, newsOf } from './flow/commit-news.ts'
 import { createEndpointKeys } from './flow/endpoint-keys.ts'
+import { createFeedTail } from './flow/feed-tail.ts'
 import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
 import { openFollowPushes } from './flow/follow-pushes.ts'
@@ -42,6 +43,7 @@ import { boundsOf, createGroupCommit } from './run/group-commit.ts'
 import { createMemory } from './run/memory.ts'
 import { refuseInTrouble, refuseWhenLost } from './run/refuse-writes.ts'
 import { startSchedule } from './run/schedule.ts'
+import { createSpread } from './run/spread.ts'
 import { startWorker } from './run/worker.ts'
 import { openSqliteReader } from './store/engines/sqlite.ts'
 import { createDiskLook } from './store/engines/sqlite-disk.ts'
@@ -72,6 +74,8 @@ const DISK_LOOK_MS = 500
 /** How often it is written down how things stand with the carrier, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
+/** How many followers of the feed are written to in one turn of the event loop: a millisecond's worth. */
+const FOLLOWERS_AT_ONCE = 25
 const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 
 /** The composition root: the one place that knows every room. Resolves when both addresses answer. `threads`: if they are under way already. */
@@ -235,7 +239,13 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       log,
       authenticate,
       serve,
-      followFeed: createFollowFeed({ reads, signal: feedSignal, clock, turn: () => nextTurn() }),
+      followFeed: createFollowFeed({
+        tail: createFeedTail({ reads, turn: () => nextTurn() }),
+        signal: feedSignal,
+        clock,
+        spread: createSpread(FOLLOWERS_AT_ONCE),
+      }),
+      feedFollowersMax: config.limits.feedFollowers,
       manageEndpoints: relaying.manageEndpoints,
       manageDeliveries: relaying.manageDeliveries,
       manageParcels: createManageParcels({ write, refresh, asking: polling, clock, invalidate: cache.invalidate }),

@@ -154,6 +154,9 @@ function retention() {
 function limits() {
   return section({
     bodyBytesInFlight: size(65_536, 8_589_934_592).prefault('64MB').describe('Bytes of unverified pushes held at once; beyond it: 503.'),
+    feedFollowers: whole(1, 100_000)
+      .default(1000)
+      .describe('Streams and waiting requests of the feed at once. When all are taken, one app keeps at most a quarter while others ask.'),
     connections: whole(1, 1_000_000).default(4096).describe('Open connections per listener.'),
     batch: whole(1, 10_000).default(256).describe('The most observations in one transaction.'),
     cacheBytes: size(0, 68_719_476_736).prefault('64MB').describe('Memory for ready-made answers; 0: no cache.'),

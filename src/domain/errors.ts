@@ -15,6 +15,7 @@ export type ErrorCode =
   | 'not_replayable'
   | 'not_rotating'
   | 'feed_gone'
+  | 'feed_rewound'
   | 'body_too_large'
   | 'too_many_requests'
   | 'storage_unavailable'

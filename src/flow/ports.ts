@@ -726,6 +726,8 @@ export interface FeedReading {
   readonly ended: boolean
   /** Events up to this sequence are gone; 0: none are. */
   readonly prunedTo: number
+  /** The last sequence that was given to anything. */
+  readonly last: number
 }
 
 /** Tells those who follow the feed that something was committed. */

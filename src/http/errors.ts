@@ -38,6 +38,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   not_rotating: [409, 'No key is being replaced'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],
   feed_gone: [410, 'The feed no longer reaches back that far'],
+  feed_rewound: [410, 'The feed does not reach that far'],
   body_too_large: [413, 'The body is too large'],
   too_many_requests: [429, 'Too many failures'],
   headers_too_large: [431, 'The headers are too large'],

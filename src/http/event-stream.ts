@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import type { FeedPage, FeedRequest } from '../flow/follow-feed.ts'
+import type { FeedPage } from '../flow/feed-tail.ts'
+import type { FeedRequest } from '../flow/follow-feed.ts'
 
 export interface EventStreamPorts {
   follow(request: FeedRequest): Promise<FeedPage>
@@ -12,6 +13,8 @@ export interface EventStreamPorts {
 export interface EventStreamOptions {
   readonly after: number
   readonly limit: number
+  /** See `PageRequest`: so much may be kept for a reader that is slow. */
+  readonly charsMax: number
   /** A quiet stream says so this often, and who reads is asked for again. */
   readonly heartbeatMs: number
   /** Who takes nothing for this long is cut. */
@@ -33,44 +36,56 @@ const RECONNECT_MS = 2000
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
   const { left } = ports
-  const { limit, heartbeatMs } = options
-  let page = await ports.follow({ after: options.after, limit, waitMs: 0, left })
+  const { limit, charsMax, heartbeatMs, slowMs } = options
+  const asked = { limit, charsMax, inStep: true, left }
+  let page = await ports.follow({ ...asked, after: options.after, waitMs: 0 })
   res.writeHead(200, HEADERS)
-  res.flushHeaders()
-  let text = `retry: ${RECONNECT_MS}\n\n${framesOf(page)}`
+  res.write(`retry: ${RECONNECT_MS}\n\n`)
   let admittedAt = performance.now()
   try {
-    while (await isTaken(res, text, options.slowMs)) {
+    while (await isTaken(res, framesOf(page), { slowMs, left })) {
       if (ports.isOver() || left.aborted) break
-      page = await ports.follow({ after: page.next, limit, waitMs: heartbeatMs, left })
-      text = page.events.length === 0 ? ':\n\n' : framesOf(page)
+      page = await ports.follow({ ...asked, after: page.next, waitMs: heartbeatMs })
       if (performance.now() - admittedAt >= heartbeatMs) {
         await ports.admit()
         admittedAt = performance.now()
       }
     }
   } finally {
-    res.end()
+    // Who has not taken what was sent would keep it until he does.
+    if (res.writableNeedDrain) res.destroy()
+    else res.end()
   }
 }
 
-function framesOf({ events }: FeedPage): string {
-  return events.map(({ sequence, json }) => `id: ${sequence}\ndata: ${json}\n\n`).join('')
+const HEARTBEAT = Buffer.from(':\n\n')
+const framesMade = new WeakMap<FeedPage, Buffer>()
+
+/** The bytes of a page, made once for all who are given it. */
+function framesOf(page: FeedPage): Buffer {
+  if (page.events.length === 0) return HEARTBEAT
+  const made = framesMade.get(page)
+  if (made !== undefined) return made
+  const frames = Buffer.from(page.events.map(({ sequence, json }) => `id: ${sequence}\ndata: ${json}\n\n`).join(''))
+  framesMade.set(page, frames)
+  return frames
 }
 
 /** Sends; false when nobody takes it. */
-async function isTaken(res: ServerResponse, text: string, slowMs: number): Promise<boolean> {
-  if (res.destroyed) return false
-  if (res.write(text)) return true
+async function isTaken(res: ServerResponse, bytes: Buffer, { slowMs, left }: { slowMs: number; left: AbortSignal }): Promise<boolean> {
+  if (res.destroyed || left.aborted) return false
+  if (res.write(bytes)) return true
   return await new Promise((resolve) => {
     const settle = (taken: boolean) => () => {
       clearTimeout(timer)
       res.off('drain', taken_).off('close', gone)
+      left.removeEventListener('abort', gone)
       resolve(taken)
     }
     const taken_ = settle(true)
     const gone = settle(false)
     const timer = setTimeout(() => res.destroy(), slowMs)
     res.on('drain', taken_).on('close', gone)
+    left.addEventListener('abort', gone)
   })
 }

@@ -32,6 +32,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly watchList: ParcelListsRouteOptions['watchList']
   readonly upstream: UpstreamRouteOptions['upstream']
   readonly followFeed: FollowFeed
+  readonly feedFollowersMax: number
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
 }
@@ -44,7 +45,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
     statusRoutes({ serve, authorize }),
     tokenRoutes({ authenticate, countFailure }),
     operationRoutes(options),
-    eventsRoutes({ followFeed: options.followFeed, authorize, log: options.log }),
+    eventsRoutes({ ...options, authorize }),
     parcelListsRoutes({ ...options, authorize }),
     upstreamRoutes({ upstream: options.upstream, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),

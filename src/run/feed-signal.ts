@@ -2,6 +2,8 @@ import type { FeedSignal } from '../flow/ports.ts'
 
 /** Under load, those who follow are woken this often at most: what one look then finds is more. */
 const REST_MS = 50
+/** Of many, each adds to the rest, so that no more than so many answers a second are written however many follow. */
+const REST_MS_PER_FOLLOWER = 0.2
 
 export interface FeedSignalSource extends FeedSignal {
   /** Something was committed. */
@@ -25,10 +27,11 @@ export function createFeedSignal(): FeedSignalSource {
 
   function fire(): void {
     untold = false
+    const restMs = Math.max(REST_MS, waiting.size * REST_MS_PER_FOLLOWER)
     rest = setTimeout(() => {
       rest = null
       if (untold) fire()
-    }, REST_MS)
+    }, restMs)
     wakeAll()
   }
 

@@ -2,7 +2,7 @@ import { toldNobody } from '../domain/told.ts'
 import type { ExpectedPush, FeedEvent } from '../flow/ports.ts'
 import { encodeCarried, encodeFeedKind, encodeTold } from './codec.ts'
 import type { Session } from './engine.ts'
-import { loadSetting } from './settings.ts'
+import { loadNumber, SEQUENCE } from './settings.ts'
 import { oneOf, statement } from './statement.ts'
 
 const PRUNED_TO = 'feed-pruned-to'
@@ -38,7 +38,12 @@ export function appendFeed(session: Session, { sequence, kind, parcelId, entry, 
 
 /** Up to which sequence events are gone. */
 export async function prunedTo(session: Session): Promise<number> {
-  return Number(Buffer.from((await loadSetting(session, PRUNED_TO)) ?? '0').toString())
+  return await loadNumber(session, PRUNED_TO)
+}
+
+/** The last number that was given to anything, and up to which sequence events are gone. */
+export async function feedSpan(session: Session): Promise<{ readonly last: number; readonly prunedTo: number }> {
+  return { last: await loadNumber(session, SEQUENCE), prunedTo: await prunedTo(session) }
 }
 
 const insertAudit = statement<{ sequence: number; atMs: number; kind: string; parcelId: number; detail: string }>()((db, p) =>

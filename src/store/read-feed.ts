@@ -4,7 +4,7 @@ import type { FeedReading } from '../flow/ports.ts'
 import { decodeFeedKind, decodeJoined } from './codec.ts'
 import type { Contents } from './contents.ts'
 import type { Session } from './engine.ts'
-import { prunedTo } from './feed.ts'
+import { feedSpan } from './feed.ts'
 import { viewParcel } from './parcel-view.ts'
 import { findParcel } from './parcels.ts'
 import { statement } from './statement.ts'
@@ -41,7 +41,7 @@ export async function readFeed(session: Session, contents: Contents, request: { 
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: await joinedIdentifiers(session, row.sequence) } : null
     items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })
   }
-  return { items, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit, prunedTo: await prunedTo(session) }
+  return { items, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit, ...(await feedSpan(session)) }
 }
 
 /** The parcel that holds today what was told of another at a sequence. The number of one that is no more may be given again, hence the time. */

@@ -1,6 +1,9 @@
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 
+/** Where the last number given to anything is kept. */
+export const SEQUENCE = 'sequence'
+
 const find = statement<{ name: string }>()((db, p) => db.selectFrom('setting').select('value').where('name', '=', p.name))
 const upsert = statement<{ name: string; value: Uint8Array }>()((db, p) =>
   db
@@ -12,6 +15,11 @@ const upsert = statement<{ name: string; value: Uint8Array }>()((db, p) =>
 export async function loadSetting(session: Session, name: string): Promise<Uint8Array | null> {
   const [row] = await session.all(find, { name })
   return row?.value ?? null
+}
+
+/** 0: it was never written. */
+export async function loadNumber(session: Session, name: string): Promise<number> {
+  return Number(Buffer.from((await loadSetting(session, name)) ?? '0').toString())
 }
 
 export async function saveSetting(session: Session, name: string, value: Uint8Array): Promise<void> {

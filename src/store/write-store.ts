@@ -14,11 +14,9 @@ import { createKnownParcels } from './known-parcels.ts'
 import { createLeases } from './leases.ts'
 import { markRefused, pollableIdentifiers } from './parcels.ts'
 import { shiftSchedule } from './schedule-shift.ts'
-import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
+import { loadNumber, loadSetting, markLanguageAsked, SEQUENCE, saveSetting } from './settings.ts'
 import { saveSettlements } from './settlements.ts'
 import { loadOrder, loadSightings, loadSightingsOf, saveSighting } from './sightings.ts'
-
-const SEQUENCE = 'sequence'
 
 /** The store as recording sees it, on a database that writes. */
 export function createWriteStore(engine: WriteEngine): WriteStore {
@@ -131,7 +129,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       try {
         return await engine.transaction(async () => {
           if (engine.changedElsewhere()) forget()
-          const before = sequence ?? decodeNumber(await loadSetting(session, SEQUENCE))
+          const before = sequence ?? (await loadNumber(session, SEQUENCE))
           sequence = before
           const result = await work(tx)
           if (sequence !== before) await saveSetting(session, SEQUENCE, Buffer.from(String(sequence)))
@@ -153,8 +151,4 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     },
     isStorageFailure: (error) => engine.isStorageFailure(error),
   }
-}
-
-function decodeNumber(value: Uint8Array | null): number {
-  return value === null ? 0 : Number(Buffer.from(value).toString())
 }

@@ -1,7 +1,8 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { FeedPage, FeedRequest } from '../../src/flow/follow-feed.ts'
+import type { FeedPage } from '../../src/flow/feed-tail.ts'
+import type { FeedRequest } from '../../src/flow/follow-feed.ts'
 import { streamEvents } from '../../src/http/event-stream.ts'
 
 /** A server whose every answer is a stream of what `follow` gives. */
@@ -11,7 +12,7 @@ async function serveStream(follow: (request: FeedRequest) => Promise<FeedPage>, 
     const leaving = new AbortController()
     res.once('close', () => leaving.abort())
     const ports = { follow, isOver: () => false, admit: options.admit ?? (async () => {}), left: leaving.signal }
-    const settings = { after: 0, limit: 10, heartbeatMs: 20, slowMs: options.slowMs ?? 5000 }
+    const settings = { after: 0, limit: 10, charsMax: 10_000, heartbeatMs: 20, slowMs: options.slowMs ?? 5000 }
     streamEvents(res, ports, settings).then(
       () => ended.resolve(res),
       () => ended.resolve(res),

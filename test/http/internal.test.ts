@@ -58,6 +58,7 @@ async function startInternal(world: World = {}) {
     authenticate,
     serve: { ask, atHand: world.kept ?? (() => null) },
     followFeed: { follow: () => Promise.reject(new Error('not asked')), isOver: () => false },
+    feedFollowersMax: 1000,
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
     lookAtParcels: { list: notAsked, inspect: notAsked },
     watchList: notAsked,

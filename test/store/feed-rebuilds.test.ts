@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeAll } from '../../src/domain/pull-response.ts'
+import { createFeedTail } from '../../src/flow/feed-tail.ts'
 import { createFollowFeed } from '../../src/flow/follow-feed.ts'
 import type { Incoming, ReadSide } from '../../src/flow/ports.ts'
 import { readPush } from '../../src/flow/read-push.ts'
@@ -24,10 +25,12 @@ function incoming({ observation, body }: Seen): Incoming {
 }
 
 function createReader(reads: ReadSide) {
-  const { follow } = createFollowFeed({ reads, signal: createFeedSignal(), clock, turn: () => Promise.resolve() })
+  const tail = createFeedTail({ reads, turn: () => Promise.resolve() })
+  const { follow } = createFollowFeed({ tail, signal: createFeedSignal(), clock, spread: async () => {} })
   return async (consumer: FeedConsumer, limit: number) => {
     for (;;) {
-      const { events, next } = await follow({ after: consumer.next(), limit, waitMs: 0, left: new AbortController().signal })
+      const left = new AbortController().signal
+      const { events, next } = await follow({ after: consumer.next(), limit, charsMax: 10_000, inStep: limit > 3, waitMs: 0, left })
       if (!consumer.take(`{"events":[${events.map(({ json }) => json).join(',')}],"next":${next}}`)) return
     }
   }
