@@ -32,6 +32,14 @@ export function systemCode(error: unknown): string | null {
   return typeof code === 'string' && SYSTEM_CODE.test(code) ? code : null
 }
 
+/** What SQLite says when it cannot now, whatever it is asked; its other codes speak of what it was asked. */
+const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
+
+/** Whether an error is the store's own trouble: full, unreadable, locked, damaged or read-only. */
+export function isStorageFailure(error: unknown): boolean {
+  return STORAGE_FAILURE.test(systemCode(error) ?? '')
+}
+
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
 
 /**

@@ -1,4 +1,4 @@
-import { AppError } from '../domain/errors.ts'
+import { AppError, systemCode } from '../domain/errors.ts'
 import type { EndpointState, Log, ReadSide, Vault } from './ports.ts'
 
 export interface EndpointKeysPorts {
@@ -73,6 +73,9 @@ function isSealed(state: EndpointState): state is EndpointState & { readonly key
 }
 
 function unusable(where: string, cause?: unknown): AppError {
+  const code = systemCode(cause)
+  if (code !== null)
+    return new AppError('storage_unavailable', `${where} cannot be read or written now (${code}).`, { cause, retryAfterMs: RETRY_AFTER_MS })
   const message = `The key in ${where}, with which the keys of endpoints are encrypted, is lost or damaged. Restore it; or list another in secrets.atRestKeys, restart, and give each endpoint a new key.`
   return new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS })
 }

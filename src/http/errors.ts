@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
-import { AppError, type ErrorCode } from '../domain/errors.ts'
+import { AppError, type ErrorCode, isStorageFailure } from '../domain/errors.ts'
 import type { Log } from '../flow/ports.ts'
 
 /** Failures that only exist at this edge. */
@@ -48,6 +48,8 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   overloaded: [503, 'The relay is overloaded'],
 }
 
+const STORAGE_RETRY_AFTER_MS = 5000
+
 /** The end of every request that fails: turns what is thrown into a problem (RFC 9457), and what nobody answered into a 404. */
 export function presentProblems(log: Log): Middleware {
   return async (ctx, next) => {
@@ -60,9 +62,17 @@ export function presentProblems(log: Log): Middleware {
         ctx.respond = false
         return
       }
-      presentProblem(ctx, error, log)
+      presentProblem(ctx, isStorageFailure(error) ? storageUnavailable(error) : error, log)
     }
   }
+}
+
+/** Of whatever a route reads or writes: none has to know how a store fails. */
+function storageUnavailable(cause: unknown): AppError {
+  return new AppError('storage_unavailable', 'The store cannot do this now. Ask again later.', {
+    cause,
+    retryAfterMs: STORAGE_RETRY_AFTER_MS,
+  })
 }
 
 function presentProblem(ctx: Context, error: unknown, log: Log): void {

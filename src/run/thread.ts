@@ -1,4 +1,5 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { systemCode } from '../domain/errors.ts'
 
 /** Verbs with plain data in and out. */
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
@@ -12,7 +13,9 @@ interface Call {
 interface Reply {
   readonly id: number
   readonly value?: unknown
-  readonly error?: unknown
+  readonly error?: Error
+  /** The error's own, which does not survive the message. */
+  readonly code?: string | null
 }
 
 interface Pending {
@@ -109,12 +112,12 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
   const answered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   there.postMessage({ port: port2, answered } satisfies Line, [port2])
   let heard = 0
-  const take = ({ id, value, error }: Reply) => {
+  const take = ({ id, value, error, code }: Reply) => {
     heard++
     const call = pending.get(id)
     pending.delete(id)
     if (error === undefined) call?.resolve(value)
-    else call?.reject(error)
+    else call?.reject(typeof code === 'string' ? Object.assign(error, { code }) : error)
   }
   port1.on('message', take)
   const hear = () => {
@@ -165,13 +168,13 @@ export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (..
     const running = run?.(...(args as never[])) ?? Promise.reject(new Error(`the thread knows no verb ${verb}`))
     running.then(
       (value) => answer({ id, value }),
-      (error: unknown) => answer({ id, error: asError(error) }),
+      (error: unknown) => answer({ id, error: asError(error), code: systemCode(error) }),
     )
   }
   port.postMessage('ready')
 }
 
-/** An error's own fields do not survive the message; its code is what tells a full disk from a bug. */
+/** An error as it travels. Its code, which tells a full disk from a bug, stands in its message too, for who only prints it. */
 export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''

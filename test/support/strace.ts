@@ -31,6 +31,8 @@ export interface TraceOptions {
   /** What runs the relay instead: a limit, another user. */
   readonly wrapper?: readonly string[]
   readonly pragmas?: Readonly<Record<string, string | number>>
+  /** A file: as long as it holds a code of SQLite's, every transaction that writes fails with it. */
+  readonly failure?: string
   readonly sections?: Sections
 }
 
@@ -40,11 +42,14 @@ const NO_CARRIER = 'http://127.0.0.1:1'
 /** A relay under strace, from its very first system call. Rejects with what it printed if it ends before it is ready. */
 export async function spawnTraced(
   folder: string,
-  { strace = [], wrapper = [], pragmas, sections = {} }: TraceOptions = {},
+  { strace = [], wrapper = [], pragmas, failure, sections = {} }: TraceOptions = {},
 ): Promise<TracedRelay> {
   // The line that tells the addresses is of this level.
   const configPath = writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, ...sections })
-  const preload = pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]
+  const preload = [
+    ...(pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]),
+    ...(failure === undefined ? [] : ['--import', new URL('./failing-store.ts', import.meta.url).href]),
+  ]
   const [command, ...args] = [
     ...(strace.length === 0 ? [] : ['strace', '-f', '--seccomp-bpf', ...strace]),
     ...wrapper,
@@ -55,7 +60,7 @@ export async function spawnTraced(
     '--config',
     configPath,
   ]
-  const env = { ...shipped().env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}) }
+  const env = { ...shipped().env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}), RELAY_TEST_FAILURE: failure }
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   let output = ''
   child.stderr.on('data', (text: Buffer) => {
