@@ -44,7 +44,7 @@ export async function readFeed(session: Session, contents: Contents, request: { 
   return { items, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit, ...(await feedSpan(session)) }
 }
 
-/** The parcel that holds today what was told of another at a sequence. The number of one that is no more may be given again, hence the time. */
+/** The parcel that holds today what was told of another at a sequence. Stores from before ids were counted may have given one again, hence the time. */
 export async function survivorOf(session: Session, parcelId: number, sequence: number): Promise<number> {
   let [id, after] = [parcelId, sequence]
   for (;;) {

@@ -2,11 +2,13 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import type { WriteSide } from '../../src/flow/ports.ts'
+import { told } from '../../src/store/migrations/0005-told.ts'
 import { openWriteSide } from '../../src/write-side.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from '../support/builders.ts'
 import { strictLog } from '../support/observed.ts'
 import { deliverOptions, recordOptions } from '../support/policy.ts'
 import { addEndpoint, endpointOf } from '../support/stored-endpoint.ts'
+import { migrateAnew } from '../support/taken-back.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { incomingPush } from '../support/write-side.ts'
 
@@ -22,18 +24,12 @@ const pushed = (minute: number) => ({ eventTime: `2026-03-01T10:0${minute}:00.00
 const bodyOf = (minute: number) => String(pushBody(pushed(minute)))
 
 /** The store as a relay of the schema before left it. */
-function takeBack(path: string): void {
-  const db = new Database(path)
-  db.exec(`
-    alter table sighting drop column told;
-    alter table feed drop column told_before;
-    alter table endpoint drop column backfill_from;
-    alter table endpoint drop column backfill_to;
-    create index feed_carried_later on feed (entry) where carries is not null and kind != 0;
-    delete from kysely_migration where name >= '0005';
-  `)
-  db.close()
-}
+const UNTOLD = `
+  alter table sighting drop column told;
+  alter table feed drop column told_before;
+  alter table endpoint drop column backfill_from;
+  alter table endpoint drop column backfill_to;
+  create index feed_carried_later on feed (entry) where carries is not null and kind != 0`
 
 test('6.6: a store from before knows of every entry whether it was told as backfill, and of what a push revealed that it was', async () => {
   const path = join(temporaryFolder(), 'relay.db')
@@ -53,7 +49,7 @@ test('6.6: a store from before knows of every entry whether it was told as backf
   await plain.take()
   await backfill.take()
   await before.close()
-  takeBack(path)
+  await migrateAnew(path, UNTOLD, told)
 
   const after = await open(path)
   const late = await addEndpoint(after, NOON, { name: 'late', from: 0 })
@@ -75,10 +71,8 @@ test('6.6: what a store from before has pruned from its feed was told', async ()
   await push(before, pushed(1))
   await take()
   await before.close()
-  takeBack(path)
-  const db = new Database(path)
-  db.exec("insert into setting (name, value) select 'feed-pruned-to', cast(max(sequence) as blob) from feed; delete from feed")
-  db.close()
+  const prune = "insert into setting (name, value) select 'feed-pruned-to', cast(max(sequence) as blob) from feed; delete from feed"
+  await migrateAnew(path, `${UNTOLD}; ${prune}`, told)
   const after = await open(path)
   await push(after, { ...pushed(1), distributionType: 'Home' })
   expect(await endpointOf(after, id, NOON).take()).toEqual([])

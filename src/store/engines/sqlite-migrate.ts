@@ -6,6 +6,7 @@ import { relaying } from '../migrations/0002-relaying.ts'
 import { feedJoins } from '../migrations/0003-feed-joins.ts'
 import { parcelLists } from '../migrations/0004-parcel-lists.ts'
 import { told } from '../migrations/0005-told.ts'
+import { uniqueParcelIds } from '../migrations/0005-unique-parcel-ids.ts'
 
 /** Append only: what has been released is never changed. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -14,6 +15,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0003-feed-joins': feedJoins,
   '0004-parcel-lists': parcelLists,
   '0005-told': told,
+  '0005-unique-parcel-ids': uniqueParcelIds,
 }
 
 /**
