@@ -138,7 +138,8 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     readiness.storeWorks(kind)
     meter.batchCommitted(news.size, news.durationMs)
     for (const [result, count] of news.merged) meter.merged(result, count)
-    if (news.queued) relaying.wake()
+    if (news.joined) relaying.review()
+    else if (news.queued) relaying.wake()
   }
   const received = ({ pushes: counts, commits }: ReceiverNews) => {
     for (const { outcome, keyIndex, count } of counts) meter.pushReceived(outcome, keyIndex, count)

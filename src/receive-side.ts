@@ -81,7 +81,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
   const tell = (commit: CommitNews | Error) => {
     commits.push(commit)
     // What is to be relayed is waited for, and whether the store works.
-    desk.stir(commit instanceof Error || commit.queued)
+    desk.stir(commit instanceof Error || commit.queued || commit.joined)
   }
   const commit = createGroupCommit(
     {

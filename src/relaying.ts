@@ -50,6 +50,8 @@ export interface Relaying {
   start(): void
   /** There is something new to deliver. */
   wake(): void
+  /** What waits to be sent may have another place in the order of its parcel. */
+  review(): void
   /** Takes the endpoints of a config that was read again; those that are managed are left alone. Rejects, with nothing changed, if it cannot. */
   reload(next: Config): Promise<void>
   stop(): Promise<void>
@@ -124,14 +126,14 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     },
   )
   const behindAlarm = createAlarm(behind.wake, clock.now)
-  /** Endpoints are not what they were. */
+  /** Endpoints, or the order of what waits for them, are not what they were. */
   const review = () => {
     relay.review()
     run()
     behind.wake()
   }
   return {
-    manageDeliveries: createManageDeliveries({ ...ports, wake }, { relayId }),
+    manageDeliveries: createManageDeliveries({ ...ports, review }, { relayId }),
     manageEndpoints: createManageEndpoints({
       ...ports,
       sender,
@@ -148,6 +150,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       review()
     },
     wake,
+    review,
     async reload(next) {
       const before = { current, routes }
       const nextRoutes = readRoutes(next)

@@ -51,9 +51,6 @@ export async function openWriteSide(
       get perEndpoint() {
         return rules.perEndpoint
       },
-      get leaseMs() {
-        return rules.leaseMs
-      },
     }),
     async adjustDelivery(next) {
       rules = next

@@ -48,7 +48,7 @@ const MINUTE_MS = 60_000
 const AFTER_LAST_SCAN_MS = 80 * 60 * MINUTE_MS
 const CONCURRENCY = 32
 /** Nobody subscribes here. */
-export const DELIVER = { policy: { scheduleMs: [MINUTE_MS], jitter: 0 }, perEndpoint: 1, leaseMs: MINUTE_MS }
+export const DELIVER = { policy: { scheduleMs: [MINUTE_MS], jitter: 0 }, perEndpoint: 1 }
 const PASSES_MAX = 100_000
 export const recordOptions = (cadence: CadencePolicy): RecordOptions => ({
   cadence,

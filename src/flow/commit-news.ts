@@ -8,9 +8,11 @@ export interface CommitNews {
   readonly merged: readonly (readonly [result: string, count: number])[]
   /** Whether there is something to be relayed. */
   readonly queued: boolean
+  /** Whether what waits to be sent may have another place in the order. */
+  readonly joined: boolean
 }
 
-export function newsOf({ outcomes, durationMs }: Pick<BatchReport, 'outcomes' | 'durationMs'>): CommitNews {
+export function newsOf({ outcomes, durationMs, joined }: Pick<BatchReport, 'outcomes' | 'durationMs' | 'joined'>): CommitNews {
   const merged = new Map<string, number>()
   const add = (result: string, by: number) => merged.set(result, (merged.get(result) ?? 0) + by)
   let queued = false
@@ -25,5 +27,5 @@ export function newsOf({ outcomes, durationMs }: Pick<BatchReport, 'outcomes' | 
     else add('new_entry', outcome.newEntries)
     if (outcome.queued > 0) queued = true
   }
-  return { size: outcomes.length, durationMs, merged: [...merged], queued }
+  return { size: outcomes.length, durationMs, merged: [...merged], queued, joined: joined === true }
 }

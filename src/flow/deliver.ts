@@ -2,11 +2,9 @@ import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delive
 import { keysAfterUse } from '../domain/endpoint-keys.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import { backfillSpan } from '../domain/told.ts'
-import { createClaims } from './claims.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
 import { handOut } from './hand-out.ts'
 import type {
-  ClaimedDelivery,
   ConfiguredEndpoint,
   DeliveryRules,
   DeliveryTurn,
@@ -32,26 +30,14 @@ export function createDeliver(
   store: WriteStore,
   options: DeliverOptions,
 ): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
-  const claims = createClaims()
   return {
     ...createEditEndpoints(store),
 
-    deliveryTurn: async (turn) => {
-      const claimed: ClaimedDelivery[] = []
-      try {
-        return await store.transaction(async (tx) => {
-          const { states, notices } = await settleAll(tx, turn, options)
-          for (const { endpointId, deliveryId } of [...turn.settled, ...turn.givenBack]) claims.end(endpointId, deliveryId)
-          return { claimed, endpoints: states, notices, ...(await handOut(tx, { states, turn, claims, claimed }, options)) }
-        })
-      } catch (error) {
-        for (const { endpointId, deliveryId } of claimed) claims.end(endpointId, deliveryId)
-        // Nothing is written of what ended: it is told again.
-        for (const { endpointId, deliveryId } of [...turn.settled, ...turn.givenBack])
-          claims.add(endpointId, deliveryId, turn.nowMs + options.leaseMs)
-        throw error
-      }
-    },
+    deliveryTurn: (turn) =>
+      store.transaction(async (tx) => {
+        const { states, notices } = await settleAll(tx, turn, options)
+        return { endpoints: states, notices, ...(await handOut(tx, { states, turn }, options)) }
+      }),
 
     tellOperator: (event, nowMs) => store.transaction((tx) => tellOperator(tx, event, nowMs)),
 

@@ -1,59 +1,54 @@
 import { CLAIMS_PER_ATTEMPT } from '../domain/delivery.ts'
 import type { Endpoint } from '../domain/endpoint.ts'
-import type { Claims } from './claims.ts'
-import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, EndpointState, NextDelivery, WriteTx } from './ports.ts'
+import type { ClaimedDelivery, ClaimRef, DeliveryTurn, DeliveryTurnReport, EndpointState, NextDelivery, WriteTx } from './ports.ts'
 
 export interface HandOutOptions {
   readonly perEndpoint: number
-  readonly leaseMs: number
 }
 
 export interface HandOut {
   readonly states: readonly EndpointState[]
   readonly turn: DeliveryTurn
-  readonly claims: Claims
-  /** Filled with what is claimed. */
-  readonly claimed: ClaimedDelivery[]
 }
 
-/** Claims what is due for every enabled endpoint with room, and says when to look again: without room it is the end of an attempt that calls for it. */
+/**
+ * Claims what is due for every enabled endpoint with room, and says when to look again: without room it is the end of an attempt that calls
+ * for it. What is claimed keeps its parcel, whatever else of it is due: two of one parcel are never under way at one endpoint (DOMAIN 7.3).
+ */
 export async function handOut(
   tx: WriteTx,
-  { states, turn, claims, claimed }: HandOut,
+  { states, turn }: HandOut,
   options: HandOutOptions,
-): Promise<Pick<DeliveryTurnReport, 'more' | 'nextAtMs'>> {
+): Promise<Pick<DeliveryTurnReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
   const { nowMs } = turn
   const more: string[] = []
   const found: (readonly NextDelivery[])[] = []
+  const overtaken: ClaimRef[] = []
   let nextAtMs: number | null = null
   for (const state of states) {
     const { id } = state.endpoint
     if (state.disabled !== null) continue
+    const claims = await tx.reviewClaims(turn.inFlight[id] ?? [])
+    overtaken.push(...claims.overtaken.map((deliveryId) => ({ endpointId: id, deliveryId })))
     const room = roomOf(state, turn, options)
     if (room <= 0) {
       more.push(id)
       continue
     }
-    const { deliveryIds: held, lapsesAtMs } = claims.of(id, nowMs)
-    const next = await tx.findNextDeliveries({ endpointId: id, held, limit: room, nowMs })
+    const next = await tx.findNextDeliveries({ endpointId: id, besides: claims.parcelIds, limit: room, nowMs })
     const due = next.filter(({ dueAtMs }) => dueAtMs <= nowMs)
     found.push(due)
     if (due.length === room) more.push(id)
     nextAtMs = earlier(nextAtMs, next[due.length]?.dueAtMs ?? null)
-    nextAtMs = earlier(nextAtMs, lapsesAtMs)
   }
-  for (const delivery of inTurns(found)) {
-    claims.add(delivery.endpointId, delivery.deliveryId, nowMs + options.leaseMs)
-    claimed.push(delivery)
-  }
-  return { more, nextAtMs }
+  return { claimed: inTurns(found), overtaken, more, nextAtMs }
 }
 
 /**
  * The first of each endpoint, then the second of each: so their answers, too, come from all at much the same time, and one turn takes them
  * all. Who is furthest behind begins: else who begins would always be answered first, and endpoints that are owed the same would drift apart.
  */
-function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly NextDelivery[] {
+function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
   const ordered = lists.toSorted(
     ([one], [other]) => (one?.dueAtMs ?? 0) - (other?.dueAtMs ?? 0) || (one?.sequence ?? 0) - (other?.sequence ?? 0),
   )
@@ -75,7 +70,7 @@ function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly NextDeli
 function roomOf({ endpoint, health }: EndpointState, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
   const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
-  return Math.min(atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (turn.inFlight[endpoint.id] ?? 0), allowanceOf(endpoint, turn))
+  return Math.min(atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (turn.inFlight[endpoint.id]?.length ?? 0), allowanceOf(endpoint, turn))
 }
 
 /** Whoever asks first does not know yet that the endpoint has a rate: one attempt is within any. */

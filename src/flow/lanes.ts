@@ -1,5 +1,5 @@
 import { type AttemptResult, CLAIMS_PER_ATTEMPT, isGone } from '../domain/delivery.ts'
-import type { ClaimedDelivery, ClaimRef, EndpointState, SettledAttempt } from './ports.ts'
+import type { ClaimedDelivery, ClaimRef, DeliveryTurn, EndpointState, SettledAttempt } from './ports.ts'
 
 /** What is under way for an endpoint. */
 export interface Lane {
@@ -7,9 +7,9 @@ export interface Lane {
   state: EndpointState | null
   /** Claimed, and not attempted yet: the next begins when another ends, and not a turn later. */
   readonly waiting: ClaimedDelivery[]
-  /** Claimed and not written down yet, those that wait and those that have ended included. */
-  open: number
-  /** Of these, those that have ended. */
+  /** The ids of what is claimed and has not ended: what waits, and what is attempted. */
+  readonly held: Set<number>
+  /** Attempts that have ended and are not being written down yet. */
   ended: number
   /** Of those that are not known to be written down, those that were answered with 410: it is sent nothing more. */
   gone: number
@@ -28,18 +28,20 @@ export interface Lanes {
   claimed(deliveries: readonly ClaimedDelivery[]): void
   /** Takes out what may be attempted now; null: nothing waits or wants to be sent, or as many are attempted as may be at the same time. */
   takeNext(lane: Lane): ClaimedDelivery | null
-  /** Takes out what waits for endpoints that get nothing now, or is too much for their settings by now; or all that waits. */
-  takeBack(what: 'surplus' | 'all'): readonly ClaimRef[]
+  /** Gives up what waits for endpoints that get nothing now, or is too much for their settings by now; or all that waits. Returns how much. */
+  giveBack(what: 'surplus' | 'all'): number
+  /** Gives up those of some deliveries that wait. Returns how many. */
+  giveBackThese(deliveries: readonly ClaimRef[]): number
   /** An attempt has ended. */
-  ended(lane: Lane, result: AttemptResult): void
+  ended(lane: Lane, deliveryId: number, result: AttemptResult): void
   /** What has ended is being written down. */
   settling(): void
   /** It is. */
   settled(attempts: readonly SettledAttempt[]): void
   /** It could not be, and nobody knows what more is due. */
   notSettled(attempts: readonly SettledAttempt[]): void
-  /** What is claimed, and neither written down nor being written down, by endpoint id. */
-  inFlight(): Readonly<Record<string, number>>
+  /** The ids of what is claimed and has not ended, by endpoint id. */
+  inFlight(): DeliveryTurn['inFlight']
   /** Whether more is due and as many attempts have ended as there may be at the same time: a turn costs the same however much it does. */
   isTurnWorthwhileFor(lane: Lane): boolean
   /** Whether it is for one of them. */
@@ -54,7 +56,7 @@ export function createLanes(perEndpoint: () => number): Lanes {
   function laneOf(endpointId: string): Lane {
     const lane = lanes.get(endpointId)
     if (lane !== undefined) return lane
-    const made: Lane = { state: null, waiting: [], open: 0, ended: 0, gone: 0, isMoreDue: false, isBeginning: false }
+    const made: Lane = { state: null, waiting: [], held: new Set(), ended: 0, gone: 0, isMoreDue: false, isBeginning: false }
     lanes.set(endpointId, made)
     return made
   }
@@ -65,13 +67,20 @@ export function createLanes(perEndpoint: () => number): Lanes {
     for (const [id, lane] of lanes) {
       if (ids.has(id)) continue
       lane.state = null
-      if (lane.open === 0) lanes.delete(id)
+      if (openOf(lane) === 0) lanes.delete(id)
     }
     for (const state of states) laneOf(state.endpoint.id).state = state
   }
 
   const limitOf = ({ state }: Lane) => state?.endpoint.concurrency ?? perEndpoint()
-  const isTurnWorthwhileFor = (lane: Lane) => lane.isMoreDue && lane.ended > 0 && lane.ended >= Math.min(lane.open, limitOf(lane))
+  /** Claimed and not being written down yet. */
+  const openOf = ({ held, ended }: Lane) => held.size + ended
+  const isTurnWorthwhileFor = (lane: Lane) => lane.isMoreDue && lane.ended > 0 && lane.ended >= Math.min(openOf(lane), limitOf(lane))
+
+  function release(lane: Lane, deliveries: readonly ClaimedDelivery[]): number {
+    for (const { deliveryId } of deliveries) lane.held.delete(deliveryId)
+    return deliveries.length
+  }
 
   return {
     of: laneOf,
@@ -80,30 +89,38 @@ export function createLanes(perEndpoint: () => number): Lanes {
     claimed(deliveries) {
       for (const delivery of deliveries) {
         const lane = laneOf(delivery.endpointId)
-        lane.open += 1
+        lane.held.add(delivery.deliveryId)
         lane.waiting.push(delivery)
       }
     },
     takeNext(lane) {
-      const { open, ended, gone, waiting } = lane
-      return gone === 0 && open - ended - waiting.length < limitOf(lane) ? (waiting.shift() ?? null) : null
+      const { held, gone, waiting } = lane
+      return gone === 0 && held.size - waiting.length < limitOf(lane) ? (waiting.shift() ?? null) : null
     },
-    takeBack(what) {
-      const taken: ClaimRef[] = []
+    giveBack(what) {
+      let count = 0
       for (const lane of lanes.values()) {
         const isKept = what === 'surplus' && lane.state !== null && lane.state.disabled === null
-        const tooMany = isKept ? Math.max(0, lane.open - CLAIMS_PER_ATTEMPT * limitOf(lane)) : lane.waiting.length
-        const surplus = lane.waiting.splice(Math.max(0, lane.waiting.length - tooMany))
-        lane.open -= surplus.length
-        taken.push(...surplus.map(({ endpointId, deliveryId }) => ({ endpointId, deliveryId })))
+        const tooMany = isKept ? Math.max(0, openOf(lane) - CLAIMS_PER_ATTEMPT * limitOf(lane)) : lane.waiting.length
+        count += release(lane, lane.waiting.splice(Math.max(0, lane.waiting.length - tooMany)))
       }
-      return taken
+      return count
+    },
+    giveBackThese(deliveries) {
+      let count = 0
+      for (const { endpointId, deliveryId } of deliveries) {
+        const lane = laneOf(endpointId)
+        const at = lane.waiting.findIndex((delivery) => delivery.deliveryId === deliveryId)
+        if (at !== -1) count += release(lane, lane.waiting.splice(at, 1))
+      }
+      return count
     },
     learn(states, more) {
       if (states !== known) learnStates(states)
       for (const [id, lane] of lanes) lane.isMoreDue = more.includes(id)
     },
-    ended(lane, result) {
+    ended(lane, deliveryId, result) {
+      lane.held.delete(deliveryId)
       lane.ended += 1
       if (isGone(result)) lane.gone += 1
     },
@@ -111,20 +128,13 @@ export function createLanes(perEndpoint: () => number): Lanes {
       for (const { endpointId, result } of attempts) if (isGone(result)) laneOf(endpointId).gone -= 1
     },
     settling() {
-      for (const lane of lanes.values()) {
-        lane.open -= lane.ended
-        lane.ended = 0
-      }
+      for (const lane of lanes.values()) lane.ended = 0
     },
     notSettled(attempts) {
       for (const lane of lanes.values()) lane.isMoreDue = false
-      for (const { endpointId } of attempts) {
-        const lane = laneOf(endpointId)
-        lane.open += 1
-        lane.ended += 1
-      }
+      for (const { endpointId } of attempts) laneOf(endpointId).ended += 1
     },
-    inFlight: () => Object.fromEntries([...lanes].map(([id, { open }]) => [id, open])),
+    inFlight: () => Object.fromEntries([...lanes].map(([id, { held }]) => [id, [...held]])),
     isTurnWorthwhile() {
       for (const lane of lanes.values()) if (isTurnWorthwhileFor(lane)) return true
       return false

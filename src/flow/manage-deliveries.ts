@@ -7,8 +7,8 @@ export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries'>
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly clock: Clock
-  /** Something may have become deliverable. */
-  readonly wake: () => void
+  /** Something may have become deliverable, and what waits may have another place in the order of its parcel. */
+  readonly review: () => void
 }
 
 export interface ManageDeliveriesOptions {
@@ -83,7 +83,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       count += done.count
       after = done.last
     }
-    ports.wake()
+    ports.review()
     return count
   }
 

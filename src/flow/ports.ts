@@ -126,6 +126,8 @@ export interface BatchReport {
   readonly outcomes: readonly RecordOutcome[]
   /** Every parcel whose answers may have changed, those that were joined away included. */
   readonly touchedParcels: readonly number[]
+  /** Parcels were joined, so what waits to be sent may have another place in the order by now; absent: none were. */
+  readonly joined?: true
   /** How long the transaction took, its commit included. */
   readonly durationMs: number
 }
@@ -459,6 +461,8 @@ export interface WriteTx {
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
   queueDelivery(delivery: QueuedDelivery): Promise<void>
+  /** How claimed deliveries of an endpoint, by their ids, stand by now. */
+  reviewClaims(deliveryIds: readonly number[]): Promise<ReviewedClaims>
   /** The deliveries of an endpoint that may go next, the most overdue first; of a parcel at most one. */
   findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
   /** See the verb of the same name. */
@@ -469,14 +473,10 @@ export interface WriteTx {
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
-/**
- * `perEndpoint`: attempts at the same time to one that says nothing else; `leaseMs`: how long a claim holds, longer than it may take to come
- * to its attempt and that to end.
- */
+/** `perEndpoint`: attempts at the same time to one that says nothing else. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
   readonly perEndpoint: number
-  readonly leaseMs: number
 }
 
 /** `from`: the sequence it starts at when it is new; null or absent: what is recorded from then on. */
@@ -632,10 +632,17 @@ export interface Settled extends SettledAttempt {
 
 export interface NextRequest {
   readonly endpointId: string
-  /** Somebody's already, so passed over. */
-  readonly held: readonly number[]
+  /** The parcels of what is claimed: nothing of theirs goes before that has ended. */
+  readonly besides: readonly number[]
   readonly limit: number
   readonly nowMs: number
+}
+
+/** Claimed deliveries of an endpoint: in the order of their parcels something else may have come before them since. */
+export interface ReviewedClaims {
+  readonly parcelIds: readonly number[]
+  /** The ids of those that are not the first of their parcel any more, or not the only ones of it that are claimed, or have ended. */
+  readonly overtaken: readonly number[]
 }
 
 /** Of what is not due yet the body is not looked for. */
@@ -646,10 +653,11 @@ export interface NextDelivery extends ClaimedDelivery {
 /** What ended since the last turn, and how much more may be started. */
 export interface DeliveryTurn {
   readonly settled: readonly SettledAttempt[]
-  /** What was claimed and is not attempted: anybody's again. */
-  readonly givenBack: readonly ClaimRef[]
-  /** What is claimed besides these, by endpoint id. */
-  readonly inFlight: Readonly<Record<string, number>>
+  /**
+   * The ids of what is claimed besides these, by endpoint id: everything that is under way or waits to be sent, and nothing else. A claim is
+   * nowhere but with who holds it, so it ends when he says no more of it, and none is lost or lapses while an attempt is under way.
+   */
+  readonly inFlight: Readonly<Record<string, readonly number[]>>
   /** How many attempts an endpoint's rate allows now, by id; those without a rate are not in it. */
   readonly allowance: Readonly<Record<string, number>>
   readonly claimsMax: number
@@ -665,6 +673,8 @@ export interface EndpointNotice {
 
 export interface DeliveryTurnReport {
   readonly claimed: readonly ClaimedDelivery[]
+  /** What was claimed before and must not be begun any more: by now something else of its parcel goes first, or may be under way. */
+  readonly overtaken: readonly ClaimRef[]
   readonly endpoints: readonly EndpointState[]
   /** What operators should hear of, once each. */
   readonly notices: readonly EndpointNotice[]

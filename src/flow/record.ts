@@ -100,7 +100,8 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
       outcomes.push(outcome)
       for (const parcelId of touched) touchedParcels.add(parcelId)
     }
-    return { outcomes, touchedParcels: [...touchedParcels], durationMs: clock.monotonic() - startedAt }
+    const report = { outcomes, touchedParcels: [...touchedParcels], durationMs: clock.monotonic() - startedAt }
+    return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
   }
 }
 

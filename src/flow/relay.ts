@@ -3,7 +3,6 @@ import { createEndpointRates } from './endpoint-rates.ts'
 import { createLanes, type Lane } from './lanes.ts'
 import type {
   ClaimedDelivery,
-  ClaimRef,
   Clock,
   DeliveryTurnReport,
   EndpointNotice,
@@ -39,7 +38,7 @@ export interface RelayOptions extends SendDeliveryOptions {
 export interface Relay {
   /** Something may be due that was not: the next pass looks. */
   look(): void
-  /** How endpoints stand has changed: until a pass has heard how, nothing that waits is sent. */
+  /** How endpoints stand, or the order of what waits for them, has changed: until a pass has heard how, nothing that waits is sent. */
   review(): void
   /** Settles what ended, claims what is due, starts attempts and does not wait for them: each asks for the next pass when it ends. */
   pass(): Promise<'idle'>
@@ -75,7 +74,6 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   const send = createSendDelivery(ports, { relayId })
   let endpoints: readonly EndpointState[] = []
   let ended: SettledAttempt[] = []
-  let givenBack: readonly ClaimRef[] = []
   let underWay = 0
   let whenIdle = (): void => {}
   /** The next turn, when it was asked for before what the last one handed out was sent. */
@@ -87,21 +85,20 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   /** Before this no turn is asked for, by the same clock. */
   let restUntilMs = Number.NEGATIVE_INFINITY
   let stopping = false
-  /** Somebody has changed an endpoint, and it is not known yet how. */
-  let isOutdated = false
+  /** How often it was said that endpoints, or the order of what waits, are not what they were, and up to which of these a turn has told. */
+  let reviews = 0
+  let reviewed = 0
 
   async function turn(): Promise<readonly ClaimedDelivery[]> {
     const settled = ended
-    const returned = givenBack
+    const asOf = reviews
     ended = []
-    givenBack = []
     lookAtMs = Number.POSITIVE_INFINITY
     const beganMs = clock.monotonic()
     lanes.settling()
     try {
       const report = await write.deliveryTurn({
         settled,
-        givenBack: returned,
         inFlight: lanes.inFlight(),
         allowance: rates.allowance(
           endpoints.map(({ endpoint }) => endpoint),
@@ -113,13 +110,14 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       lanes.settled(settled)
       if (report.isRush === true) restUntilMs = beganMs + RUSH_TURN_MS
       hearOf(report)
+      reviewed = asOf
       return report.claimed
     } catch (error) {
       // What ended is not forgotten: told again, or, if the relay dies before, attempted again.
       lanes.notSettled(settled)
       ended = [...settled, ...ended]
       // What cannot be written down afterwards is better not sent.
-      givenBack = [...returned, ...givenBack, ...lanes.takeBack('all')]
+      lanes.giveBack('all')
       settleAtMs = clock.monotonic() + REST_MS
       log.error({ err: error }, 'what became of deliveries could not be written down; it is tried again')
       lookAt(clock.now() + REST_MS)
@@ -129,7 +127,6 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
 
   function hearOf(report: DeliveryTurnReport): void {
     endpoints = report.endpoints
-    isOutdated = false
     lanes.learn(endpoints, report.more)
     for (const { endpointId } of report.claimed) rates.started(endpointId)
     lanes.claimed(report.claimed)
@@ -137,15 +134,8 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     if (waitMs !== null) lookAt(clock.now() + waitMs)
     for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
     if (report.nextAtMs !== null) lookAt(report.nextAtMs)
-    giveBack()
-  }
-
-  /** What waits for an endpoint that gets nothing now is not this relay's to keep. */
-  function giveBack(): void {
-    const taken = lanes.takeBack('surplus')
-    if (taken.length === 0) return
-    givenBack = [...givenBack, ...taken]
-    lookAt(clock.now())
+    // What waits for an endpoint that gets nothing now, and what is overtaken, is not this relay's to keep.
+    if (lanes.giveBack('surplus') + lanes.giveBackThese(report.overtaken) > 0) lookAt(clock.now())
   }
 
   function look(): void {
@@ -170,7 +160,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
 
   /** Begins the next attempt if there may be one more; gives whether it did. */
   function beginNext(lane: Lane): boolean {
-    if (stopping || isOutdated) return false
+    if (stopping || reviewed !== reviews) return false
     const delivery = lanes.takeNext(lane)
     if (delivery !== null) attempt(delivery, lane)
     return delivery !== null
@@ -195,7 +185,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       const isFirst = ended.length === 0
       if (isFirst) settleAtMs = clock.monotonic() + SETTLE_MS
       ended.push({ deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, result, atMs, random: ports.random() })
-      lanes.ended(lane, result)
+      lanes.ended(lane, deliveryId, result)
       underWay -= 1
       ports.meter.deliveryAttempted(result.kind, result.durationMs)
       beginAll(lane)
@@ -210,7 +200,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   return {
     look,
     review() {
-      isOutdated = true
+      reviews += 1
       look()
     },
     async pass() {

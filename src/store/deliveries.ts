@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { NextDelivery, NextRequest, QueuedDelivery } from '../flow/ports.ts'
+import type { NextDelivery, NextRequest, QueuedDelivery, ReviewedClaims } from '../flow/ports.ts'
 import { DELIVERY_STATE } from './codec.ts'
 import type { Session } from './engine.ts'
 import { oneOf, statement } from './statement.ts'
@@ -18,10 +18,21 @@ export async function saveComposedEvent(session: Session, sequence: number, body
 const lastOfParcel = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
   db
     .selectFrom('delivery')
-    .select(['sequence', 'state'])
+    .select('sequence')
     .where('endpoint_id', '=', p.endpointId)
     .where('parcel_id', '=', p.parcelId)
     .orderBy('sequence', 'desc')
+    .limit(1),
+)
+/** Of what has not ended, read off an index of that alone. */
+const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'sequence'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('state', '<', DELIVERY_STATE.delivered)
+    .orderBy('sequence')
     .limit(1),
 )
 
@@ -47,23 +58,56 @@ const insertDelivery = statement<{
   }),
 )
 
+const hold = statement<{ id: number }>()((db, p) =>
+  db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
+)
+/** Due since it was queued. One that failed before keeps its time: it may have been asked to come no sooner. */
+const release = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set((row) => ({
+      state: DELIVERY_STATE.due,
+      next_attempt_at_ms: row
+        .case()
+        .when('attempts', '>', 0)
+        .then(row.ref('next_attempt_at_ms'))
+        .else(row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]))
+        .end(),
+    }))
+    .where('id', '=', p.id)
+    .where('state', '=', DELIVERY_STATE.behind),
+)
+
 /** Due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
 export async function queueDelivery(session: Session, { endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery): Promise<void> {
-  const [last] = await session.all(lastOfParcel, { endpointId: Number(endpointId), parcelId })
-  const mustWait = last !== undefined && (last.state === DELIVERY_STATE.due || last.state === DELIVERY_STATE.behind)
-  await session.run(insertDelivery, {
-    endpointId: Number(endpointId),
-    parcelId,
-    sequence,
-    previousSequence: last?.sequence ?? 0,
-    inboxId,
-    state: mustWait ? DELIVERY_STATE.behind : DELIVERY_STATE.due,
-    nowMs,
-  })
+  const place = { endpointId: Number(endpointId), parcelId }
+  const [last] = await session.all(lastOfParcel, place)
+  const first = last === undefined ? null : await findFirst(session, place)
+  const isFirst = first === null || sequence < first.sequence
+  if (first !== null && isFirst) await session.run(hold, { id: first.id })
+  const state = isFirst ? DELIVERY_STATE.due : DELIVERY_STATE.behind
+  await session.run(insertDelivery, { ...place, sequence, previousSequence: last?.sequence ?? 0, inboxId, state, nowMs })
+}
+
+const claimed = statement<{ ids: string }>()((db, p) =>
+  db.selectFrom('delivery').select(['id', 'parcel_id', 'state']).where(sql<boolean>`id in (select value from json_each(${p.ids}))`),
+)
+
+/** See the verb of the same name. Their parcels may have been joined to others since they were claimed, so the rows tell. */
+export async function reviewClaims(session: Session, deliveryIds: readonly number[]): Promise<ReviewedClaims> {
+  if (deliveryIds.length === 0) return { parcelIds: [], overtaken: [] }
+  const rows = await session.all(claimed, { ids: JSON.stringify(deliveryIds) })
+  const counts = new Map<number, number>()
+  for (const { parcel_id: parcelId } of rows) counts.set(parcelId, (counts.get(parcelId) ?? 0) + 1)
+  const isAlone = (parcelId: number) => counts.get(parcelId) === 1
+  return {
+    parcelIds: [...counts.keys()],
+    overtaken: rows.filter((row) => row.state !== DELIVERY_STATE.due || !isAlone(row.parcel_id)).map(({ id }) => id),
+  }
 }
 
 /** Bodies are looked up and not joined, and only of what is due: most of what waits is looked at once in vain. */
-const next = statement<{ endpointId: number; held: string; limit: number; nowMs: number }>()((db, p) =>
+const next = statement<{ endpointId: number; besides: string; limit: number; nowMs: number }>()((db, p) =>
   db
     .selectFrom('delivery')
     .select(['id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'first_failed_at_ms', 'next_attempt_at_ms'])
@@ -80,7 +124,7 @@ const next = statement<{ endpointId: number; held: string; limit: number; nowMs:
     )
     .where('endpoint_id', '=', p.endpointId)
     .where('state', '=', DELIVERY_STATE.due)
-    .where(sql<boolean>`id not in (select value from json_each(${p.held}))`)
+    .where(sql<boolean>`parcel_id not in (select value from json_each(${p.besides}))`)
     .orderBy('next_attempt_at_ms')
     .limit(p.limit),
 )
@@ -88,9 +132,9 @@ const next = statement<{ endpointId: number; held: string; limit: number; nowMs:
 /** Read off the index of what is due alone, so that it takes the same however much waits. */
 export async function findNextDeliveries(
   session: Session,
-  { endpointId, held, limit, nowMs }: NextRequest,
+  { endpointId, besides, limit, nowMs }: NextRequest,
 ): Promise<readonly NextDelivery[]> {
-  const rows = await session.all(next, { endpointId: Number(endpointId), held: JSON.stringify(held), limit, nowMs })
+  const rows = await session.all(next, { endpointId: Number(endpointId), besides: JSON.stringify(besides), limit, nowMs })
   return rows.map((row) => ({
     deliveryId: row.id,
     endpointId,
@@ -102,28 +146,6 @@ export async function findNextDeliveries(
     dueAtMs: row.next_attempt_at_ms,
     body: row.body,
   }))
-}
-
-const releaseFirstOf = statement<{ endpointId: number; parcelId: number; nowMs: number }>()((db, p) =>
-  db
-    .updateTable('delivery')
-    .set({ state: DELIVERY_STATE.due, next_attempt_at_ms: p.nowMs })
-    .where('state', '=', DELIVERY_STATE.behind)
-    .where('id', '=', (of) =>
-      of
-        .selectFrom('delivery as first')
-        .select('first.id')
-        .where('first.endpoint_id', '=', p.endpointId)
-        .where('first.parcel_id', '=', p.parcelId)
-        .where('first.state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due])
-        .orderBy('first.sequence')
-        .limit(1),
-    ),
-)
-
-/** The earliest delivery of a parcel that has not ended may go. */
-async function releaseFirst(session: Session, endpointId: number, parcelId: number, nowMs: number): Promise<void> {
-  await session.run(releaseFirstOf, { endpointId, parcelId, nowMs })
 }
 
 const cancel = statement<{ endpointId: number; nowMs: number }>()((db, p) =>
@@ -142,14 +164,6 @@ export async function cancelDeliveries(session: Session, endpointId: string, now
 const moveAll = statement<{ endpointId: number; ids: string; into: number }>()((db, p) =>
   db.updateTable('delivery').set({ parcel_id: p.into }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
-const holdBack = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
-  db
-    .updateTable('delivery')
-    .set({ state: DELIVERY_STATE.behind })
-    .where('endpoint_id', '=', p.endpointId)
-    .where('parcel_id', '=', p.parcelId)
-    .where('state', '=', DELIVERY_STATE.due),
-)
 
 /** The deliveries of parcels that were joined to another: what waits for them all goes on in one order of sequence. */
 export async function moveDeliveries(
@@ -158,15 +172,36 @@ export async function moveDeliveries(
   join: { from: readonly number[]; into: number; nowMs: number },
 ): Promise<void> {
   const id = Number(endpointId)
+  const firsts: (FirstDelivery | null)[] = []
+  for (const parcelId of [join.into, ...join.from]) firsts.push(await findFirst(session, { endpointId: id, parcelId }))
   await session.run(moveAll, { endpointId: id, ids: JSON.stringify(join.from), into: join.into })
-  await reorderDeliveries(session, { endpointId: id, parcelId: join.into, nowMs: join.nowMs })
+  await reorderDeliveries(session, { endpointId: id, parcelId: join.into }, firsts, join.nowMs)
 }
 
-/** Of what waits for a parcel only the first may go. */
+interface Place {
+  readonly endpointId: number
+  readonly parcelId: number
+}
+
+/** The earliest delivery of a parcel that has not ended: the only one that may go. */
+export interface FirstDelivery {
+  readonly id: number
+  readonly sequence: number
+}
+
+export async function findFirst(session: Session, { endpointId, parcelId }: Place): Promise<FirstDelivery | null> {
+  const [first] = await session.all(firstWaiting, { endpointId, parcelId })
+  return first ?? null
+}
+
+/** To be called when others than `before` may be the first: those wait then, and the one that is may go. */
 export async function reorderDeliveries(
   session: Session,
-  { endpointId, parcelId, nowMs }: { readonly endpointId: number; readonly parcelId: number; readonly nowMs: number },
+  place: Place,
+  before: readonly (FirstDelivery | null)[],
+  nowMs: number,
 ): Promise<void> {
-  await session.run(holdBack, { endpointId, parcelId })
-  await releaseFirst(session, endpointId, parcelId, nowMs)
+  const first = await findFirst(session, place)
+  for (const one of before) if (one !== null && one.id !== first?.id) await session.run(hold, { id: one.id })
+  if (first !== null) await session.run(release, { id: first.id, nowMs })
 }

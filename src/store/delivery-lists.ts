@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { DeliveryPage, DeliveryQuery, DeliverySelection, ListedDelivery, MadeAttempt, ReplayRequest } from '../flow/ports.ts'
 import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from './codec.ts'
-import { reorderDeliveries } from './deliveries.ts'
+import { type FirstDelivery, findFirst, reorderDeliveries } from './deliveries.ts'
 import { copyDelivery } from './delivery-copies.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
@@ -177,17 +177,19 @@ export async function replayDeliveries(
   const { selection, after, limit, nowMs } = request
   const endpointId = Number(request.to)
   const rows = await session.all(someSelected, { ...selected(selection), after, limit })
-  const parcels = new Set<number>()
+  /** What was the first of a parcel before. */
+  const parcels = new Map<number, FirstDelivery | null>()
   let count = 0
   for (const row of rows) {
     const own = { id: row.id, parcelId: row.parcel_id, isWaiting: false }
     const queued = request.to === selection.endpointId ? own : await copyDelivery(session, row.id, endpointId, nowMs)
     if (queued === null || queued.isWaiting) continue
+    const { parcelId } = queued
+    if (!parcels.has(parcelId)) parcels.set(parcelId, await findFirst(session, { endpointId, parcelId }))
     await session.run(keepAccepted, { id: queued.id })
     await session.run(requeue, { id: queued.id, nowMs })
-    parcels.add(queued.parcelId)
     count += 1
   }
-  for (const parcelId of parcels) await reorderDeliveries(session, { endpointId, parcelId, nowMs })
+  for (const [parcelId, first] of parcels) await reorderDeliveries(session, { endpointId, parcelId }, [first], nowMs)
   return { count, last: rows.length < limit ? null : (rows.at(-1)?.id ?? null) }
 }

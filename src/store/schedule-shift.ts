@@ -32,7 +32,10 @@ const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs:
     .where('endpoint_id', 'in', db.selectFrom('endpoint').select('id'))
     .where('parcel_id', '>', p.above)
     .where('parcel_id', '<=', p.lastId)
-    .where('state', '=', DELIVERY_STATE.due),
+    // What waits behind another keeps the time that its last failure set.
+    .where((row) =>
+      row.or([row('state', '=', DELIVERY_STATE.due), row.and([row('state', '=', DELIVERY_STATE.behind), row('attempts', '>', 0)])]),
+    ),
 )
 
 /** Puts the checks and deliveries of the next parcels back with the clock; returns the last id it came to, null when there were no more. */

@@ -20,18 +20,21 @@ const insertAttempt = statement<{
     answer: p.answer,
   }),
 )
+/** What has ended stays as it ended, whatever an attempt comes to that nobody waits for any more. */
+const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
 const retry = statement<{ id: number; attempts: number; firstFailedAtMs: number | null; nextAttemptAtMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
     .set({ attempts: p.attempts, first_failed_at_ms: p.firstFailedAtMs, next_attempt_at_ms: p.nextAttemptAtMs })
-    .where('id', '=', p.id),
+    .where('id', '=', p.id)
+    .where('state', 'in', UNENDED),
 )
 const end = statement<{ id: number; attempts: number; state: number; reason: string | null; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
     .set({ attempts: p.attempts, state: p.state, reason: p.reason, settled_at_ms: p.nowMs })
     .where('id', '=', p.id)
-    .where('state', '!=', DELIVERY_STATE.cancelled),
+    .where('state', 'in', UNENDED),
 )
 const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: number; durationMs: number; status: number }>()((db, p) =>
   db
@@ -45,19 +48,25 @@ const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: nu
       accepted_status: p.status,
     })
     .where('id', '=', p.id)
-    .where('state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due]),
+    .where('state', 'in', UNENDED),
 )
 /**
- * To be run before the delivery has ended: while it is due nothing before it waits. One that was put behind an earlier delivery while it was
- * attempted releases nothing: that one will. Its parcel is the one it has now: that may have been joined to another meanwhile. What is
- * released is due since it was queued: so what is older goes first, whatever it stood behind, and rows that lie together are written together.
+ * To be run before the delivery ends: then the earliest of the others of its parcel that have not ended may go, whether it was sent before
+ * this one was queued or comes after it. Its parcel is the one it has now: that may have been joined to another meanwhile. What is
+ * released is due since it was queued: so what is older goes first, whatever it stood behind, and rows that lie together are written
+ * together. What failed before keeps its time.
  */
 const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
     .set((row) => ({
       state: DELIVERY_STATE.due,
-      next_attempt_at_ms: row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]),
+      next_attempt_at_ms: row
+        .case()
+        .when('attempts', '>', 0)
+        .then(row.ref('next_attempt_at_ms'))
+        .else(row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]))
+        .end(),
     }))
     .where('state', '=', DELIVERY_STATE.behind)
     .where('id', '=', (of) =>
@@ -68,9 +77,9 @@ const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
         )
         .select('next.id')
         .where('ending.id', '=', p.id)
-        .where('ending.state', '=', DELIVERY_STATE.due)
-        .whereRef('next.sequence', '>', 'ending.sequence')
-        .where('next.state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due])
+        .where('ending.state', 'in', UNENDED)
+        .where('next.state', '<', DELIVERY_STATE.delivered)
+        .whereRef('next.id', '!=', 'ending.id')
         .orderBy('next.sequence')
         .limit(1),
     ),

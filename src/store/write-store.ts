@@ -1,7 +1,7 @@
 import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
 import { loadAnswers, loadOrderAnswer, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
-import { cancelDeliveries, findNextDeliveries, queueDelivery, saveComposedEvent } from './deliveries.ts'
+import { cancelDeliveries, findNextDeliveries, queueDelivery, reviewClaims, saveComposedEvent } from './deliveries.ts'
 import { replayDeliveries } from './delivery-lists.ts'
 import { findAskable, findDuePolls } from './due-polls.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './endpoints.ts'
@@ -117,6 +117,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     },
     saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
     queueDelivery: (delivery) => queueDelivery(session, delivery),
+    reviewClaims: (deliveryIds) => reviewClaims(session, deliveryIds),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     replayDeliveries: (request) => replayDeliveries(session, request),
     saveSettlements: (settled, nowMs) => saveSettlements(session, settled, nowMs),

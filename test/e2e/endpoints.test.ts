@@ -164,7 +164,7 @@ test('7.4: an endpoint that is given a sequence gets the exact bytes of what was
   const third = await start(folder, sections)
   await push(third.publicUrl, at(5))
   await vi.waitFor(() => expect(bodiesOf(second).at(-1)).toBe(at(5).toString()))
-  expect([first.pushes.length, second.pushes.length]).toEqual([4, 5])
+  await vi.waitFor(() => expect([first.pushes.length, second.pushes.length]).toEqual([4, 5]))
 })
 
 test('an endpoint that is to start with what is no longer kept is refused, and told where it can start', async () => {

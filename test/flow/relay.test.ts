@@ -230,8 +230,9 @@ test('what waits is given back when the concurrency becomes less, and comes agai
   await look()
   await change({ concurrency: 2 })
   await look()
+  expect(Object.values(turns.at(-1)?.inFlight ?? {}).flat()).toHaveLength(8)
   await look()
-  expect(turns.at(-1)?.givenBack).toHaveLength(8 - CLAIMS_PER_ATTEMPT * 2)
+  expect(Object.values(turns.at(-1)?.inFlight ?? {}).flat()).toHaveLength(CLAIMS_PER_ATTEMPT * 2)
   for (let nth = 0; nth < 8; nth++) {
     await answer()
     await look()
@@ -249,7 +250,7 @@ test('while nothing can be written down what waits is not sent; afterwards it is
   await answerAll()
   expect(sent).toHaveLength(CONCURRENCY)
   failTurns(false)
-  elapse(deliverOptions.leaseMs)
+  elapse(1000)
   for (let nth = 0; nth < 4; nth++) {
     await look()
     await answerAll()
@@ -348,22 +349,24 @@ async function openTurns() {
   const store = await openStore(START_MS)
   const { id } = await addEndpoint(store.writes, START_MS, endpointSettings)
   const turn = (rest: Partial<DeliveryTurn> = {}) =>
-    store.writes.deliveryTurn({ settled: [], givenBack: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
+    store.writes.deliveryTurn({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
   const settle = ({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery): SettledAttempt => {
     return { ...delivery, result: { kind: 'accepted', status: 200, ...kept }, atMs: store.now(), random: 0.5 }
   }
   return { ...store, id, turn, settle }
 }
 
-test('a claim holds until it lapses, and when that is is told', async () => {
-  const { push, pass, now, turn } = await openTurns()
+/** The ids of deliveries, as a turn has them. */
+const held = (...claimed: readonly ClaimedDelivery[]): DeliveryTurn['inFlight'] =>
+  Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
+
+test('what is claimed is handed out to nobody else for as long as its holder says so, however late it is', async () => {
+  const { push, pass, turn } = await openTurns()
   await push()
   const { claimed } = await turn()
   expect(claimed).toHaveLength(1)
-  expect(await turn()).toMatchObject({ claimed: [], nextAtMs: now() + deliverOptions.leaseMs })
-  pass(deliverOptions.leaseMs - 1)
-  expect((await turn()).claimed).toEqual([])
-  pass(1)
+  pass(10 * 365 * 24 * 3_600_000)
+  expect(await turn({ inFlight: held(...claimed) })).toMatchObject({ claimed: [], nextAtMs: null })
   expect((await turn()).claimed).toEqual(claimed)
 })
 
@@ -371,9 +374,9 @@ test('claims are not looked past for more than there is room', async () => {
   const { push, turn, settle } = await openTurns()
   for (let parcel = 0; parcel < 20; parcel++) await push({ trackingIds: [`${1000 + parcel}`] })
   const first = await turn({ claimsMax: 3 })
-  const second = await turn({ claimsMax: 3 })
+  const second = await turn({ claimsMax: 3, inFlight: held(...first.claimed) })
   expect([first.more.length, second.more.length]).toEqual([1, 1])
-  const rest = await turn({ settled: first.claimed.map(settle) })
+  const rest = await turn({ settled: first.claimed.map(settle), inFlight: held(...second.claimed) })
   const claimed = [first, second, rest].flatMap((report) => report.claimed.map(({ deliveryId }) => deliveryId))
   expect(new Set(claimed).size).toBe(claimed.length)
 })
@@ -395,6 +398,24 @@ test('7.3: one that a replay put behind an earlier delivery while it was attempt
   expect(again.map((delivery) => delivery.sequence)).toEqual([sequence])
   const { claimed: last } = await turn({ settled: again.map(settle) })
   expect(last.map((delivery) => delivery.sequence)).toEqual([sequence + 2])
+})
+
+test('7.3: what is pushed while an earlier event of its parcel is replayed waits for it, though a later one ended long ago', async () => {
+  const { push, now, id, turn, settle, writes } = await openTurns()
+  const at = (minute: number) => push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+  await at(1)
+  await at(2)
+  for (let { claimed } = await turn(); claimed.length > 0; ) ({ claimed } = await turn({ settled: claimed.map(settle) }))
+  const selection = { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, parcelId: null } as const
+  await writes.replayDeliveries({ selection: { ...selection, sequence: 1 }, to: id, after: 0, limit: 10, nowMs: now() })
+  const { claimed: first } = await turn()
+  await at(3)
+  await at(4)
+  const refused = first.map(
+    (one): SettledAttempt => ({ ...settle(one), result: { kind: 'rejected', status: 500, retryAfterMs: null, ...kept } }),
+  )
+  const sequences = [first, (await turn({ inFlight: held(...first) })).claimed, (await turn({ settled: refused })).claimed]
+  expect(sequences.map((claimed) => claimed.map(({ sequence }) => sequence))).toEqual([[1], [], []])
 })
 
 test('what is older goes first, though it stood behind another of its parcel', async () => {
@@ -425,7 +446,7 @@ test('of several endpoints the one that is furthest behind is handed out first',
   const { claimed: second } = await turn({
     settled: first.slice(0, 1).map(settle),
     claimsMax: 1,
-    inFlight: { [behind]: CLAIMS_PER_ATTEMPT },
+    inFlight: { [behind]: Array.from({ length: CLAIMS_PER_ATTEMPT }, (_, nth) => (first[1]?.deliveryId ?? 0) + nth) },
   })
   expect([first.length, second.length]).toEqual([2, 1])
   const { claimed: third } = await turn({ settled: [...second, ...first.slice(1)].map(settle), claimsMax: 1 })

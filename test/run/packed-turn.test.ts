@@ -41,8 +41,7 @@ test('a turn arrives as it was packed: what an endpoint accepted, refused, answe
   ] as const
   const turn: DeliveryTurn = {
     settled,
-    givenBack: [{ endpointId: '10', deliveryId: 5 }],
-    inFlight: { '10': 2 },
+    inFlight: { '10': [5, 6] },
     allowance: {},
     claimsMax: 9,
     nowMs: 8,
@@ -67,6 +66,7 @@ const state = (id: string): EndpointState => ({
 })
 const report = (endpoints: readonly EndpointState[]): DeliveryTurnReport => ({
   claimed: [],
+  overtaken: [],
   endpoints,
   notices: [],
   more: [],
@@ -80,7 +80,7 @@ test('a report arrives as it was packed, bodies that are gone included', () => {
     { ...ref(3, '10'), previousSequence: 1, body: Buffer.from('') },
     { ...ref(4, '10'), previousSequence: 1, body: Buffer.from('last') },
   ]
-  const full = { ...report([state('10')]), claimed, more: ['10'], nextAtMs: 99 }
+  const full = { ...report([state('10')]), claimed, overtaken: [{ endpointId: '10', deliveryId: 9 }], more: ['10'], nextAtMs: 99 }
   expect(createReportUnpacker()(structuredClone(createReportPacker()(full)))).toEqual(full)
 })
 

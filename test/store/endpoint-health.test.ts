@@ -30,7 +30,6 @@ async function startEndpoint() {
     })
     const report = await store.writes.deliveryTurn({
       settled,
-      givenBack: [],
       inFlight: {},
       allowance: {},
       claimsMax: 100,

@@ -15,4 +15,4 @@ export const cadence: CadencePolicy = {
 
 export const recordOptions: RecordOptions = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
 
-export const deliverOptions: DeliverOptions = { policy: { scheduleMs: [5000, 300_000], jitter: 0 }, perEndpoint: 8, leaseMs: 20_000 }
+export const deliverOptions: DeliverOptions = { policy: { scheduleMs: [5000, 300_000], jitter: 0 }, perEndpoint: 8 }

@@ -7,6 +7,7 @@ import { feedJoins } from '../migrations/0003-feed-joins.ts'
 import { parcelLists } from '../migrations/0004-parcel-lists.ts'
 import { told } from '../migrations/0005-told.ts'
 import { uniqueParcelIds } from '../migrations/0005-unique-parcel-ids.ts'
+import { deliveries } from '../migrations/0007-deliveries.ts'
 
 /** Append only: what has been released is never changed. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -16,6 +17,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0004-parcel-lists': parcelLists,
   '0005-told': told,
   '0005-unique-parcel-ids': uniqueParcelIds,
+  '0007-deliveries': deliveries,
 }
 
 /**

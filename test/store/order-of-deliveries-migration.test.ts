@@ -1,0 +1,24 @@
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { openSqliteWriter } from '../../src/store/engines/sqlite.ts'
+import { addEndpoint } from '../support/stored-endpoint.ts'
+import { openStore } from '../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+
+test('7.3: in a store where a replay let later deliveries of its parcel overtake it, they wait again once it is brought up to date', async () => {
+  const { path, push, writes } = await openStore(NOON)
+  await addEndpoint(writes, NOON)
+  for (const minute of [1, 2, 3]) await push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+  await push({ trackingIds: ['2002'] })
+  await writes.close()
+  const db = new Database(path)
+  db.exec('DROP INDEX delivery_waiting')
+  db.exec("DELETE FROM kysely_migration WHERE name >= '0007'")
+  db.exec('UPDATE delivery SET state = 1 - state WHERE sequence < 3')
+  const states = () => db.prepare('SELECT state FROM delivery ORDER BY sequence').pluck().all()
+  expect(states()).toEqual([0, 1, 0, 1])
+  await (await openSqliteWriter(path)).close()
+  expect(states()).toEqual([1, 0, 0, 1])
+  db.close()
+})
