@@ -15,10 +15,12 @@ import { createFeedTail } from './flow/feed-tail.ts'
 import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
 import { openFollowPushes } from './flow/follow-pushes.ts'
+import { createLogDigest } from './flow/log-digest.ts'
 import { createLookAtParcels } from './flow/look-at-parcels.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
 import type { Log } from './flow/ports.ts'
+import { createPushLog } from './flow/push-log.ts'
 import { createReadiness } from './flow/readiness.ts'
 import { createRefresh } from './flow/refresh.ts'
 import { createServe } from './flow/serve.ts'
@@ -71,6 +73,7 @@ export interface RunningRelay {
 
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
 const DISK_LOOK_MS = 500
+const DIGEST_LOOK_MS = 5000
 /** How often it is written down how things stand with the carrier, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
@@ -128,6 +131,8 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     caughtUp: receiver.verbs.waiting,
   })
 
+  const digest = createLogDigest({ log, clock })
+  const logPushes = createPushLog(digest)
   const feedSignal = createFeedSignal()
   const storeFailed = (kind: 'pushes' | 'polls', error: unknown) => {
     readiness.storeFails(kind, error)
@@ -142,7 +147,10 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     else if (news.queued) relaying.wake()
   }
   const received = ({ pushes: counts, commits }: ReceiverNews) => {
-    for (const { outcome, keyIndex, count } of counts) meter.pushReceived(outcome, keyIndex, count)
+    for (const { outcome, keyIndex, count } of counts) {
+      meter.pushReceived(outcome, keyIndex, count)
+      logPushes(outcome, count)
+    }
     for (const news of commits) {
       if (news instanceof Error) storeFailed('pushes', news)
       else committed('pushes', news)
@@ -270,6 +278,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   ownPorts.push(publicAddress.port, internalServer.port)
   relaying.start()
   const diskLooks = startLooking(disk, DISK_LOOK_MS)
+  const digestLooks = startLooking({ check: async () => digest.flush() }, DIGEST_LOOK_MS)
   const schedule = startSchedule(config.poll.cron, () => poller.wake(), log)
   poller.wake()
 
@@ -286,6 +295,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     async stop() {
       await schedule.stop()
       diskLooks.stop()
+      digestLooks.stop()
       feedSignal.close()
       await Promise.all([receiver.verbs.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
@@ -295,6 +305,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       await receiver.verbs.close()
       await reads.close()
       await writer.verbs.close()
+      digest.end()
     },
   }
 }

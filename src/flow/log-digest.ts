@@ -1,0 +1,49 @@
+import type { Clock, Log } from './ports.ts'
+
+/** Lines that may come in any number: the first of a kind is logged at once, what follows is counted and logged once a minute. */
+export interface LogDigest {
+  /** `message`: the kind, and what is logged; it says what happened, and the line's `count` how often. */
+  add(message: string, count: number): void
+  /** Logs what has been counted for a minute. To be called every few seconds. */
+  flush(): void
+  /** Logs all that has been counted: there will be no other time. */
+  end(): void
+}
+
+const EVERY_MS = 60_000
+
+interface Counted {
+  count: number
+  readonly sinceMs: number
+}
+
+export function createLogDigest({ log, clock }: { readonly log: Pick<Log, 'warn'>; readonly clock: Clock }): LogDigest {
+  const counted = new Map<string, Counted>()
+
+  function flushOlderThan(ageMs: number): void {
+    const nowMs = clock.monotonic()
+    for (const [message, { count, sinceMs }] of counted) {
+      if (nowMs - sinceMs < ageMs) continue
+      if (count === 0) {
+        counted.delete(message)
+        continue
+      }
+      log.warn({ count, seconds: Math.round((nowMs - sinceMs) / 1000) }, message)
+      counted.set(message, { count: 0, sinceMs: nowMs })
+    }
+  }
+
+  return {
+    add(message, count) {
+      const known = counted.get(message)
+      if (known !== undefined) {
+        known.count += count
+        return
+      }
+      log.warn({ count }, message)
+      counted.set(message, { count: 0, sinceMs: clock.monotonic() })
+    },
+    flush: () => flushOlderThan(EVERY_MS),
+    end: () => flushOlderThan(0),
+  }
+}

@@ -1,0 +1,30 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+test('refused and quarantined pushes are in the log: the first at once, the rest with their number when the relay stops at the latest', async () => {
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
+  let isStopped = false
+  const stop = async () => {
+    if (!isStopped) await relay.stop()
+    isStopped = true
+  }
+  onTestFinished(stop)
+  const forged = { 'x-service-hmac-sha256': Buffer.alloc(32, 1).toString('base64') }
+  for (let nth = 0; nth < 5; nth++) expect((await push(relay.publicUrl, `{"n":${nth}}`, forged)).status).toBe(401)
+  for (let nth = 0; nth < 3; nth++) expect((await push(relay.publicUrl, `{"n":${nth}}`)).status).toBe(200)
+  await stop()
+  const counted = (part: string) =>
+    relay.lines
+      .filter(({ message }) => message.includes(part))
+      .map(({ level, fields }) => [level, 'count' in fields ? Number(fields.count) : 0] as const)
+  for (const [part, total] of [
+    ['pushes were refused: the signature', 5],
+    ['pushes were quarantined', 3],
+  ] as const) {
+    const lines = counted(part)
+    expect(lines.length).toBeLessThanOrEqual(2)
+    expect(lines.reduce((sum, [, count]) => sum + count, 0)).toBe(total)
+    expect(new Set(lines.map(([level]) => level))).toEqual(new Set(['warn']))
+  }
+})
