@@ -16,7 +16,7 @@ export function watchCommand(): Command {
   const command = new Command('watch')
     .description('watch parcels: those named, or those of a file')
     .argument('[identifiers...]')
-    .option('--file <file>', 'NDJSON, or CSV when its name ends in .csv; bad lines are told by number')
+    .option('--file <file>', 'NDJSON, or CSV when its name ends in .csv (docs/watching.md); reports bad lines by number')
     .action(async (identifiers: readonly string[], options: WatchOptions) => {
       if ((identifiers.length === 0) === (options.file === undefined)) {
         process.stderr.write('watch: name parcels, or a file with --file\n')
@@ -55,19 +55,20 @@ async function watchFile(ask: AskRelay, file: string, { json }: WatchOptions): P
       errors.push({ line: firstLine + Number(memberOf(error, 'line')), reason: textOf(error, 'reason') ?? '' })
     }
     total.lines += lines.length
-    tellProgress(total)
   }
   let part: string[] = []
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
     if (header === '') header = line
     part.push(line)
-    if (part.length === LINES_AT_ONCE) {
-      await send(part)
-      part = []
+    // There is more than this part: the last one is followed by the counts of the whole file.
+    if (part.length > LINES_AT_ONCE) {
+      await send(part.slice(0, LINES_AT_ONCE))
+      tellProgress(total)
+      part = part.slice(LINES_AT_ONCE)
     }
   }
   if (part.length > 0) await send(part)
-  if (process.stderr.isTTY) process.stderr.write('\n')
+  if (process.stderr.isTTY && total.lines > LINES_AT_ONCE) process.stderr.write('\n')
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else process.stdout.write(`${total.watched} watched, ${total.created} of them new, ${total.failed} bad lines of ${total.lines}\n`)
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { allowedTarget } from './allowed-target.ts'
 import { caFile, proxy } from './schema-carrier.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
-import { cidr, duration, flag, fraction, list, oneOf, section, text, webUrl, whole } from './values.ts'
+import { duration, flag, fraction, list, oneOf, section, text, webUrl, whole } from './values.ts'
 
 const steps = () =>
   list(duration('0s', '365d'), '[5s, 5m, 30m]').min(1, { error: 'must hold at least one duration, such as [5s, 5m, 30m]' })
@@ -64,9 +65,11 @@ export function delivery() {
       .describe(
         'Attempts at the same time to one endpoint. Up to three times as many are held ready in memory, and may come again after a kill.',
       ),
-    allowNetworks: list(cidr, '[10.0.0.0/8]')
+    allowNetworks: list(allowedTarget, '[10.0.0.0/8]')
       .default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
-      .describe('Networks an endpoint may be in. Default: the private ones. Loopback only if listed; link-local never.'),
+      .describe(
+        'Where an endpoint may be: networks, addresses, host names, and address:port for a port of the relay itself. Default: the private networks.',
+      ),
   })
     .transform(({ schedule, timeout, ...rest }) => ({ ...rest, scheduleMs: schedule, timeoutMs: timeout }))
     .prefault({})

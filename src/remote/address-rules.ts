@@ -37,6 +37,21 @@ export function parseNetwork(text: string): Network | null {
   return address === null ? null : [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
+/** An entry of `delivery.allowNetworks`. */
+export type Allowed =
+  | { readonly kind: 'network'; readonly network: Network }
+  | { readonly kind: 'origin'; readonly address: string; readonly port: number }
+  | { readonly kind: 'host'; readonly name: string }
+
+/** Reads an entry: a network or an address, `address:port` (an IPv6 address in brackets), or else a host name, in lower case. */
+export function parseAllowed(text: string): Allowed {
+  const network = parseNetwork(text)
+  if (network !== null) return { kind: 'network', network }
+  const [, address, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(text) ?? []
+  if (address !== undefined && isIP(address) !== 0) return { kind: 'origin', address, port: Number(port) }
+  return { kind: 'host', name: text.toLowerCase() }
+}
+
 function parseAddress(text: string): Address | null {
   return isIP(text) === 0 ? null : ipaddr.process(text)
 }
@@ -51,6 +66,16 @@ export function refuseAddress(text: string, listed: readonly Network[]): Address
   if (SPECIAL.has(range) || isIn(address, IPV4_COMPATIBLE)) return 'special'
   if (METADATA.some((one) => isIn(address, one))) return 'metadata'
   return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
+}
+
+/** Why listing a network, or an address as one, allows nothing: no address in it is ever sent to. `null`: it allows something. */
+export function refuseNetwork(listed: Network): AddressRefusal | null {
+  const [address, bits] = listed
+  const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
+  const cidr = `${address.toString()}/${bits}`
+  const [first, last] = [kind.networkAddressFromCIDR(cidr), kind.broadcastAddressFromCIDR(cidr)]
+  // One so wide that it ends in another range holds ordinary addresses between.
+  return first.range() === last.range() ? refuseAddress(first.toString(), [listed]) : null
 }
 
 /** A network so wide that it merely happens to hold loopback does not list it. */

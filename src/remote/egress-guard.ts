@@ -1,6 +1,6 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { type AddressRefusal, isOwnAddress, type Network, parseNetwork, refuseAddress } from './address-rules.ts'
+import { type AddressRefusal, isOwnAddress, type Network, parseAllowed, refuseAddress } from './address-rules.ts'
 
 /** Why nothing may be sent to a URL: how it is written, or where it leads. */
 export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
@@ -140,11 +140,10 @@ function readAllowed(allowNetworks: readonly string[]) {
   const hosts = new Set<string>()
   const origins = new Set<string>()
   for (const text of allowNetworks) {
-    const [, address, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(text) ?? []
-    const parsed = parseNetwork(text)
-    if (parsed !== null) networks.push(parsed)
-    else if (address !== undefined && isIP(address) !== 0) origins.add(`${address}:${port}`)
-    else hosts.add(text.toLowerCase())
+    const allowed = parseAllowed(text)
+    if (allowed.kind === 'network') networks.push(allowed.network)
+    else if (allowed.kind === 'origin') origins.add(`${allowed.address}:${allowed.port}`)
+    else hosts.add(allowed.name)
   }
   return { networks, hosts, origins }
 }

@@ -86,8 +86,23 @@ describe('problems', () => {
     [
       'a bad network',
       withLines('delivery: { allowNetworks: [10.0.0.0/33] }'),
-      'relay.yaml:3:29 delivery.allowNetworks[0]: must be an address or a network',
+      'relay.yaml:3:29 delivery.allowNetworks[0]: must be a network such as 10.0.0.0/8, an address, a host name, or an address with its port',
     ],
+    ...['169.254.0.0/16', '169.254.169.254', '"[fe80::1]:80"', '"fe80::/10"'].map((never): [string, string, string] => [
+      `a network that nothing is ever sent to (${never})`,
+      withLines(`delivery: { allowNetworks: [${never}] }`),
+      'delivery.allowNetworks[0]: is link-local, where clouds answer questions about their machines: nothing is ever sent there',
+    ]),
+    ...['100.100.100.200', '"fd00:ec2::254"'].map((never): [string, string, string] => [
+      `the metadata service ${never}`,
+      withLines(`delivery: { allowNetworks: [${never}] }`),
+      'is where a cloud answers questions about its machines, credentials included',
+    ]),
+    ...['224.0.0.0/4', '0.0.0.0/8', '255.255.255.255', '"::ffff:0:0/96"', '"2002::/16"'].map((never): [string, string, string] => [
+      `what is no host's address (${never})`,
+      withLines(`delivery: { allowNetworks: [${never}] }`),
+      'is no address of a host',
+    ]),
     ['a bad zone', withLines('poll: { quietHours: { from: "00:00", to: "05:00", zone: Mars } }'), 'must be a time zone'],
     [
       'quiet hours of no length',
@@ -266,6 +281,29 @@ describe('settings', () => {
   ])('refuses %s as the base URL', (url) => {
     expect(headlinesOf(minimal.replace('https://carrier.example', `"${url}"`))).toEqual([expect.stringContaining('upstream.baseUrl: must')])
   })
+
+  test.each([
+    '10.0.0.0/8',
+    '0.0.0.0/0',
+    '::/0',
+    '127.0.0.1',
+    'localhost',
+    'hooks.internal',
+    'a-b.example.com',
+    '127.0.0.1:9000',
+    '[::1]:9000',
+  ])('allows endpoints at %s', (target) => {
+    expect(load(withLines(`delivery: { allowNetworks: ["${target}"] }`)).delivery.allowNetworks).toEqual([target])
+  })
+
+  test.each(['not a host', 'http://x', 'x:80', '10.1', '-a.example', '127.0.0.1:0', '127.0.0.1:70000', ''])(
+    'does not allow %j',
+    (target) => {
+      expect(headlinesOf(withLines(`delivery: { allowNetworks: ["${target}"] }`))).toEqual([
+        expect.stringMatching(/allowNetworks\[0\]: must (be a network|have a port)/),
+      ])
+    },
+  )
 
   test('reads both kinds of store', () => {
     expect(load(withLines('store: sqlite:/var/lib/relay.db')).store).toEqual({ engine: 'sqlite', path: '/var/lib/relay.db' })

@@ -33,7 +33,7 @@ test('parcels are watched, refreshed and shown by command', async () => {
   expect(await run(['refresh', '--all', '--json'])).toMatchObject({ code: 0, out: '{"identifier":"CLI00001","outcome":"recorded"}\n' })
 }, 30_000)
 
-test('a file is watched in parts, with a line a step, and its bad lines are told by their number in the file', async () => {
+test('a file is watched in parts, with a line a step and the counts of the whole once, and its bad lines are reported by their number in the file', async () => {
   const file = join(temporaryFolder(), 'many.csv')
   const lines = Array.from({ length: 6000 }, (_, at) => `x,CLF${String(at).padStart(6, '0')}`)
   lines[5500] = 'x,!'
@@ -47,7 +47,7 @@ test('a file is watched in parts, with a line a step, and its bad lines are told
     failed: 1,
     errors: [{ line: 5502, reason: expect.any(String) }],
   })
-  expect(err.split('\n').slice(0, 2)).toEqual(['5000 lines: 4999 watched, 0 bad', '6001 lines: 5999 watched, 1 bad'])
+  expect(err.split('\n').filter((line) => line.includes('watched'))).toEqual(['5000 lines: 4999 watched, 0 bad'])
 }, 30_000)
 
 test('commands called wrongly exit with 2, and those that cannot do it with 1', async () => {

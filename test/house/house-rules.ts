@@ -82,6 +82,8 @@ export const ROOMS: readonly Room[] = [
     libraries: ['node-cron', 'yaml', 'zod'],
     platform: [...EDGE, ...FILES],
   },
+  // A network is checked by the rules that will hold it.
+  { place: 'config/allowed-target.ts', imports: ['remote/address-rules.ts'], libraries: ['zod'], platform: [] },
   { place: 'config.ts', imports: ['config/', 'domain/', 'secret.ts'], libraries: ['yaml', 'zod'], platform: FILES },
   { place: 'main.ts', imports: ['cli/'], libraries: [], platform: [] },
   {

@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import { type AddressRefusal, parseAllowed, parseNetwork, refuseNetwork } from '../remote/address-rules.ts'
+
+const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*$/
+const error = 'must be a network such as 10.0.0.0/8, an address, a host name, or an address with its port such as 127.0.0.1:9000'
+
+const NEVER: Readonly<Partial<Record<AddressRefusal, string>>> = {
+  link_local: 'is link-local, where clouds answer questions about their machines',
+  metadata: 'is where a cloud answers questions about its machines, credentials included',
+  special: 'is no address of a host (it is unspecified, broadcast, multicast, or carries another address within it)',
+}
+
+/** An entry of `delivery.allowNetworks`. One that could never allow anything is refused, with the reason. */
+export const allowedTarget = z.string({ error }).superRefine((value, context) => {
+  const allowed = parseAllowed(value)
+  const isNamed = allowed.kind === 'host' && NAME.test(value) && value.length <= 253 && !/^[\d.]+$/.test(value)
+  if (allowed.kind === 'host' && !isNamed) {
+    context.addIssue({ code: 'custom', message: error })
+    return
+  }
+  if (allowed.kind === 'origin' && (allowed.port < 1 || allowed.port > 65_535)) {
+    context.addIssue({ code: 'custom', message: 'must have a port from 1 to 65535' })
+    return
+  }
+  const network = allowed.kind === 'network' ? allowed.network : allowed.kind === 'origin' ? parseNetwork(allowed.address) : null
+  const refusal = network === null ? null : refuseNetwork(network)
+  const reason = refusal === null ? undefined : NEVER[refusal]
+  if (reason !== undefined) context.addIssue({ code: 'custom', message: `${reason}: nothing is ever sent there, so remove it` })
+})
