@@ -11,6 +11,7 @@ import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { type CommitNews, newsOf } from './flow/commit-news.ts'
 import { createEndpointKeys } from './flow/endpoint-keys.ts'
+import { createExpiredPushWarning } from './flow/expired-pushes.ts'
 import { createFeedTail } from './flow/feed-tail.ts'
 import { createFollowClock } from './flow/follow-clock.ts'
 import { createFollowFeed } from './flow/follow-feed.ts'
@@ -146,10 +147,12 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     if (news.joined) relaying.review()
     else if (news.queued) relaying.wake()
   }
+  const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   const received = ({ pushes: counts, commits }: ReceiverNews) => {
     for (const { outcome, keyIndex, count } of counts) {
       meter.pushReceived(outcome, keyIndex, count)
       logPushes(outcome, count)
+      warnOfExpired(outcome, count)
     }
     for (const news of commits) {
       if (news instanceof Error) storeFailed('pushes', news)

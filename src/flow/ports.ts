@@ -70,7 +70,7 @@ export type RecordOutcome =
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
-  /** A push older than `retention.history`: counted, not recorded (DOMAIN 5.4). */
+  /** A push older than `retention.history`: kept and not recorded, so that sent again under another clock it is no duplicate (DOMAIN 5.4). */
   | { readonly kind: 'expired' }
 
 /** A parcel whose next poll is due, leased to the caller until `leaseMs` from the claim. */
@@ -329,7 +329,7 @@ export interface IdentifierState {
 /** A push as it is kept: the bytes, and what became of it. */
 export interface InboxEntry {
   readonly push: IncomingPush
-  readonly state: 'recorded' | 'quarantined'
+  readonly state: 'recorded' | 'quarantined' | 'expired'
   readonly reason: QuarantineReason | null
   readonly parcelId: number | null
 }

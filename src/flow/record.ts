@@ -125,7 +125,10 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   if (!reading.ok) return await quarantine(tx, push, reading.reason)
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
-  if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) return { outcome: { kind: 'expired' }, touched: [] }
+  if (eventAtMs < push.receivedAtMs - options.historyRetentionMs) {
+    await tx.saveInbox({ push, state: 'expired', reason: null, parcelId: null })
+    return { outcome: { kind: 'expired' }, touched: [] }
+  }
 
   const { parcel, ...found } = recallLone(tx, observation.trackingIds) ?? (await findOrJoin(tx, observation, push.receivedAtMs))
   const inboxId = await tx.saveInbox({

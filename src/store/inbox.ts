@@ -4,10 +4,9 @@ import type { Session } from './engine.ts'
 import { oneOf, statement } from './statement.ts'
 
 /** States by their number in the table. */
-const RECORDED = 0
-const QUARANTINED = 1
+const STATES = { recorded: 0, quarantined: 1, expired: 2 } as const satisfies Readonly<Record<InboxEntry['state'], number>>
 
-/** A push that was not understood belongs to no parcel. */
+/** A push that was not recorded belongs to no parcel, so that it is no duplicate when it is. */
 const NO_PARCEL = 0
 
 const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
@@ -51,7 +50,7 @@ const quarantined = statement()((db) =>
   db
     .selectFrom('inbox')
     .select((row) => row.fn.countAll<number>().as('count'))
-    .where('state', '=', QUARANTINED),
+    .where('state', '=', STATES.quarantined),
 )
 
 export async function moveInbox(session: Session, from: readonly number[], into: number): Promise<void> {
@@ -69,7 +68,7 @@ export async function saveInbox(session: Session, { push, state, reason, parcelI
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
     contentEncoding: push.contentEncoding,
-    state: state === 'recorded' ? RECORDED : QUARANTINED,
+    state: STATES[state],
     reason,
     body: push.body,
   })
@@ -84,7 +83,7 @@ const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: numbe
     .select(['id', 'digest', 'body'])
     .where('parcel_id', '=', p.parcelId)
     .where('digest', '>', p.after)
-    .where('state', '=', RECORDED)
+    .where('state', '=', STATES.recorded)
     .where('body', 'is not', null)
     .orderBy('digest')
     .limit(p.limit),

@@ -2,6 +2,7 @@ import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { parseAllAnswer } from '../../src/domain/pull-response.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
+import { openInbox } from '../support/inbox.ts'
 import { DAY_MS, recordOptions } from '../support/policy.ts'
 import { incomingPush, openStore } from '../support/write-side.ts'
 
@@ -75,7 +76,7 @@ test('an observation that cannot be recorded is quarantined alone, and its batch
   expect((await push({ trackingIds: ['2001'] })).outcomes).toEqual([{ kind: 'duplicate' }])
 })
 
-test('5.4: the same body a year later changes nothing, and one older than the history kept is counted, not recorded', async () => {
+test('5.4: the same body a year later changes nothing, and one older than the history kept is not recorded', async () => {
   const { push, pass, reads } = await openStore(NOON)
   await push()
   pass(365 * DAY_MS)
@@ -83,6 +84,26 @@ test('5.4: the same body a year later changes nothing, and one older than the hi
   pass(36 * DAY_MS)
   expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
   expect((await reads.findParcel('1001'))?.heardAtMs).toBe(NOON)
+})
+
+test('5.4: a push that is too old under a clock ten years ahead is kept with its bytes, and recorded when it comes again under a right one', async () => {
+  const { push, pass, reads, path } = await openStore(NOON)
+  pass(3650 * DAY_MS)
+  for (let times = 0; times < 2; times++) expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
+  expect(await reads.findParcel('1001')).toBeNull()
+  const inbox = openInbox(path)
+  expect(inbox.rowOf(pushBody())).toMatchObject({ state: 'expired', reason: null, parcelId: null, duplicates: 1 })
+  pass(-3650 * DAY_MS)
+  expect((await push()).outcomes).toMatchObject([{ kind: 'recorded', newEntries: 1 }])
+  expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
+  expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
+  expect(
+    inbox
+      .rowsOf(pushBody())
+      .map(({ state }) => state)
+      .toSorted(),
+  ).toEqual(['expired', 'recorded'])
+  inbox.close()
 })
 
 test('6.1: a push makes a parcel watched, due after the cadence of its status', async () => {

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 /** What the store holds of a push: "stored" is a committed row, "none" is no row. */
 export interface InboxRow {
   readonly body: Buffer
-  readonly state: 'recorded' | 'quarantined'
+  readonly state: 'recorded' | 'quarantined' | 'expired'
   readonly reason: string | null
   readonly parcelId: number | null
   readonly keyIndex: number
@@ -13,7 +13,7 @@ export interface InboxRow {
 }
 
 const COLUMNS = 'body, state, reason, parcel_id, key_index, content_encoding, duplicates'
-const STATES = ['recorded', 'quarantined'] as const
+const STATES = ['recorded', 'quarantined', 'expired'] as const
 
 /** The inbox of a running relay, read from its database file on a connection of its own that cannot write. */
 export function openInbox(databasePath: string) {

@@ -8,6 +8,7 @@ import { parcelLists } from '../migrations/0004-parcel-lists.ts'
 import { told } from '../migrations/0005-told.ts'
 import { uniqueParcelIds } from '../migrations/0005-unique-parcel-ids.ts'
 import { deliveries } from '../migrations/0007-deliveries.ts'
+import { expiredPushes } from '../migrations/0009-expired-pushes.ts'
 
 /** Append only: what has been released is never changed. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -18,6 +19,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0005-told': told,
   '0005-unique-parcel-ids': uniqueParcelIds,
   '0007-deliveries': deliveries,
+  '0009-expired-pushes': expiredPushes,
 }
 
 /**
