@@ -246,7 +246,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const publicAddress = await receiver.verbs.listen()
   const internalServer = await listen(
     'internal',
-    { ...config.listen.internal, connectionsMax: config.limits.connections },
+    { ...config.listen.internal, limits: config.limits },
     createInternalListener({
       log,
       authenticate,

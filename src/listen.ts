@@ -12,18 +12,18 @@ export interface Listening {
 }
 
 export interface ListenOptions extends Pick<Config['listen']['public'], 'host' | 'port' | 'tls'> {
-  /** `limits.connections` */
-  readonly connectionsMax: number
+  readonly limits: Pick<Config['limits'], 'connections' | 'requestsWaiting'>
 }
 
 /** Binds one of the two listeners as the config says, TLS included. An address that cannot be had is an error that names its setting. */
 export async function listen(name: 'public' | 'internal', options: ListenOptions, listener: RequestListener): Promise<Listening> {
-  const { host, port, tls, connectionsMax } = options
+  const { host, port, tls, limits } = options
   const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)
   const server = await startServer(listener, {
     host,
     port,
-    connectionsMax,
+    connectionsMax: limits.connections,
+    requestsWaitingMax: limits.requestsWaiting,
     ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
   }).catch((cause: unknown) => {
     throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${systemCode(cause) ?? 'unknown error'})`, { cause })

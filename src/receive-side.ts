@@ -112,7 +112,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
   let stopListening: Listening['stop'] = async () => {}
   return {
     async listen() {
-      const { url, port, stop } = await listen('public', { ...settings.listen, connectionsMax: limits.connections }, listener)
+      const { url, port, stop } = await listen('public', { ...settings.listen, limits }, listener)
       stopListening = stop
       return { url, port }
     },

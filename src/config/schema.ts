@@ -154,6 +154,11 @@ function retention() {
 function limits() {
   return section({
     bodyBytesInFlight: size(65_536, 8_589_934_592).prefault('64MB').describe('Bytes of unverified pushes held at once; beyond it: 503.'),
+    requestsWaiting: whole(1, 1_000_000)
+      .default(2000)
+      .describe(
+        'Pipelined requests that wait behind others, over all connections of a listener; beyond it the connection with most is closed.',
+      ),
     feedFollowers: whole(1, 100_000)
       .default(1000)
       .describe('Streams and waiting requests of the feed at once. When all are taken, one app keeps at most a quarter while others ask.'),

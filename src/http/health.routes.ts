@@ -1,6 +1,7 @@
 import Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { Readiness } from '../flow/readiness.ts'
+import { createSingleFlight } from '../flow/single-flight.ts'
 import { EdgeError } from './errors.ts'
 import { presentJson } from './present.ts'
 
@@ -30,12 +31,17 @@ export function healthRoute(): Middleware {
 /** GET /readyz and GET /metrics, on the internal listener. */
 export function operationRoutes({ readiness, metrics }: OperationRouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
+  const share = createSingleFlight<{ readonly contentType: string; readonly body: Buffer }>()
   router.get('/readyz', async (ctx) => {
     const { ready, reasons, notes } = await readiness()
     presentJson(ctx, ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', reasons, ...notes })
   })
   router.get('/metrics', async (ctx) => {
-    const { contentType, body } = await metrics()
+    // It costs milliseconds to put together: whoever asks meanwhile gets the same bytes, and who does not read them holds no copy.
+    const { contentType, body } = await share('metrics', async () => {
+      const text = await metrics()
+      return { ...text, body: Buffer.from(text.body) }
+    })
     ctx.body = body
     ctx.set('Content-Type', contentType)
     ctx.set('Cache-Control', 'no-store')

@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { shareTurns } from './request-turns.ts'
 
 export interface ServerOptions {
   readonly host: string
@@ -9,6 +10,8 @@ export interface ServerOptions {
   readonly port: number
   /** `limits.connections`: further ones are closed at once. */
   readonly connectionsMax: number
+  /** `limits.requestsWaiting`: of requests that came behind others on their connections, over all of these. */
+  readonly requestsWaitingMax: number
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
   readonly timeouts?: Partial<ServerTimeouts>
 }
@@ -32,24 +35,9 @@ export interface RunningServer {
   stop(timeoutMs: number): Promise<void>
 }
 
-/** What is owed on a connection. */
-interface Owed {
-  /** The last answer: whatever else is owed goes before it. */
-  last: ServerResponse | null
-  /** Of requests that are being answered, or are answered and not taken yet. */
-  count: number
-  /** Requests that came behind these, in order. */
-  readonly waiting: { readonly req: IncomingMessage; readonly res: ServerResponse }[]
-}
-
 const TIMEOUTS: ServerTimeouts = { headersMs: 5000, requestMs: 10_000, keepAliveMs: 72_000, inactiveMs: 60_000 }
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
-/**
- * Of requests on one connection that came without waiting for answers. The platform reads a hundred and more at once; who then takes no answer
- * would have all of them kept for him.
- */
-const OWED_MAX = 8
 /** Of clients that never cease to connect, a stop takes no more after this. */
 const TAKING_MS_MAX = 250
 
@@ -69,33 +57,11 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 
-  const owedOn = new Map<Socket, Owed>()
   let stopping = false
+  const turns = shareTurns(listener, options.requestsWaitingMax)
   const handle: RequestListener = (req, res) => {
     if (stopping) res.setHeader('Connection', 'close')
-    const { socket } = req
-    const owed = owedOn.get(socket) ?? begin(socket)
-    owed.last = res
-    res.on('close', () => {
-      if (owed.last === res) owed.last = null
-      owed.count--
-      const next = socket.destroyed ? undefined : owed.waiting.shift()
-      if (next !== undefined) answer(owed, next.req, next.res)
-    })
-    if (owed.count < OWED_MAX) answer(owed, req, res)
-    else owed.waiting.push({ req, res })
-  }
-  const answer = (owed: Owed, req: IncomingMessage, res: ServerResponse): void => {
-    owed.count++
-    listener(req, res)
-  }
-  // Once a connection, not once a request: a map whose entries come and go leaves tables behind that hold on to all they ever held, and
-  // whole requests then outlive the collector's quick rounds, which take ten times as long.
-  const begin = (socket: Socket): Owed => {
-    const owed = { last: null, count: 0, waiting: [] }
-    owedOn.set(socket, owed)
-    socket.once('close', () => owedOn.delete(socket))
-    return owed
+    turns.handle(req, res)
   }
   server.on('request', handle)
   // Not answered by the platform: 100 is for a body that somebody wants. Until it is sent the response must be able to close.
@@ -107,7 +73,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     stop: (timeoutMs) => {
       stopping = true
       // Told that this was the last, no client begins another on a connection that is about to be closed.
-      for (const { last } of owedOn.values()) if (last?.headersSent === false) last.setHeader('Connection', 'close')
+      for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')
       return stop(server, timeoutMs)
     },
   }

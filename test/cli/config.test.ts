@@ -214,6 +214,8 @@ describe('settings', () => {
       retention: { rawMs: 7_776_000_000, historyMs: 34_560_000_000, deliveriesMs: 2_592_000_000 },
       limits: {
         bodyBytesInFlight: 67_108_864,
+        requestsWaiting: 2000,
+        feedFollowers: 1000,
         connections: 4096,
         batch: 256,
         cacheBytes: 67_108_864,

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 /** Starts a server that is stopped after the test. */
 export async function start(...[listener, options]: [Parameters<typeof startServer>[0], Partial<Parameters<typeof startServer>[1]>?]) {
-  const server = await startServer(listener, { host: '127.0.0.1', port: 0, connectionsMax: 4096, ...options })
+  const server = await startServer(listener, { host: '127.0.0.1', port: 0, connectionsMax: 4096, requestsWaitingMax: 2000, ...options })
   running.push(server)
   return server
 }

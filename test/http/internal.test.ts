@@ -32,6 +32,7 @@ interface World {
   /** What is answered without waiting; by default nothing. */
   readonly kept?: (question: Question) => Served | null
   readonly failuresPerMinute?: number
+  readonly metrics?: InternalOptions['metrics']
   readonly readiness?: () => Promise<{ ready: boolean; reasons: readonly string[]; notes?: Readonly<Record<string, unknown>> }>
 }
 
@@ -67,7 +68,7 @@ async function startInternal(world: World = {}) {
     manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
-    metrics: async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' }),
+    metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
   }
   const { port } = await start(createInternalListener(options))
   const url = `http://127.0.0.1:${port}`
@@ -426,6 +427,26 @@ test('X6: healthz is always 200, readyz tells why not, metrics are text', async 
   expect([metrics.headers.get('content-type'), await metrics.text()]).toEqual(['text/plain; version=0.0.4', 'parcels 1\n'])
   const other = await startInternal()
   expect((await fetch(`${other.url}/readyz`, { method: 'HEAD' })).status).toBe(200)
+})
+
+test('F9: whoever asks for metrics while they are put together gets the same ones: many askers cost no more than one', async () => {
+  let rendered = 0
+  const gate = Promise.withResolvers<void>()
+  const { url } = await startInternal({
+    metrics: async () => {
+      rendered++
+      await gate.promise
+      return { contentType: 'text/plain', body: `rendered ${rendered}` }
+    },
+  })
+  const asked = Array.from({ length: 20 }, () => fetch(`${url}/metrics`))
+  // One more round trip: all of them have been asked by then.
+  await fetch(`${url}/healthz`)
+  await expect.poll(() => rendered).toBe(1)
+  gate.resolve()
+  const texts = await Promise.all(asked.map(async (answer) => (await answer).text()))
+  expect(texts.length - new Set(texts).size).toBeGreaterThan(10)
+  expect(await (await fetch(`${url}/metrics`)).text()).toBe(`rendered ${rendered}`)
 })
 
 test('a client that asks before it sends a body is told to go on', async () => {

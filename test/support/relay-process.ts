@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { type RelayProcess, spawnRelay } from './relay.ts'
 
@@ -49,4 +50,11 @@ export async function metricOf(internalUrl: string, name: string): Promise<numbe
   const text = await (await fetch(`${internalUrl}/metrics`)).text()
   const line = text.split('\n').find((one) => one.startsWith(`${name} `))
   return Number(line?.slice(name.length + 1) ?? 0)
+}
+
+/** What a process occupies, and the most it ever did; Linux only. */
+export function memoryOf(pid: number): { readonly residentBytes: number; readonly peakBytes: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024
+  return { residentBytes: bytes('VmRSS'), peakBytes: bytes('VmHWM') }
 }

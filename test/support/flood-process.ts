@@ -1,0 +1,88 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { tieToTest } from './tied-process.ts'
+
+/** What a crowd of clients sends, all at the same time and without waiting for answers. */
+export interface Flood {
+  readonly port: number
+  readonly connections: number
+  /** One request, or the beginning of one. */
+  readonly request: string
+  /** How often it is sent on each connection, one right behind the other. */
+  readonly times: number
+  /** Whether answers are read. */
+  readonly reads: boolean
+  /** Whether who is cut off connects anew and sends the same again. */
+  readonly comesAgain: boolean
+}
+
+export interface FloodCount {
+  /** Connections that were made, those made anew included. */
+  readonly connected: number
+  /** Of these, the ones that the relay closed. */
+  readonly closed: number
+  readonly sentBytes: number
+  /** Answers by status, as far as they were read. */
+  readonly statuses: Readonly<Record<string, number>>
+}
+
+export interface RunningFlood extends AsyncDisposable {
+  count(): Promise<FloodCount>
+}
+
+const STATUS = /HTTP\/1\.1 (\d{3}) /g
+const AGAIN_MS = 100
+
+/** Starts the crowd in a process of its own: what it costs to send is not the relay's. Resolves once all have connected and begun to send. */
+export async function startFlood(flood: Flood): Promise<RunningFlood> {
+  const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(flood)], { execArgv: [] })
+  tieToTest(child)
+  await once(child, 'message')
+  return {
+    async count() {
+      const answer = once(child, 'message')
+      child.send('count')
+      const [count] = await answer
+      return count
+    },
+    async [Symbol.asyncDispose]() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+function run({ port, connections, request, times, reads, comesAgain }: Flood): void {
+  const bytes = Buffer.from(request.repeat(times), 'latin1')
+  const count = { connected: 0, closed: 0, sentBytes: 0, statuses: {} as Record<string, number> }
+  const open = (): Socket => {
+    const socket = connect(port, '127.0.0.1', () => {
+      count.connected++
+      socket.write(bytes)
+      if (count.connected === connections) process.send?.('begun')
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      count.closed++
+      count.sentBytes += socket.bytesWritten
+      if (comesAgain) setTimeout(open, AGAIN_MS)
+    })
+    if (reads) socket.on('data', (chunk) => readStatuses(chunk))
+    else socket.pause()
+    return socket
+  }
+  const readStatuses = (chunk: Buffer): void => {
+    for (const [, status = ''] of chunk.toString('latin1').matchAll(STATUS)) count.statuses[status] = (count.statuses[status] ?? 0) + 1
+  }
+  const sockets = Array.from({ length: connections }, open)
+  process.on('message', () => {
+    const sentBytes = sockets.reduce((sum, { destroyed, bytesWritten }) => sum + (destroyed ? 0 : bytesWritten), count.sentBytes)
+    process.send?.({ ...count, sentBytes })
+  })
+}
+
+const [, file, given] = process.argv
+if (file === fileURLToPath(import.meta.url) && given !== undefined) run(JSON.parse(given))
