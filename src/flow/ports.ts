@@ -388,6 +388,8 @@ export interface WriteTx {
   nextSequence(): number
   /** The number a push is kept under; null: it is a duplicate of one of its parcel's (of those not understood), and was only counted. */
   saveInbox(entry: InboxEntry): Promise<number | null>
+  /** Takes back what was kept in this transaction. */
+  deleteInbox(inboxId: number): Promise<void>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   /** The parcel that has a tracking id, if both are at hand without a look into the store; null says nothing. */
   recallParcel(trackingId: string): ParcelState | null

@@ -46,24 +46,16 @@ export interface RecordPorts {
   readonly found: (eventAtMs: number) => void
 }
 
-/** Told apart from bugs: the observation is understood and cannot be kept. */
-class Refused extends Error {
-  readonly reason: QuarantineReason
-  constructor(reason: QuarantineReason) {
-    super(reason)
-    this.reason = reason
-  }
-}
-
 interface Recorded {
   readonly outcome: RecordOutcome
   readonly touched: readonly number[]
 }
 
 /**
- * The one door through which everything becomes known, push or poll: one transaction a batch (DOMAIN 5.2). A batch is first recorded
- * straight through; if an observation breaks it, the batch is undone and recorded again with each observation on its own, so that the one
- * that fails is quarantined and no other. A store that fails takes the whole batch with it.
+ * The one door through which everything becomes known, push or poll: one transaction a batch (DOMAIN 5.2). What is understood and cannot be
+ * kept is quarantined in its place. A batch is first recorded straight through; should an observation break it, which would be a bug, the
+ * batch is undone and recorded again with each observation on its own, so that the one that fails is quarantined and no other. A store that
+ * fails takes the whole batch with it.
  */
 export function createRecord(ports: RecordPorts, options: RecordOptions): (batch: readonly Incoming[]) => Promise<BatchReport> {
   const { store, clock } = ports
@@ -81,7 +73,6 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
       return await store.savepoint(tx, () => recordOne(tx, incoming, ports, options))
     } catch (error) {
       if (store.isStorageFailure(error)) throw error
-      if (error instanceof Refused) return await quarantine(tx, incoming, error.reason)
       ports.log.error({ err: error }, 'an observation could not be recorded; it is quarantined')
       return await quarantine(tx, incoming, 'failed')
     }
@@ -109,15 +100,14 @@ function recordOne(tx: WriteTx, incoming: Incoming, ports: RecordPorts, options:
   return incoming.kind === 'push' ? recordPush(tx, incoming, ports, options) : recordPoll(tx, incoming, ports, options)
 }
 
-async function recordPoll(
-  tx: WriteTx,
-  { observation, watch }: IncomingPoll,
-  ports: RecordPorts,
-  options: RecordOptions,
-): Promise<Recorded> {
-  const { parcel, ...found } = await findOrJoin(tx, observation, ports.clock.now())
+async function recordPoll(tx: WriteTx, poll: IncomingPoll, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
+  const { observation, watch } = poll
+  const subject = await findOrJoin(tx, observation, ports.clock.now())
+  if (subject === null) return await quarantine(tx, poll, 'parcel_full')
+  const { parcel, ...found } = subject
   const now = watch ? { ...parcel, ...revival(parcel, observation.askedAtMs) } : parcel
-  return await merge(tx, { now, ...found }, { kind: 'poll', observation }, ports, options)
+  const recorded = await merge(tx, { now, ...found }, { kind: 'poll', observation }, ports, options)
+  return recorded ?? (await quarantine(tx, poll, 'parcel_full'))
 }
 
 async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
@@ -130,7 +120,9 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
     return { outcome: { kind: 'expired' }, touched: [] }
   }
 
-  const { parcel, ...found } = recallLone(tx, observation.trackingIds) ?? (await findOrJoin(tx, observation, push.receivedAtMs))
+  const subject = recallLone(tx, observation.trackingIds) ?? (await findOrJoin(tx, observation, push.receivedAtMs))
+  if (subject === null) return await quarantine(tx, push, 'parcel_full')
+  const { parcel, ...found } = subject
   const inboxId = await tx.saveInbox({
     push,
     state: 'recorded',
@@ -144,7 +136,10 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
     heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
   }
-  return await merge(tx, { now, ...found }, { kind: 'push', observation, inboxId }, ports, options)
+  const recorded = await merge(tx, { now, ...found }, { kind: 'push', observation, inboxId }, ports, options)
+  if (recorded !== null) return recorded
+  await tx.deleteInbox(inboxId)
+  return await quarantine(tx, push, 'parcel_full')
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineReason): Promise<Recorded> {
@@ -160,7 +155,8 @@ async function quarantine(tx: WriteTx, incoming: Incoming, reason: QuarantineRea
 async function flagFull(tx: WriteTx, incoming: Incoming): Promise<void> {
   const observation = incoming.kind === 'poll' ? incoming.observation : incoming.reading.ok ? incoming.reading.observation : null
   const [oldest] = observation === null ? [] : parcelsOf(await tx.findIdentifiers(identifiersOf(observation)))
-  if (oldest !== undefined) tx.saveParcel({ ...(await tx.loadParcel(oldest)), full: true })
+  const parcel = oldest === undefined ? null : await tx.loadParcel(oldest)
+  if (parcel?.full === false) tx.saveParcel({ ...parcel, full: true })
 }
 
 /** All that an observation names a parcel by. */
@@ -176,50 +172,48 @@ function parcelsOf(known: readonly IdentifierState[]): readonly number[] {
 interface Found {
   readonly parcel: ParcelState
   readonly touched: readonly number[]
-  /** Whether it has identifiers, or tracking ids, that it had not. */
-  readonly renamed: boolean
-  /** All that is kept of it, if that had to be loaded; null: it had not. */
+  /** Its identifiers, or tracking ids, that it had not: to be saved with what names them. */
+  readonly newNames: readonly IdentifierState[]
+  /** All that is kept of it, if it was made of several, which fit into one with what is observed; null: it was not. */
   readonly sightings: readonly KeptSighting[] | null
 }
 
-/** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). */
-async function findOrJoin(tx: WriteTx, observation: PushObservation | PollObservation, nowMs: number): Promise<Found> {
+/** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). Null: they do not fit into one. */
+async function findOrJoin(tx: WriteTx, observation: PushObservation | PollObservation, nowMs: number): Promise<Found | null> {
   const values = identifiersOf(observation)
   const known = new Map((await tx.findIdentifiers(values)).map((identifier) => [identifier.value, identifier]))
   const touched = parcelsOf([...known.values()])
   const joined = touched.length > 1 ? await joinParcels(tx, touched, observation, nowMs) : null
-  if (touched.length > 1 && joined === null) throw new Refused('parcel_full')
+  if (touched.length > 1 && joined === null) return null
   const [only] = touched
   const parcel = joined?.parcel ?? (only === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(only))
   const { parcelId } = parcel
-  let renamed = false
+  const newNames: IdentifierState[] = []
   for (const value of values) {
     const before = known.get(value)
     const isTrackingId = before?.isTrackingId === true || observation.trackingIds.includes(value)
-    if (before?.isTrackingId === isTrackingId) continue
-    tx.saveIdentifier({ value, parcelId, isTrackingId })
-    renamed = true
+    if (before?.isTrackingId !== isTrackingId) newNames.push({ value, parcelId, isTrackingId })
   }
-  return { parcel, touched: only === undefined ? [parcelId] : touched, renamed, sightings: joined?.sightings ?? null }
+  return { parcel, touched: only === undefined ? [parcelId] : touched, newNames, sightings: joined?.sightings ?? null }
 }
 
 /** The same for nearly every push, without a look into the store: it names one tracking id, of a parcel that was written just before. */
 function recallLone(tx: WriteTx, [only, ...others]: readonly string[]): Found | null {
   const parcel = only === undefined || others.length > 0 ? null : tx.recallParcel(only)
-  return parcel === null ? null : { parcel, touched: [parcel.parcelId], renamed: false, sightings: null }
+  return parcel === null ? null : { parcel, touched: [parcel.parcelId], newNames: [], sightings: null }
 }
 
 /** The parcel an observation is about, as the observation leaves it, and all whose answers may change. */
-interface Subject {
+interface Subject extends Omit<Found, 'parcel'> {
   readonly now: ParcelState
-  readonly touched: readonly number[]
-  readonly renamed: boolean
-  readonly sightings: readonly KeptSighting[] | null
 }
 
-/** Adds what an observation says to what is known, and writes down what that changed. */
-async function merge(tx: WriteTx, subject: Subject, source: Source, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
-  const { now: parcel, touched } = subject
+/**
+ * Adds what an observation says to what is known, and writes down what that changed. Null: a parcel cannot hold it (DOMAIN 1.6), and nothing
+ * was written.
+ */
+async function merge(tx: WriteTx, subject: Subject, source: Source, ports: RecordPorts, options: RecordOptions): Promise<Recorded | null> {
+  const { now: parcel, touched, newNames } = subject
   const { observation } = source
   const nowMs = ports.clock.now()
   const second = observation.kind === 'push' && touched.length === 1 ? Math.floor(observation.sighting.instant.atMs / 1000) : null
@@ -229,8 +223,9 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : parcel.entryCount + entries.length - entriesBefore.length
-  if (entryCount > ENTRIES_MAX && entries.length > entriesBefore.length) throw new Refused('parcel_full')
+  if (subject.sightings === null && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length) return null
 
+  for (const name of newNames) tx.saveIdentifier(name)
   const changes = diffEntries(entriesBefore, entries)
   // A change of an entry, and a join, tell of the whole parcel besides: only without them has it to be told on its own.
   const untold = changes.length === 0 && touched.length === 1
@@ -241,7 +236,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const queued = await tellEvents(tx, events, nowMs)
   if (observation.kind === 'poll') await expectPushes(tx, events, nowMs, options.missedPushGraceMs)
   const reframed = frame !== null && frame !== (await frameOf(tx, parcel.parcelId, entries))
-  if (untold && (subject.renamed || reframed)) tellParcel(tx, parcel.parcelId)
+  if (untold && (newNames.length > 0 || reframed)) tellParcel(tx, parcel.parcelId)
 
   for (const lesson of lessonsOf(parcel, observation, entries)) ports.learn(lesson)
   if (observation.kind === 'poll') for (const { kind, entry } of changes) if (kind === 'entry') ports.found(entry.atMs)

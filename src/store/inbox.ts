@@ -77,6 +77,12 @@ export async function saveInbox(session: Session, { push, state, reason, parcelI
   return null
 }
 
+const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('inbox').where('id', '=', p.id))
+
+export async function deleteInbox(session: Session, id: number): Promise<void> {
+  await session.run(deleteRow, { id })
+}
+
 const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: number }>()((db, p) =>
   db
     .selectFrom('inbox')

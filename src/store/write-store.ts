@@ -8,7 +8,7 @@ import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealt
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, prunedTo, settlePush } from './feed.ts'
 import { readFeedEntries } from './feed-entries.ts'
-import { listPushes, saveInbox } from './inbox.ts'
+import { deleteInbox, listPushes, saveInbox } from './inbox.ts'
 import { joinParcels } from './join.ts'
 import { createKnownParcels } from './known-parcels.ts'
 import { createLeases } from './leases.ts'
@@ -47,6 +47,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       return sequence
     },
     saveInbox: (entry) => saveInbox(session, entry),
+    deleteInbox: (inboxId) => deleteInbox(session, inboxId),
     findIdentifiers: known.findIdentifiers,
     recallParcel: known.recallParcel,
     saveIdentifier: known.saveIdentifier,
