@@ -6,6 +6,8 @@ export interface FeedPage {
   readonly events: readonly EncodedEvent[]
   /** Where to go on. */
   readonly next: number
+  /** Whether there was no more at that moment. */
+  readonly ended: boolean
 }
 
 export interface EncodedEvent {
@@ -57,11 +59,6 @@ interface Kept {
   readonly chars: number
 }
 
-interface Found extends FeedPage {
-  /** Whether there was no more at that moment. */
-  readonly ended: boolean
-}
-
 /**
  * Reads the feed for all who follow it. Its end is kept, each event derived and encoded once however many are sent it; who is further back
  * reads pages of the store until he meets the end. An event may so be told as it stood some seconds ago: what changed since comes after it.
@@ -72,7 +69,7 @@ export function createFeedTail({ reads, turn }: FeedTailPorts): FeedTail {
   let movingNext: Promise<void> | null = null
   const pages = new Map<string, FeedPage>()
   /** Pages of the store that are being read, and those that were last. */
-  const underWay = new Map<string, Promise<Found>>()
+  const underWay = new Map<string, Promise<FeedPage>>()
   const recent = new Map<string, FeedPage>()
   let recentChars = 0
 
@@ -155,7 +152,7 @@ export function createFeedTail({ reads, turn }: FeedTailPorts): FeedTail {
     }
   }
 
-  async function findPage({ after, limit, charsMax, inStep }: PageRequest): Promise<Found> {
+  async function findPage({ after, limit, charsMax, inStep }: PageRequest): Promise<FeedPage> {
     const events: EncodedEvent[] = []
     let [next, chars] = [after, 0]
     while (events.length < limit) {
@@ -223,7 +220,8 @@ function pageOf({ to, events }: Kept, { after, limit, charsMax }: PageRequest): 
   const first = firstAfter(events, after)
   let [end, chars] = [first, 0]
   while (end < events.length && end - first < limit && chars <= charsMax) chars += events[end++]?.json.length ?? 0
-  return { events: events.slice(first, end), next: end === events.length ? to : (events[end - 1]?.sequence ?? after) }
+  const ended = end === events.length
+  return { events: events.slice(first, end), next: ended ? to : (events[end - 1]?.sequence ?? after), ended }
 }
 
 function firstAfter(events: readonly EncodedEvent[], after: number): number {

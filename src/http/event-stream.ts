@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import type { FeedPage } from '../flow/feed-tail.ts'
-import type { FeedRequest } from '../flow/follow-feed.ts'
+import type { FeedFollower } from '../flow/follow-feed.ts'
 
 export interface EventStreamPorts {
-  follow(request: FeedRequest): Promise<FeedPage>
+  readonly next: FeedFollower
   isOver(): boolean
   /** Throws when who reads may read no longer. */
   readonly admit: () => Promise<unknown>
@@ -11,10 +11,6 @@ export interface EventStreamPorts {
 }
 
 export interface EventStreamOptions {
-  readonly after: number
-  readonly limit: number
-  /** See `PageRequest`: so much may be kept for a reader that is slow. */
-  readonly charsMax: number
   /** A quiet stream says so this often, and who reads is asked for again. */
   readonly heartbeatMs: number
   /** Who takes nothing for this long is cut. */
@@ -36,16 +32,15 @@ const RECONNECT_MS = 2000
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
   const { left } = ports
-  const { limit, charsMax, heartbeatMs, slowMs } = options
-  const asked = { limit, charsMax, inStep: true, left }
-  let page = await ports.follow({ ...asked, after: options.after, waitMs: 0 })
+  const { heartbeatMs, slowMs } = options
+  let page = await ports.next(0)
   res.writeHead(200, HEADERS)
   res.write(`retry: ${RECONNECT_MS}\n\n`)
   let admittedAt = performance.now()
   try {
     while (await isTaken(res, framesOf(page), { slowMs, left })) {
       if (ports.isOver() || left.aborted) break
-      page = await ports.follow({ ...asked, after: page.next, waitMs: heartbeatMs })
+      page = await ports.next(heartbeatMs)
       if (performance.now() - admittedAt >= heartbeatMs) {
         await ports.admit()
         admittedAt = performance.now()

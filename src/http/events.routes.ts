@@ -14,7 +14,9 @@ import { count, durationMs, query, whole } from './query.ts'
 /** `wait`: less than what a connection may be silent for. */
 const QUERY = query({ after: count.default(0), limit: whole(1, 500).default(100), wait: durationMs(50).default(0) })
 const PAGE_CHARS_MAX = 512 * 1024
-const STREAM = { limit: 500, charsMax: 64 * 1024, heartbeatMs: 15_000, slowMs: 15_000 }
+/** So much may have to be kept for a reader that is slow. */
+const STREAM_PAGE = { limit: 500, charsMax: 64 * 1024, inStep: true }
+const STREAM = { heartbeatMs: 15_000, slowMs: 15_000 }
 const NUMBER = /^\d{1,15}$/
 
 export interface EventsRouteOptions {
@@ -48,7 +50,8 @@ export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: E
   async function stream(ctx: Context, after: number, left: AbortSignal): Promise<void> {
     ctx.status = 200
     try {
-      await streamEvents(ctx.res, { ...followFeed, left, admit: () => authorize(ctx, 'status') }, { ...STREAM, after })
+      const next = followFeed.follow({ ...STREAM_PAGE, after, left })
+      await streamEvents(ctx.res, { next, isOver: followFeed.isOver, left, admit: () => authorize(ctx, 'status') }, STREAM)
     } catch (err) {
       if (!ctx.res.headersSent) throw err
       log.debug({ err }, 'a stream of events ended early')
@@ -67,7 +70,7 @@ export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: E
         return
       }
       const answer = async (left: AbortSignal) =>
-        presentPage(ctx, await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, waitMs: wait, left }))
+        presentPage(ctx, await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait))
       // What does not wait is a question like any other.
       if (wait === 0) await answer(new AbortController().signal)
       else await following(ctx, username, answer)

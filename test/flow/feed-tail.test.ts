@@ -34,8 +34,9 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
   /** Reads on until it has seen the last of so many events; gives their sequences. */
   const readAll = async (until: () => number, limit = 100, after = 0): Promise<readonly number[]> => {
     const seen: number[] = []
+    const read = follow({ after, limit, charsMax: 1_000_000, inStep: limit === 500, left: NEVER })
     for (let next = after; next < until(); ) {
-      const page = await follow({ after: next, limit, charsMax: 1_000_000, inStep: limit === 500, waitMs: 5000, left: NEVER })
+      const page = await read(5000)
       seen.push(...page.events.map(({ sequence }) => sequence))
       next = page.next
     }

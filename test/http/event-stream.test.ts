@@ -1,18 +1,17 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { FeedPage } from '../../src/flow/feed-tail.ts'
-import type { FeedRequest } from '../../src/flow/follow-feed.ts'
+import type { FeedFollower } from '../../src/flow/follow-feed.ts'
 import { streamEvents } from '../../src/http/event-stream.ts'
 
 /** A server whose every answer is a stream of what `follow` gives. */
-async function serveStream(follow: (request: FeedRequest) => Promise<FeedPage>, options: { slowMs?: number; admit?: () => Promise<void> }) {
+async function serveStream(next: FeedFollower, options: { slowMs?: number; admit?: () => Promise<void> }) {
   const ended = Promise.withResolvers<ServerResponse>()
   const server = createServer((_req, res) => {
     const leaving = new AbortController()
     res.once('close', () => leaving.abort())
-    const ports = { follow, isOver: () => false, admit: options.admit ?? (async () => {}), left: leaving.signal }
-    const settings = { after: 0, limit: 10, charsMax: 10_000, heartbeatMs: 20, slowMs: options.slowMs ?? 5000 }
+    const ports = { next, isOver: () => false, admit: options.admit ?? (async () => {}), left: leaving.signal }
+    const settings = { heartbeatMs: 20, slowMs: options.slowMs ?? 5000 }
     streamEvents(res, ports, settings).then(
       () => ended.resolve(res),
       () => ended.resolve(res),
@@ -31,11 +30,11 @@ async function serveStream(follow: (request: FeedRequest) => Promise<FeedPage>, 
 test('a reader that takes nothing is cut, and costs what was sent before and no more', async () => {
   let pages = 0
   const json = JSON.stringify('x'.repeat(1024 * 1024))
-  const follow = async ({ after }: FeedRequest) => {
+  const next = async () => {
     pages += 1
-    return { events: [{ sequence: after + 1, json }], next: after + 1 }
+    return { events: [{ sequence: pages, json }], next: pages, ended: false }
   }
-  const { port, ended } = await serveStream(follow, { slowMs: 200 })
+  const { port, ended } = await serveStream(next, { slowMs: 200 })
   const socket = connect(port, '127.0.0.1')
   socket.pause()
   socket.write('GET / HTTP/1.1\r\nHost: relay\r\n\r\n')
@@ -47,9 +46,9 @@ test('a reader that takes nothing is cut, and costs what was sent before and no 
 })
 
 test('a quiet stream says that it is alive, and ends when its reader may read no longer', async () => {
-  const quiet = async ({ after, waitMs }: FeedRequest) => {
+  const quiet = async (waitMs: number) => {
     await new Promise((resolve) => setTimeout(resolve, waitMs))
-    return { events: [], next: after }
+    return { events: [], next: 0, ended: true }
   }
   let asked = 0
   const admit = async () => {

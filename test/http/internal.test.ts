@@ -58,7 +58,7 @@ async function startInternal(world: World = {}) {
     log: book.log,
     authenticate,
     serve: { ask, atHand: world.kept ?? (() => null) },
-    followFeed: { follow: () => Promise.reject(new Error('not asked')), isOver: () => false },
+    followFeed: { follow: () => notAsked, isOver: () => false },
     feedFollowersMax: 1000,
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
     lookAtParcels: { list: notAsked, inspect: notAsked },
@@ -493,7 +493,7 @@ test('everything that is wrong with a query is told at once, with the nearest na
       status: 400,
       instance: expect.stringMatching(/^urn:uuid:/),
       detail:
-        'limit must be given only once. cursor must be a whole number from 0. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, state.',
+        'limit must be given only once. cursor must be a whole number from 0. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.',
       errors: [
         { parameter: 'limit', detail: 'limit must be given only once.' },
         { parameter: 'cursor', detail: 'cursor must be a whole number from 0.' },
@@ -502,7 +502,7 @@ test('everything that is wrong with a query is told at once, with the nearest na
           detail: 'state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered?',
         },
         { parameter: 'endpont', detail: 'There is no parameter "endpont" here; did you mean "endpoint"?' },
-        { parameter: '__proto__', detail: 'There is no parameter "__proto__" here; there are limit, cursor, endpoint, state.' },
+        { parameter: '__proto__', detail: 'There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.' },
       ],
     },
   ])

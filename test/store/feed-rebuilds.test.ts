@@ -30,7 +30,7 @@ function createReader(reads: ReadSide) {
   return async (consumer: FeedConsumer, limit: number) => {
     for (;;) {
       const left = new AbortController().signal
-      const { events, next } = await follow({ after: consumer.next(), limit, charsMax: 10_000, inStep: limit > 3, waitMs: 0, left })
+      const { events, next } = await follow({ after: consumer.next(), limit, charsMax: 10_000, inStep: limit > 3, left })(0)
       if (!consumer.take(`{"events":[${events.map(({ json }) => json).join(',')}],"next":${next}}`)) return
     }
   }
