@@ -58,13 +58,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
       // A full stop would let one signature stand for two different messages.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
-      const headers = {
-        'content-type': 'application/json',
-        [SIGNATURE]: first(body),
-        'webhook-id': webhookId,
-        'relay-sequence': String(sequence),
-        'relay-previous-sequence': String(previousSequence),
-      }
+      const headers = { ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
       if (second === undefined && previous === undefined && standardKeys.length === 0) return headers
       return {
         ...headers,
@@ -73,6 +67,16 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
         ...(standardKeys.length === 0 ? {} : standardHeaders(standardKeys, content, nowMs)),
       }
     },
+  }
+}
+
+/** The headers that say which event it is, without those that prove whose. */
+export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<DeliveryContent, 'body'>) {
+  return {
+    'content-type': 'application/json',
+    'webhook-id': webhookId,
+    'relay-sequence': String(sequence),
+    'relay-previous-sequence': String(previousSequence),
   }
 }
 

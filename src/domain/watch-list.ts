@@ -16,7 +16,7 @@ export const WATCH_LINES_MAX = 100_000
 export const WATCH_LINE_LENGTH_MAX = 4096
 
 const NAMES: readonly string[] = ['identifier', 'trackingnumber', 'trackingid']
-const NO_IDENTIFIER = 'no identifier: 4 to 40 letters and digits'
+const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digits'
 
 /**
  * Reads the lines of a list one after the other. NDJSON: a string, or an object with `identifier`. CSV: the column named `identifier`,
@@ -42,7 +42,7 @@ function readJsonLine(line: string): WatchLine {
   try {
     value = JSON.parse(line)
   } catch {
-    return { kind: 'bad', reason: 'no JSON' }
+    return { kind: 'bad', reason: 'is not valid JSON' }
   }
   return readCell(isObject(value) ? member(value, 'identifier') : value)
 }

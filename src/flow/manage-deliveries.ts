@@ -1,7 +1,9 @@
+import { eventHeaders } from '../domain/delivery-request.ts'
 import { AppError } from '../domain/errors.ts'
-import { parseIdentifier } from '../domain/identifiers.ts'
+import { isObject, member, readJson } from '../domain/json-body.ts'
 import { parseReplayOrder, parseReplayTarget } from '../domain/replay-order.ts'
-import type { Clock, DeliverySelection, ListedDelivery, MadeAttempt, ReadSide, WriteSide } from './ports.ts'
+import type { Clock, DeliverySelection, FoundDelivery, ListedDelivery, MadeAttempt, ReadSide, SentEvent, WriteSide } from './ports.ts'
+import { readIdentifier } from './read-identifier.ts'
 
 export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries'>
@@ -17,8 +19,19 @@ export interface ManageDeliveriesOptions {
 }
 
 /** A delivery, and the id its receiver knows its event by. */
-export interface ShownDelivery extends ListedDelivery {
+export interface ShownDelivery extends FoundDelivery {
   readonly webhookId: string
+}
+
+/** What an attempt sends, but for the signatures. */
+export interface ShownRequest {
+  /** That of the endpoint as it stands now. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Null: it is gone by age, and so is what it said. */
+  readonly body: string | null
+  readonly status: string | null
+  readonly detailedStatus: string | null
 }
 
 export const DELIVERY_STATES = [
@@ -32,14 +45,16 @@ export const DELIVERY_STATES = [
 
 /** What operators see and do of deliveries (CONTRACT, `/relay/deliveries`). Everything comes as raw text or JSON values. */
 export interface ManageDeliveries {
-  /** The newest first. Null: of any endpoint, in any state, from the newest on. */
+  /** The newest first. Null: of any endpoint, in any state, of any parcel, from the newest on. Throws `bad_tracking_number` and `not_found`. */
   list(query: {
     readonly endpoint: number | null
     readonly state: ListedDelivery['state'] | null
+    /** Raw text: an identifier. */
+    readonly parcel: string | null
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
-  find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[] }>
+  find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[]; readonly request: ShownRequest }>
   /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
   replay(id: string, body: unknown): Promise<void>
   /** Queues many of one endpoint again, or those of another for it, or (`dryRun`) says how many it would be. */
@@ -52,12 +67,13 @@ const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock } = ports
-  const show = (delivery: ListedDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
+  const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
 
   async function find(id: string) {
     const found = /^\d{1,15}$/.test(id) ? await reads.findDelivery(Number(id)) : null
     if (found === null) throw new AppError('not_found', 'There is no such delivery.')
-    return { delivery: show(found.delivery), attempts: found.attempts }
+    const delivery = show(found.delivery)
+    return { delivery, attempts: found.attempts, request: showRequest(delivery, found.sent) }
   }
 
   /** Whether something can be queued for an endpoint; false: it was removed, or never was. */
@@ -88,9 +104,10 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
   }
 
   return {
-    async list({ endpoint, state, cursor, limit }) {
+    async list({ endpoint, state, parcel, cursor, limit }) {
       const endpointId = endpoint === null ? null : String(endpoint)
-      const { deliveries, next } = await reads.listDeliveries({ endpointId, state, before: cursor, limit })
+      const parcelId = parcel === null ? null : await parcelOf(parcel)
+      const { deliveries, next } = await reads.listDeliveries({ endpointId, state, parcelId, before: cursor, limit })
       return { deliveries: deliveries.map(show), next: next === null ? null : String(next) }
     },
     find,
@@ -116,10 +133,25 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
   }
 
   async function parcelOf(text: string): Promise<number> {
-    const identifier = parseIdentifier(text)
-    const view = identifier === null ? null : await reads.findParcel(identifier)
+    const view = await reads.findParcel(readIdentifier(text))
     if (view === null) throw new AppError('not_found', 'No parcel has this identifier.')
     return view.parcelId
+  }
+}
+
+function showRequest(delivery: ShownDelivery, { url, body }: SentEvent): ShownRequest {
+  const reading = body === null ? null : readJson(body)
+  const event = reading?.ok && isObject(reading.value) ? reading.value : {}
+  const textOf = (name: string) => {
+    const value = member(event, name)
+    return typeof value === 'string' ? value : null
+  }
+  return {
+    url,
+    headers: eventHeaders(delivery),
+    body: body === null ? null : Buffer.from(body).toString(),
+    status: textOf('status'),
+    detailedStatus: textOf('detailedStatus'),
   }
 }
 

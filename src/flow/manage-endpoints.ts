@@ -32,7 +32,12 @@ export interface KeyedEndpoint {
 
 /** What operators do with endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids raw path text, `not_found` if nobody's. */
 export interface ManageEndpoints {
-  list(): Promise<readonly EndpointState[]>
+  /** In the order they were added; those after an id, so many at most. */
+  list(page: { readonly cursor: number; readonly limit: number }): Promise<{
+    readonly endpoints: readonly EndpointState[]
+    /** The cursor of the next page; null: this is the last. */
+    readonly next: string | null
+  }>
   find(id: string): Promise<EndpointState>
   /** Throws `bad_request`, `endpoint_exists` and, when it is to start with what is no longer kept, `feed_gone`. */
   add(body: unknown): Promise<KeyedEndpoint>
@@ -52,7 +57,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   const { write, reads, vault, clock } = ports
 
   /** That of the operator is a setting, not an endpoint to be managed. */
-  const list = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
+  const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
   /** What has run out meanwhile is not shown. */
   function asItStands(state: EndpointState): EndpointState {
@@ -60,7 +65,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 
   async function find(id: string): Promise<EndpointState> {
-    const state = (await list()).find(({ endpoint }) => endpoint.id === id)
+    const state = (await all()).find(({ endpoint }) => endpoint.id === id)
     return state ?? unknown()
   }
 
@@ -80,7 +85,11 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 
   return {
-    list,
+    async list({ cursor, limit }) {
+      const after = (await all()).filter(({ endpoint }) => Number(endpoint.id) > cursor)
+      const endpoints = after.slice(0, limit)
+      return { endpoints, next: after.length > limit ? (endpoints.at(-1)?.endpoint.id ?? null) : null }
+    },
     find,
     async add(body) {
       const { settings, sharedKey, from } = parseNewEndpoint(body)

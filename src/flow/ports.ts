@@ -552,6 +552,7 @@ export interface DeliveryQuery {
   /** Null: any. */
   readonly endpointId: string | null
   readonly state: ListedDelivery['state'] | null
+  readonly parcelId: number | null
   /** Deliveries with ids below this; null: from the newest. */
   readonly before: number | null
   readonly limit: number
@@ -559,8 +560,20 @@ export interface DeliveryQuery {
 
 export interface DeliveryPage {
   /** The newest first; perhaps fewer than asked for, even none, while there is a `next`. */
-  readonly deliveries: readonly ListedDelivery[]
+  readonly deliveries: readonly FoundDelivery[]
   readonly next: number | null
+}
+
+/** A delivery with everything that finds its parcel. */
+export interface FoundDelivery extends ListedDelivery {
+  readonly identifiers: readonly string[]
+}
+
+export interface SentEvent {
+  /** That of the endpoint as it stands now. */
+  readonly url: string
+  /** Null: it is gone by age. */
+  readonly body: Uint8Array | null
 }
 
 /** `held`: it waits because its endpoint is disabled. */
@@ -807,7 +820,9 @@ export interface ReadSide {
   listEndpoints(): Promise<readonly EndpointState[]>
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** With its attempts, the last one first; null: there is none. */
-  findDelivery(id: number): Promise<{ readonly delivery: ListedDelivery; readonly attempts: readonly MadeAttempt[] } | null>
+  findDelivery(
+    id: number,
+  ): Promise<{ readonly delivery: FoundDelivery; readonly attempts: readonly MadeAttempt[]; readonly sent: SentEvent } | null>
   countReplayable(selection: DeliverySelection): Promise<number>
   /** Throws when the store cannot answer. */
   ping(): Promise<void>

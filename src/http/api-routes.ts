@@ -2,7 +2,7 @@ import Router from '@koa/router'
 import type { Context } from 'koa'
 import type { App, Scope } from '../flow/authenticate.ts'
 import type { Authorize } from './authorize.ts'
-import { readJson } from './json-body.ts'
+import { readJson, refuseOtherTypes } from './json-body.ts'
 import type { WithParams } from './present.ts'
 import { type QuerySchema, readQuery } from './query.ts'
 
@@ -43,7 +43,10 @@ export function createApiRoutes(authorize: Authorize): ApiRoutes {
       const handle = async (ctx: WithParams) => {
         const app = await authorize(ctx, scope)
         const call = { app, query: readQuery(query, ctx.querystring), param: (name: string) => ctx.params[name] ?? '' }
-        await readBody?.(ctx, async () => {})
+        if (readBody !== null) {
+          refuseOtherTypes(ctx)
+          await readBody(ctx, async () => {})
+        }
         await answer(ctx, { ...call, body: readBody === null ? undefined : ctx.request.body })
       }
       router[method](path, handle)

@@ -3,8 +3,8 @@ import { DELIVERY_STATES, type ManageDeliveries, type ShownDelivery } from '../f
 import type { MadeAttempt } from '../flow/ports.ts'
 import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
-import { presentInstant, presentJson } from './present.ts'
-import { count, NO_QUERY, oneOf, page, query } from './query.ts'
+import { presentAnswerStart, presentInstant, presentJson } from './present.ts'
+import { count, NO_QUERY, oneOf, page, query, text } from './query.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const id = count.nullable().default(null)
@@ -19,7 +19,7 @@ export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRout
   const routes = createApiRoutes(authorize)
   routes.add('get', '/relay/deliveries', {
     scope: 'admin',
-    query: query({ ...page, cursor: id, endpoint: id, state: oneOf(DELIVERY_STATES) }),
+    query: query({ ...page, cursor: id, endpoint: id, parcel: text, state: oneOf(DELIVERY_STATES) }),
     answer: async (ctx, call) => {
       const { deliveries, next } = await manageDeliveries.list(call.query)
       presentJson(ctx, 200, { deliveries: deliveries.map(presentDelivery), next })
@@ -29,8 +29,9 @@ export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRout
     scope: 'admin',
     query: NO_QUERY,
     answer: async (ctx, { param }) => {
-      const { delivery, attempts } = await manageDeliveries.find(param('id'))
-      presentJson(ctx, 200, { ...presentDelivery(delivery), attempts: attempts.map(presentAttempt) })
+      const { delivery, attempts, request } = await manageDeliveries.find(param('id'))
+      const { status, detailedStatus, ...sent } = request
+      presentJson(ctx, 200, { ...presentDelivery(delivery), status, detailedStatus, request: sent, attempts: attempts.map(presentAttempt) })
     },
   })
   routes.add('post', '/relay/deliveries/:id/replay', {
@@ -59,6 +60,7 @@ function presentDelivery(delivery: ShownDelivery): object {
   return {
     id: String(deliveryId),
     endpoint: { id: endpointId, name: endpointName },
+    parcel: { identifiers: delivery.identifiers },
     webhookId,
     sequence,
     previousSequence,
@@ -71,7 +73,6 @@ function presentDelivery(delivery: ShownDelivery): object {
   }
 }
 
-/** What a receiver answers is anybody's bytes: Base64 carries them as they are. */
 function presentAttempt({ atMs, durationMs, status, reason, answerStart }: MadeAttempt): object {
-  return { at: presentInstant(atMs), durationMs, status, reason, answerStart: Buffer.from(answerStart).toString('base64') }
+  return { at: presentInstant(atMs), durationMs, status, reason, ...presentAnswerStart(answerStart) }
 }

@@ -5,8 +5,8 @@ import type { KeyedEndpoint, ManageEndpoints } from '../flow/manage-endpoints.ts
 import type { EndpointState } from '../flow/ports.ts'
 import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
-import { presentInstant, presentJson } from './present.ts'
-import { NO_QUERY } from './query.ts'
+import { presentAnswerStart, presentCreated, presentInstant, presentJson } from './present.ts'
+import { count, NO_QUERY, page, query } from './query.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
 
@@ -20,13 +20,20 @@ export function endpointsRoutes({ manageEndpoints, authorize }: EndpointsRouteOp
   const routes = createApiRoutes(authorize)
   const admin = { scope: 'admin', query: NO_QUERY } as const
   routes.add('get', '/relay/endpoints', {
-    ...admin,
-    answer: async (ctx) => presentJson(ctx, 200, { endpoints: (await manageEndpoints.list()).map(presentEndpoint) }),
+    scope: 'admin',
+    query: query({ ...page, cursor: count.default(0) }),
+    answer: async (ctx, call) => {
+      const { endpoints, next } = await manageEndpoints.list(call.query)
+      presentJson(ctx, 200, { endpoints: endpoints.map(presentEndpoint), next })
+    },
   })
   routes.add('post', '/relay/endpoints', {
     ...admin,
     bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { body }) => presentJson(ctx, 201, presentKeyed(await manageEndpoints.add(body))),
+    answer: async (ctx, { body }) => {
+      const added = await manageEndpoints.add(body)
+      presentCreated(ctx, `/relay/endpoints/${added.state.endpoint.id}`, presentKeyed(added))
+    },
   })
   routes.add('get', '/relay/endpoints/:id', {
     ...admin,
@@ -80,6 +87,6 @@ function presentTest(result: AttemptResult): object {
     status: result.kind === 'failed' ? null : result.status,
     reason: result.kind === 'failed' ? result.reason : null,
     durationMs: Math.round(result.durationMs),
-    answerStart: Buffer.from(result.answerStart).toString('base64'),
+    ...presentAnswerStart(result.answerStart),
   }
 }

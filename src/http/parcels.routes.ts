@@ -2,7 +2,7 @@ import type Router from '@koa/router'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
-import { presentJson } from './present.ts'
+import { presentCreated, presentJson } from './present.ts'
 import { NO_QUERY } from './query.ts'
 
 export interface ParcelsRouteOptions {
@@ -18,7 +18,8 @@ export function parcelsRoutes({ manageParcels, authorize }: ParcelsRouteOptions)
     ...admin,
     answer: async (ctx, { param }) => {
       const watched = await manageParcels.watch(param('identifier'))
-      presentJson(ctx, watched.created ? 201 : 200, watched)
+      if (watched.created) presentCreated(ctx, `/relay/parcels/${watched.identifier}`, watched)
+      else presentJson(ctx, 200, watched)
     },
   })
   routes.add('delete', '/relay/parcels/:identifier/watch', {

@@ -146,6 +146,10 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
   }
 }
 
+export function decodeEndpointUrl(settings: string): string {
+  return (JSON.parse(settings) as EndpointSettings).url
+}
+
 function decodeSpan({ backfill_from: from, backfill_to: to }: Selectable<Tables['endpoint']>): BackfillSpan | null {
   return from === null ? null : { from, to }
 }

@@ -1,9 +1,11 @@
-import { type RawBuilder, sql } from 'kysely'
-import type { DeliveryPage, DeliveryQuery, DeliverySelection, ListedDelivery, MadeAttempt, ReplayRequest } from '../flow/ports.ts'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+import type { DeliveryPage, DeliveryQuery, DeliverySelection, MadeAttempt, ReadSide, ReplayRequest } from '../flow/ports.ts'
 import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from './codec.ts'
 import { type FirstDelivery, findFirst, reorderDeliveries } from './deliveries.ts'
 import { copyDelivery } from './delivery-copies.ts'
+import { findSentEvent, withIdentifiers } from './delivery-view.ts'
 import type { Session } from './engine.ts'
+import type { Tables } from './schema.ts'
 import { statement } from './statement.ts'
 
 /** How many deliveries one page looks at: those of a rare state would otherwise take a walk through all there are. */
@@ -11,22 +13,22 @@ const LOOKED_AT_MAX = 50_000
 
 const newest = statement()((db) => db.selectFrom('delivery').select('id').orderBy('id', 'desc').limit(1))
 
-const page = statement<{
-  from: number
-  before: number
-  limit: number
-  endpointId: number | null
-  a: number
-  b: number
-  held: number | null
-  tried: number | null
-}>()((db, p) =>
+type Wanted = {
+  readonly before: number
+  readonly limit: number
+  readonly endpointId: number | null
+  readonly a: number
+  readonly b: number
+  readonly held: number | null
+  readonly tried: number | null
+}
+
+const wanted = (db: Kysely<Tables>, p: Wanted) =>
   db
     .selectFrom('delivery')
     .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
     .selectAll('delivery')
     .select(['endpoint.name as endpoint_name', 'endpoint.disabled'])
-    .where('delivery.id', '>=', p.from)
     .where('delivery.id', '<', p.before)
     .where(isAny(sql.ref('delivery.endpoint_id'), p.endpointId))
     .where('delivery.state', '>=', p.a)
@@ -34,7 +36,14 @@ const page = statement<{
     .where(isAny(sql`(endpoint.disabled is not null)`, p.held))
     .where(isAny(sql`(delivery.attempts > 0)`, p.tried))
     .orderBy('delivery.id', 'desc')
-    .limit(p.limit),
+    .limit(p.limit)
+
+const page = statement<Wanted & { readonly from: number }>()((db, p) => wanted(db, p).where('delivery.id', '>=', p.from))
+// By the index of each endpoint's deliveries of a parcel: a parcel has few.
+const pageOfParcel = statement<Wanted & { readonly parcelId: number }>()((db, p) =>
+  wanted(db, p)
+    .where('delivery.endpoint_id', 'in', (of) => of.selectFrom('endpoint').select('endpoint.id'))
+    .where('delivery.parcel_id', '=', p.parcelId),
 )
 
 /** Null: of any value. */
@@ -58,12 +67,13 @@ const ANY_STATE = { a: behind, b: DELIVERY_STATE.cancelled, held: null, tried: n
 export async function listDeliveries(session: Session, query: DeliveryQuery): Promise<DeliveryPage> {
   const [last] = await session.all(newest, {})
   const before = query.before ?? (last?.id ?? 0) + 1
-  const from = Math.max(1, before - LOOKED_AT_MAX)
-  const wanted = query.state === null ? ANY_STATE : STATES[query.state]
-  const endpointId = query.endpointId === null ? null : Number(query.endpointId)
-  const rows = await session.all(page, { ...wanted, endpointId, from, before, limit: query.limit })
+  const { parcelId, limit } = query
+  const from = parcelId === null ? Math.max(1, before - LOOKED_AT_MAX) : 1
+  const state = query.state === null ? ANY_STATE : STATES[query.state]
+  const asked = { ...state, endpointId: query.endpointId === null ? null : Number(query.endpointId), before, limit }
+  const rows = parcelId === null ? await session.all(page, { ...asked, from }) : await session.all(pageOfParcel, { ...asked, parcelId })
   const lastShown = rows.length < query.limit ? from : (rows.at(-1)?.id ?? from)
-  return { deliveries: rows.map(decodeDelivery), next: lastShown > 1 ? lastShown : null }
+  return { deliveries: await withIdentifiers(session, rows.map(decodeDelivery)), next: lastShown > 1 ? lastShown : null }
 }
 
 const one = statement<{ id: number }>()((db, p) =>
@@ -79,10 +89,7 @@ const attemptsOf = statement<{ id: number }>()((db, p) =>
 )
 
 /** With its attempts, the last one first; null: there is none. */
-export async function findDelivery(
-  session: Session,
-  id: number,
-): Promise<{ readonly delivery: ListedDelivery; readonly attempts: readonly MadeAttempt[] } | null> {
+export async function findDelivery(session: Session, id: number): Promise<Awaited<ReturnType<ReadSide['findDelivery']>>> {
   const [row] = await session.all(one, { id })
   if (row === undefined) return null
   const attempts = (await session.all(attemptsOf, { id })).map((attempt) => ({
@@ -92,7 +99,9 @@ export async function findDelivery(
     reason: attempt.reason,
     answerStart: attempt.answer ?? new Uint8Array(),
   }))
-  return { delivery: decodeDelivery(row), attempts: [...acceptedAttempt(row), ...attempts] }
+  const [delivery] = await withIdentifiers(session, [decodeDelivery(row)])
+  if (delivery === undefined) return null
+  return { delivery, attempts: [...acceptedAttempt(row), ...attempts], sent: await findSentEvent(session, id) }
 }
 
 /** It is the last one: an accepted delivery is attempted no more, and what is queued again moves it to the others. */

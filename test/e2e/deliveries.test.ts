@@ -64,6 +64,61 @@ test('a dead delivery tells that the receiver refused it, with every attempt and
   expect(await listed(world.operate, '?endpoint=999')).toEqual([])
 })
 
+test('a delivery shows what was sent, of which parcel, and the answer as text where it is text', async () => {
+  const world = await start()
+  const endpoint = await world.add('shop')
+  const answers = [Buffer.from('no such order: å…'), Buffer.from([0xff, 0xfe, 0x00]), Buffer.from('€'.repeat(2000))]
+  world.receiver.answer((nth) => ({ status: 422, body: answers[nth] ?? '' }))
+  const body = at(1, { trackingIds: ['1001', '1002'] })
+  await world.push(body)
+  await vi.waitFor(async () => expect(await listed(world.operate, '?state=retrying')).toHaveLength(1))
+  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(3), { timeout: 5000 })
+  const [one] = await listed(world.operate)
+  expect(one).toMatchObject({ parcel: { identifiers: ['1001', '1002'] } })
+  const shown = (await world.operate('GET', `/relay/deliveries/${String(one?.id)}`)).body
+  expect(shown).toMatchObject({ status: 'TerminalArrived', detailedStatus: 'ArrivedT2', endpoint: { id: endpoint } })
+  const { headers = {} } = world.receiver.pushes[0] ?? {}
+  expect(shown.request).toEqual({
+    url: world.receiver.url,
+    headers: Object.fromEntries(
+      ['content-type', 'webhook-id', 'relay-sequence', 'relay-previous-sequence'].map((name) => [name, headers[name]]),
+    ),
+    body: body.toString(),
+  })
+  await vi.waitFor(async () => {
+    const { attempts } = (await world.operate('GET', `/relay/deliveries/${String(one?.id)}`)).body
+    expect(attempts).toMatchObject([
+      { status: 422, answerStart: expect.stringMatching(/^€+$/) },
+      { status: 422, answerStart: null, answerStartBase64: Buffer.from([0xff, 0xfe, 0x00]).toString('base64') },
+      { status: 422, answerStart: 'no such order: å…' },
+    ])
+  })
+})
+
+test('deliveries are listed by parcel, by any of its identifiers, and so many at a time', async () => {
+  const world = await start()
+  const endpoints = [await world.add('shop'), await world.add('billing')]
+  for (const minute of [1, 2, 3]) await world.push(at(minute, { trackingIds: ['1001', '1002'] }))
+  await world.push(at(1, { trackingIds: ['2002'] }))
+  await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(8))
+  const pages: number[] = []
+  const ids = new Set<unknown>()
+  for (let query = '?parcel=1002&limit=4'; query !== ''; ) {
+    const { deliveries, next } = (await world.operate('GET', `/relay/deliveries${query}`)).body
+    if (!Array.isArray(deliveries)) throw new Error('no list')
+    pages.push(deliveries.length)
+    for (const { id, parcel } of deliveries) {
+      expect(parcel).toEqual({ identifiers: ['1001', '1002'] })
+      ids.add(id)
+    }
+    query = next === null ? '' : `?parcel=1002&limit=4&cursor=${String(next)}`
+  }
+  expect([pages, ids.size]).toEqual([[4, 2], 6])
+  expect(await listed(world.operate, `?parcel=1001&endpoint=${endpoints[0]}&state=delivered`)).toHaveLength(3)
+  expect((await world.operate('GET', '/relay/deliveries?parcel=9999')).status).toBe(404)
+  expect((await world.operate('GET', '/relay/deliveries?parcel=a%20b')).status).toBe(400)
+})
+
 test('an attempt that got no answer tells why', async () => {
   const world = await start()
   await world.add('nobody', 'http://127.0.0.1:9/')

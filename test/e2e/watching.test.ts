@@ -131,8 +131,8 @@ test('a list of lines watches the good ones and tells the bad ones by number', a
     created: 2,
     failed: 2,
     errors: [
-      { line: 4, reason: 'no JSON' },
-      { line: 5, reason: 'no identifier: 4 to 40 letters and digits' },
+      { line: 4, reason: 'is not valid JSON' },
+      { line: 5, reason: 'is not an identifier: it must be 4 to 40 letters and digits' },
     ],
   })
   expect(await listed('query=BULK0')).toEqual(['BULK0001', 'BULK0002'])

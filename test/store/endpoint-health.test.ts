@@ -141,7 +141,9 @@ test('O7: 120 h of nothing but failures disable an endpoint, which is told once;
   expect(notices).toEqual([{ kind: 'disabled_failing', hour: 120 }])
   await push(at(2))
   expect((await turn()).claimed).toEqual([])
-  expect(await reads.listDeliveries({ endpointId: id, state: 'held', before: null, limit: 10 })).toMatchObject({ deliveries: [{}, {}] })
+  expect(await reads.listDeliveries({ endpointId: id, state: 'held', parcelId: null, before: null, limit: 10 })).toMatchObject({
+    deliveries: [{}, {}],
+  })
   await writes.changeEndpoint({ id, change: { enabled: true }, key: null, nowMs: now() })
   for (let round = 0; round < 3; round++) await turn()
   expect(accepted).toHaveLength(2)

@@ -8,24 +8,31 @@ interface ReceivedPush {
   readonly headers: Readonly<Record<string, string>>
 }
 
+export interface ReceiverAnswer {
+  readonly status: number
+  readonly body: string | Uint8Array
+}
+
 export interface WebhookReceiver extends AsyncDisposable {
   readonly url: string
   readonly pushes: readonly ReceivedPush[]
   /** What to answer from now on, the nth push (from 0) in hand. */
-  answer(statusOf: (nth: number) => number): void
+  answer(answerOf: (nth: number) => number | ReceiverAnswer): void
 }
 
 /** A customer's webhook endpoint on a free port, that keeps what it gets. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const pushes: ReceivedPush[] = []
-  let statusOf: (nth: number) => number = () => 200
+  let answerOf: (nth: number) => number | ReceiverAnswer = () => 200
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
       pushes.push({ body: Buffer.concat(chunks), headers })
-      response.writeHead(statusOf(pushes.length - 1)).end()
+      const answer = answerOf(pushes.length - 1)
+      if (typeof answer === 'number') response.writeHead(answer).end()
+      else response.writeHead(answer.status).end(answer.body)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -36,7 +43,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
     url: `http://127.0.0.1:${address.port}/hooks/parcels`,
     pushes,
     answer: (next) => {
-      statusOf = next
+      answerOf = next
     },
     [Symbol.asyncDispose]: async () => {
       const closed = once(server, 'close')
