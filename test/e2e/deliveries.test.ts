@@ -111,7 +111,7 @@ test('deliveries are listed by parcel, by any of its identifiers, and so many at
       expect(parcel).toEqual({ identifiers: ['1001', '1002'] })
       ids.add(id)
     }
-    query = next === null ? '' : `?parcel=1002&limit=4&cursor=${String(next)}`
+    query = typeof next === 'string' ? `?parcel=1002&limit=4&cursor=${next}` : ''
   }
   expect([pages, ids.size]).toEqual([[4, 2], 6])
   expect(await listed(world.operate, `?parcel=1001&endpoint=${endpoints[0]}&state=delivered`)).toHaveLength(3)
