@@ -153,7 +153,7 @@ function retention() {
 
 function limits() {
   return section({
-    bodyBytesInFlight: size(65_536, 8_589_934_592).prefault('64MB').describe('Bytes of unverified pushes held at once; beyond it: 503.'),
+    bodyBytesInFlight: size(65_536, 8_589_934_592).prefault('32MB').describe('Bytes of unverified pushes held at once; beyond it: 503.'),
     requestsWaiting: whole(1, 1_000_000)
       .default(2000)
       .describe(

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../domain/errors.ts'
+import { createBody, giveBack, giveBackSoon } from './body-bytes.ts'
 import { EdgeError } from './errors.ts'
 
 /** How much of a refused body is read and thrown away, so that its sender gets to see the refusal instead of a broken pipe. */
@@ -37,26 +38,27 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   /** `take` is asked before anything is kept, and says why so many bytes cannot be held, if they cannot. */
   const read = (req: IncomingMessage, take: (received: number) => Error | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {
-      const chunks: Buffer[] = []
+      const body = createBody(Math.min(declaredBytes(req) ?? bodyBytesMax, bodyBytesMax))
       let received = 0
       const keep = (chunk: Buffer) => {
         received += chunk.length
         const refused = take(received)
         if (refused === null) {
-          chunks.push(chunk)
+          body.add(chunk)
           return
         }
         req.off('data', keep)
+        body.forget()
+        giveBackSoon(chunk)
         reject(refused)
       }
       req.on('data', keep)
-      req.on('end', () => {
-        const [only] = chunks
-        resolve(only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks))
-      })
+      req.on('end', () => resolve(body.bytes()))
       req.on('close', () => {
         // Every request closes in the end, and an error costs more than reading a body.
-        if (!req.readableEnded) reject(new Error('the client left in the middle of its body'))
+        if (req.readableEnded) return
+        body.forget()
+        reject(new Error('the client left in the middle of its body'))
       })
     })
 
@@ -74,12 +76,16 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       }
       // A client that asked before it sends has sent nothing yet, and will not if it is refused now.
       let sending = !awaitsContinue(req)
+      let body: Buffer | null = null
       try {
-        if (Number(req.headers['content-length'] ?? 0) > bodyBytesMax) throw tooLarge(bodyBytesMax)
+        if ((declaredBytes(req) ?? 0) > bodyBytesMax) throw tooLarge(bodyBytesMax)
         if (!sending) res.writeContinue()
         sending = true
-        return await use(await read(req, take))
+        body = await read(req, take)
+        return await use(body)
       } catch (error) {
+        // Nobody else has it: what is refused for another reason may still be on its way to the store.
+        if (body !== null && isCode(error, 'signature_invalid')) giveBack(body)
         if (!sending || isCode(error, 'body_too_large')) res.setHeader('Connection', 'close')
         if (sending && !(await drained(req, DRAIN.bytesMax))) closeAfterAnswer(req, res)
         throw error
@@ -88,8 +94,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       }
     },
     async refuse(req, res) {
-      const declared = Number(req.headers['content-length'] ?? 0)
-      const small = !awaitsContinue(req) && declared <= DRAIN_UNSIGNED_BYTES_MAX
+      const small = !awaitsContinue(req) && (declaredBytes(req) ?? 0) <= DRAIN_UNSIGNED_BYTES_MAX
       if (!small || !(await drained(req, DRAIN_UNSIGNED_BYTES_MAX))) closeAfterAnswer(req, res)
     },
   }
@@ -103,6 +108,7 @@ async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean>
   const timer = setTimeout(resolve, DRAIN.timeMs)
   const count = (chunk: Buffer) => {
     left -= chunk.length
+    giveBackSoon(chunk)
     if (left <= 0) resolve()
   }
   req.on('data', count).once('end', resolve).once('close', resolve).resume()
@@ -115,6 +121,11 @@ async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean>
 function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   req.pause()
   res.setHeader('Connection', 'close')
+}
+
+/** Null: it is sent in chunks, and does not say. */
+function declaredBytes({ headers }: IncomingMessage): number | null {
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
 }
 
 function awaitsContinue(req: IncomingMessage): boolean {

@@ -213,7 +213,7 @@ describe('settings', () => {
       operator: null,
       retention: { rawMs: 7_776_000_000, historyMs: 34_560_000_000, deliveriesMs: 2_592_000_000 },
       limits: {
-        bodyBytesInFlight: 67_108_864,
+        bodyBytesInFlight: 33_554_432,
         requestsWaiting: 2000,
         feedFollowers: 1000,
         connections: 4096,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { type Flood, startFlood } from '../support/flood-process.ts'
 import { distinctPushes, pushPipelined } from '../support/pipelined-pushes.ts'
-import { push, writeConfig } from '../support/relay.ts'
+import { push, SHARED_KEY, writeConfig } from '../support/relay.ts'
 import { memoryOf, runRelay } from '../support/relay-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -20,11 +20,18 @@ const SLOWEST_MS = LONG ? 1000 : 5000
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 const unsigned = (bytes: number) => `POST /webhooks/status HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n${'x'.repeat(bytes)}`
 
+const SIGNATURE = `x-service-hmac-sha256: ${'A'.repeat(43)}=\r\n`
+const megabyte = (signature: string) =>
+  `POST /webhooks/status HTTP/1.1\r\nHost: a\r\n${signature}Content-Length: ${MB}\r\n\r\n${'x'.repeat(MB)}`
+const chunkedMegabyte = `POST /webhooks/status HTTP/1.1\r\nHost: a\r\n${SIGNATURE}Transfer-Encoding: chunked\r\n\r\n${`10000\r\n${'x'.repeat(64 * KB)}\r\n`.repeat(16)}0\r\n\r\n`
+
 interface Sent extends Pick<Flood, 'connections' | 'request' | 'reads' | 'comesAgain'> {
   readonly name: string
   readonly to: 'public' | 'internal'
   readonly times: number
   readonly inGate: boolean
+  /** By default what this is about. */
+  readonly bodyBytesMax?: number
 }
 
 /** As often as it fits into what is read at a time. */
@@ -93,47 +100,93 @@ const FLOODS: readonly Sent[] = [
   },
 ]
 
-test.each(FLOODS.filter(({ inGate }) => LONG || inGate))(
-  'F9: while $name, a signed push has its 200, pipelined ones too, and memory stays',
-  async ({ name, to, ...sent }) => {
-    await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
-    const pid = relay.process.pid ?? 0
-    let nth = 0
-    const pushed = async () => (await push(relay.publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth++)] }))).status
-    for (let lot = 0; lot < WARM_UP / 50; lot++) await Promise.all(Array.from({ length: 50 }, pushed))
-    await pause(2000)
-    const idleBytes = memoryOf(pid).residentBytes
+const BODIES: readonly Sent[] = [
+  {
+    name: 'one of 1 MB with a wrong signature, where such bodies are taken,',
+    request: megabyte(SIGNATURE),
+    bodyBytesMax: MB,
+    inGate: true,
+  },
+  { name: 'one of 1 MB with a wrong signature', request: megabyte(SIGNATURE), inGate: false },
+  {
+    name: 'one of 1 MB in chunks with a wrong signature, where such bodies are taken,',
+    request: chunkedMegabyte,
+    bodyBytesMax: 2 * MB,
+    inGate: false,
+  },
+  { name: 'one of 1 MB without a signature', request: megabyte(''), inGate: false },
+].map((one) => ({
+  ...one,
+  name: `${one.name} on each of 500 connections that come again when they are closed`,
+  to: 'public',
+  connections: 500,
+  times: 1,
+  reads: true,
+  comesAgain: true,
+}))
 
-    let untilMs = Number.POSITIVE_INFINITY
-    const port = Number(new URL(to === 'public' ? relay.publicUrl : relay.internalUrl).port)
-    const flooding = startFlood({ ...sent, port }).finally(() => {
-      untilMs = performance.now() + FLOOD_MS
-    })
-    const tookMs: number[] = []
-    const statuses: number[] = []
-    let mostBytes = 0
-    while (performance.now() < untilMs) {
-      const begunAtMs = performance.now()
-      statuses.push(await pushed())
-      tookMs.push(performance.now() - begunAtMs)
-      if (nth % 8 === 0) statuses.push(...(await pushPipelined(relay.publicUrl, distinctPushes(4, `beside-${nth}`), 2)))
-      mostBytes = Math.max(mostBytes, memoryOf(pid).residentBytes)
-    }
-    await using flood = await flooding
-    const count = await flood.count()
-    tookMs.sort((a, b) => a - b)
-    const msAt = (part: number) => `${Math.round(tookMs[Math.ceil(tookMs.length * part) - 1] ?? 0)} ms`
-    console.info(
-      [
-        `F9: sent: ${name} (${Math.round(count.sentBytes / MB)} MB on ${count.connected} connections, ${count.closed} seen closed);`,
-        `seen: ${JSON.stringify(count.statuses)} of those answers that were read; ${statuses.length} signed pushes,`,
-        `${statuses.filter((status) => status === 200).length} with 200, p50 ${msAt(0.5)}, p99 ${msAt(0.99)}, slowest ${msAt(1)};`,
-        `memory ${Math.round(idleBytes / MB)} MB idle, ${Math.round(mostBytes / MB)} MB at most`,
-      ].join(' '),
-    )
-    expect(statuses.filter((status) => status !== 200)).toEqual([])
-    expect(tookMs.at(-1)).toBeLessThan(SLOWEST_MS)
-    expect(mostBytes - idleBytes).toBeLessThan(100 * MB)
+test.each(BODIES.filter(({ inGate }) => LONG || inGate))(
+  'F8: beside unsigned pushes, $name, a signed push has its 200, and memory stays',
+  async (sent) => {
+    const growth = await besideFlood('F8', sent)
+    // What may be held of bodies, and as much again.
+    expect(growth).toBeLessThan(64 * MB)
   },
   60_000,
 )
+
+test.each(FLOODS.filter(({ inGate }) => LONG || inGate))(
+  'F9: while $name, a signed push has its 200, pipelined ones too, and memory stays',
+  async (sent) => {
+    expect(await besideFlood('F9', sent)).toBeLessThan(100 * MB)
+  },
+  60_000,
+)
+
+/** Pushes beside a flood, says what it saw, and returns by how much memory grew. */
+async function besideFlood(fault: string, { name, to, bodyBytesMax, ...sent }: Sent): Promise<number> {
+  await using relay = await runRelay(
+    writeConfig(
+      temporaryFolder(),
+      'http://127.0.0.1:9',
+      bodyBytesMax === undefined ? {} : { webhook: { sharedKeys: [SHARED_KEY], bodyBytesMax } },
+    ),
+  )
+  const pid = relay.process.pid ?? 0
+  let nth = 0
+  const pushed = async () => (await push(relay.publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth++)] }))).status
+  for (let lot = 0; lot < WARM_UP / 50; lot++) await Promise.all(Array.from({ length: 50 }, pushed))
+  await pause(2000)
+  const idleBytes = memoryOf(pid).residentBytes
+
+  let untilMs = Number.POSITIVE_INFINITY
+  const port = Number(new URL(to === 'public' ? relay.publicUrl : relay.internalUrl).port)
+  const flooding = startFlood({ ...sent, port }).finally(() => {
+    untilMs = performance.now() + FLOOD_MS
+  })
+  const tookMs: number[] = []
+  const statuses: number[] = []
+  let mostBytes = 0
+  while (performance.now() < untilMs) {
+    const begunAtMs = performance.now()
+    statuses.push(await pushed())
+    tookMs.push(performance.now() - begunAtMs)
+    if (nth % 8 === 0) statuses.push(...(await pushPipelined(relay.publicUrl, distinctPushes(4, `beside-${nth}`), 2)))
+    mostBytes = Math.max(mostBytes, memoryOf(pid).residentBytes)
+  }
+  await using flood = await flooding
+  const count = await flood.count()
+  tookMs.sort((a, b) => a - b)
+  const msAt = (part: number) => `${Math.round(tookMs[Math.ceil(tookMs.length * part) - 1] ?? 0)} ms`
+  console.info(
+    [
+      `${fault}: sent: ${name} (${Math.round(count.sentBytes / MB)} MB on ${count.connected} connections, ${count.closed} seen closed);`,
+      `seen: ${JSON.stringify(count.statuses)} of those answers that were read; ${statuses.length} signed pushes,`,
+      `${statuses.filter((status) => status === 200).length} with 200, p50 ${msAt(0.5)}, p99 ${msAt(0.99)}, slowest ${msAt(1)};`,
+      `memory ${Math.round(idleBytes / MB)} MB idle, ${Math.round(mostBytes / MB)} MB at most`,
+    ].join(' '),
+  )
+  expect(statuses.filter((status) => status !== 200)).toEqual([])
+  expect(tookMs.at(-1)).toBeLessThan(SLOWEST_MS)
+  return mostBytes - idleBytes
+}

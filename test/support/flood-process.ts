@@ -34,11 +34,14 @@ export interface RunningFlood extends AsyncDisposable {
 
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 const AGAIN_MS = 100
+/** Says to this file that it is run by itself. */
+const FLOOD = 'flood'
 
 /** Starts the crowd in a process of its own: what it costs to send is not the relay's. Resolves once all have connected and begun to send. */
 export async function startFlood(flood: Flood): Promise<RunningFlood> {
-  const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(flood)], { execArgv: [] })
+  const child = fork(fileURLToPath(import.meta.url), [FLOOD], { execArgv: [] })
   tieToTest(child)
+  child.send(flood)
   await once(child, 'message')
   return {
     async count() {
@@ -84,5 +87,4 @@ function run({ port, connections, request, times, reads, comesAgain }: Flood): v
   })
 }
 
-const [, file, given] = process.argv
-if (file === fileURLToPath(import.meta.url) && given !== undefined) run(JSON.parse(given))
+if (process.argv[2] === FLOOD) process.once('message', (flood: Flood) => run(flood))
