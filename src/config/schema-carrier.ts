@@ -10,6 +10,7 @@ import {
   isProxyUrl,
   language,
   list,
+  readUrl,
   section,
   text,
   timeOfDay,
@@ -20,6 +21,14 @@ import {
 
 const SEEN_STATUSES = ['Created', 'Ingested', 'TerminalArrived', 'TerminalUpdated', 'DeliveryStarted', 'DeliverySucceeded']
 
+/** What is copied along from an example of a whole address. */
+const API_PATH = /(?:\/+(?:v1|auth|status))+\/*$|\/+auth\/+token\/*$/i
+
+function withoutApiPath(address: string): string {
+  const [end = ''] = API_PATH.exec(readUrl(address)?.pathname ?? '') ?? []
+  return address.slice(0, address.length - end.length)
+}
+
 export function proxy(context: SchemaContext) {
   const problem = (value: string) => (isProxyUrl(value) ? null : 'must be the address of an HTTP proxy, such as http://proxy.internal:3128')
   return secret(context, { problem }).optional().describe('HTTP proxy to go through.')
@@ -28,7 +37,12 @@ export function proxy(context: SchemaContext) {
 export const caFile = text.optional().describe('PEM file with the private CA to trust here, in addition to the public ones.')
 
 export function carrierUpstream(context: SchemaContext) {
-  const address = webUrl.refine((value) => !value.includes('?'), { error: 'must not have a ?query' })
+  const address = webUrl
+    .refine((value) => !value.includes('?'), { error: 'must not have a ?query' })
+    .refine((value) => withoutApiPath(value) === value, {
+      error: ({ input }) =>
+        `must end before the carrier's own paths, /v1/status and /auth/token, which the relay adds: write ${withoutApiPath(String(input))}`,
+    })
   return section(
     {
       baseUrl: address.describe("The carrier's API, without /v1."),

@@ -73,6 +73,8 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   let mark = earlier?.mark ?? null
   let trouble: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier', telling: false }
   let presented: string | null = null
+  /** The trouble of the last try, told once while it lasts. */
+  let told: string | null = null
 
   /** Why no token may be asked for now; `null`: one may. A new password is worth a try at once. */
   const closed = (): NoToken | null => {
@@ -98,12 +100,19 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
     return { kind: 'none', reason: 'credentials', retryAfterMs, detail, telling: true }
   }
+  const tellTrouble = ({ reason, detail }: NoToken): void => {
+    const fields = { reason, detail, url: addressOf(options.authUrl) }
+    if (told === detail) log.debug(fields, 'no token from the carrier')
+    else if (reason === 'token_bad_response') log.warn(fields, 'no token from the carrier: look whether upstream.authUrl is right')
+    else log.warn(fields, 'no token from the carrier')
+    told = detail
+  }
   const troubled = (failure: NoToken): NoToken => {
     const nowMs = clock.monotonic()
     gate.troubled(nowMs, failure.retryAfterMs ?? null)
     pausedUntilMs = nowMs + (failure.retryAfterMs ?? 0)
     trouble = failure
-    log.warn({ reason: failure.reason, detail: failure.detail }, 'no token from the carrier')
+    tellTrouble(failure)
     return { ...failure, retryAfterMs: clampRetryAfterMs(gate.waitMs(nowMs)) }
   }
   const present = async (): Promise<TokenResult> => {
@@ -121,6 +130,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     }
     gate.tried()
     refusedSinceObtained = false
+    told = null
     held = { token: result.token, renewAtMs: renewalTime(result.token, clock) }
     return result
   }
@@ -190,6 +200,12 @@ function renewalTime(token: string, clock: Clock): number | null {
   const expiresAtMs = readExpiryHint(token)
   const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()
   return leftMs < HINT_MIN_MS ? null : clock.monotonic() + leftMs - Math.min(RENEW_AHEAD_MAX_MS, leftMs * 0.2)
+}
+
+/** Without what may be secret in it. */
+function addressOf(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`
 }
 
 /** `null` when it cannot be read, for example while its file is being replaced. */

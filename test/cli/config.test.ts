@@ -266,6 +266,21 @@ describe('settings', () => {
     expect(load(text.replace('username', 'allowHttp: true, username')).upstream.baseUrl).toBe(url)
   })
 
+  test.each(['/v1', '/v1/', '/auth', '/auth/token', '/status', '/v1/status', '//v1//'])(
+    'a baseUrl with %s at its end is refused: the relay adds the paths itself, and every answer would be a 404',
+    (end) => {
+      const text = minimal.replace('carrier.example', `carrier.example/api${end}`)
+      expect(headlinesOf(text)).toEqual([
+        "relay.yaml:2:22 upstream.baseUrl: must end before the carrier's own paths, /v1/status and /auth/token, which the relay adds: write https://carrier.example/api",
+      ])
+    },
+  )
+
+  test('a baseUrl that only has such a word in it is taken', () => {
+    for (const place of ['carrier.example/v1/carrier', 'carrier.example/statuses', 'carrier.example/auth.v1', 'status', 'v1.example'])
+      expect(load(minimal.replace('carrier.example', place)).upstream.baseUrl).toBe(`https://${place}`)
+  })
+
   test('T8: refuses to send the password to a plain-http authUrl', () => {
     const text = minimal.replace('username', 'authUrl: http://auth.example/token, username')
     expect(headlinesOf(text)).toEqual([expect.stringMatching(/upstream\.authUrl: must be https/)])

@@ -84,6 +84,7 @@ export async function openCarrier(handlers: { readonly token?: Handler; readonly
         })
       return
     }
+    if (request.method === 'POST') return json(response, 404, '{}')
     asked.status += 1
     asked.urls.push(request.url ?? '')
     asked.bearers.push(request.headers.authorization ?? '')

@@ -183,6 +183,25 @@ describe('getting a token', () => {
     expect((await fetchAll()).kind).toBe('found')
   })
 
+  test('the address that gives no token is named in the log, once while that lasts and without its query', async () => {
+    const { url } = await openCarrier()
+    const { fetchAll, lines, move } = connect(url, { authUrl: `${url}/oauth/tokens?key=canary` })
+    for (let at = 0; at < 3; at++) {
+      expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'token_bad_response' })
+      move(60_000)
+    }
+    const told = lines.filter((line) => line.includes('no token') && !line.includes('"debug"')).map((line): unknown => JSON.parse(line))
+    expect(told).toEqual([
+      {
+        level: 'warn',
+        reason: 'token_bad_response',
+        detail: 'token endpoint: 404',
+        url: `${url}/oauth/tokens`,
+        message: 'no token from the carrier: look whether upstream.authUrl is right',
+      },
+    ])
+  })
+
   test('a 429 of the token endpoint is obeyed', async () => {
     const { url, asked } = await openCarrier({
       token: (_, response, count) => json(response, count === 1 ? 429 : 200, tokenAnswer('t'), { 'retry-after': '120' }),
