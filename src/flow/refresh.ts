@@ -63,8 +63,9 @@ async function pollOne(
       continue
     }
     const parcelId = await record(ports, answer.observation)
-    const view = parcelId === null ? null : await ports.reads.findParcel(identifier)
-    if (parcelId === null || view === null) return 'recorded'
+    if (parcelId === null) return await giveUp(ports, due, { kind: 'unavailable', reason: 'bad_response' })
+    const view = await ports.reads.findParcel(identifier)
+    if (view === null) return 'recorded'
     for (const further of furtherLanguages(view)) {
       const more = await ask(ports, identifier, further, priority)
       if (more.kind === 'unavailable') return 'unavailable'
@@ -92,7 +93,7 @@ async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Carr
     atMs: clock.now(),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
-  // An answer nobody can read says nothing of the next parcel's.
+  // An answer that nobody can read or keep says nothing of the next parcel's.
   return answer.reason === 'bad_response' ? 'unknown' : 'unavailable'
 }
 

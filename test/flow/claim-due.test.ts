@@ -1,6 +1,8 @@
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { createRefresh } from '../../src/flow/refresh.ts'
 import { openWriteSide } from '../../src/write-side.ts'
+import { aPoll } from '../support/builders.ts'
 import { deliverOptions, recordOptions } from '../support/policy.ts'
 import { openStore } from '../support/write-side.ts'
 
@@ -112,4 +114,30 @@ test('6.4: of a backlog larger than is weighed at once, the worthiest come first
   expect(claimed).toContain('ONTHEWAY1SE')
   for (let some = await claim(); some.length > 0; some = await claim()) claimed.push(...some)
   expect([claimed.length, new Set(claimed).size]).toEqual([backlog + 1, backlog + 1])
+})
+
+test('a parcel whose answers are quarantined is asked about at its interval, not every time a lease lapses', async () => {
+  const { writes, reads, pass, now } = await openStore(NOW)
+  await writes.watch({ identifier: named(1), nowMs: NOW })
+  const refresh = createRefresh(
+    {
+      carrier: { fetchAll: async () => ({ kind: 'found', observation: aPoll({ asked: named(1) }) }) },
+      recorder: { submit: async () => ({ kind: 'quarantined', reason: 'parcel_full' }) },
+      reads,
+      write: writes,
+      meter: { pollEnded: () => undefined },
+      clock: { now, monotonic: now },
+    },
+    { languages: ['en'] },
+  )
+  let asked = 0
+  for (let minute = 0; minute < 24 * 60; minute++) {
+    for (const due of await writes.claimDuePolls({ nowMs: pass(MINUTE_MS), limit: 4, leaseMs: 5 * MINUTE_MS })) {
+      asked += 1
+      await refresh.poll(due)
+    }
+  }
+  // A few tries soon after the first, then one about every hour.
+  expect(asked).toBeLessThan(40)
+  expect(asked).toBeGreaterThan(20)
 })

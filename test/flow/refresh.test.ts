@@ -7,7 +7,7 @@ import { aPoll } from '../support/builders.ts'
 const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
 
 /** A carrier that answers by identifier and language, and a store that takes everything. */
-function world(answers: Readonly<Record<string, CarrierAnswer>>) {
+function world(answers: Readonly<Record<string, CarrierAnswer>>, quarantines = false) {
   const asked: string[] = []
   const recorded: IncomingPoll[] = []
   const told: (PollFailure | string)[] = []
@@ -24,6 +24,7 @@ function world(answers: Readonly<Record<string, CarrierAnswer>>) {
       recorder: {
         submit: async (incoming) => {
           recorded.push(incoming)
+          if (quarantines) return { kind: 'quarantined', reason: 'parcel_full' }
           parcel = observe(parcel, incoming.observation)
           return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
         },
@@ -76,6 +77,13 @@ test('a carrier that cannot be asked is no reason to try the next identifier', a
 test('P3: an answer nobody can read hurts its own parcel only', async () => {
   const { refresh } = world({ 'AB123456789SE en': { kind: 'unavailable', reason: 'bad_response' } })
   expect(await refresh.poll(DUE)).toBe('unknown')
+})
+
+test('an answer that is quarantined ends the claim like a failure, so that its parcel is asked again at its interval, not whenever a lease lapses', async () => {
+  const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, true)
+  expect(await refresh.poll(DUE)).toBe('unknown')
+  expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5 }])
+  expect(asked).toEqual(['AB123456789SE en schedule'])
 })
 
 test('an operator’s order asks in every configured language, before the schedule', async () => {
