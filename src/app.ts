@@ -75,6 +75,8 @@ export interface RunningRelay {
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
+/** How often it is seen to that the schedule goes with the clock, whenever the poller wakes. */
+const CLOCK_LOOK_MS = 5000
 /** How often it is written down how things stand with the carrier, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
@@ -201,12 +203,23 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const polling = createAsking()
   const { quietHours } = config.poll
   const upstream = createUpstream({ carrier, write, version: VERSION })
-  const followClock = createFollowClock({ write, clock, log, onShifted: () => relaying.wake() }, memory?.atMs ?? null)
+  const clockShifted = () => {
+    relaying.wake()
+    // What is written down of waits was reckoned by the clock as it was.
+    void carrier.keep()
+  }
+  const followClock = createFollowClock({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
   let keptAtMs = clock.monotonic()
   const keepMemory = async () => {
     if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
     keptAtMs = clock.monotonic()
     await carrier.keep()
+  }
+  const lookAtClock = async () => {
+    if (disk.trouble() === 'lost') return
+    await followClock()
+      .then(keepMemory)
+      .catch((err: unknown) => log.debug({ err }, 'the schedule could not follow the clock; it is tried again'))
   }
   const askable = () => askableNow(carrier.state().breaker, config.upstream.concurrency)
   const pollDue = createPollDue(
@@ -218,7 +231,6 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     if (disk.trouble() === 'lost') return 'idle'
     await followClock()
     const result = disk.trouble() === null ? await pollDue() : 'idle'
-    await keepMemory()
     await tellCredentials()
     await pushes.follow()
     return result
@@ -282,7 +294,8 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   relaying.start()
   const diskLooks = startLooking(disk, DISK_LOOK_MS)
   const digestLooks = startLooking({ check: async () => digest.flush() }, DIGEST_LOOK_MS)
-  const schedule = startSchedule(config.poll.cron, () => poller.wake(), log)
+  const clockLooks = startLooking({ check: lookAtClock }, CLOCK_LOOK_MS)
+  const schedule = startSchedule(config.poll.cron, () => poller.wake(), clock.now)
   poller.wake()
 
   return {
@@ -299,6 +312,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       await schedule.stop()
       diskLooks.stop()
       digestLooks.stop()
+      clockLooks.stop()
       feedSignal.close()
       await Promise.all([receiver.verbs.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()

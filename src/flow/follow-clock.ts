@@ -15,7 +15,8 @@ const BATCH = 500
 
 /**
  * Keeps the schedule where it is when the wall clock is put back: checks and deliveries are planned in wall time, and would come that much too late. A clock
- * put forward needs nothing of the kind: what that makes due waits for the budget like everything else. To be called before each pass.
+ * put forward needs nothing of the kind: what that makes due waits for the budget like everything else. To be called before each pass of the
+ * poller, and often besides: deliveries wait for the clock too. Who calls while it is at work waits for the same end.
  * @param lastSeenMs the wall clock as an earlier run last saw it, epoch milliseconds; null: there was none.
  */
 export function createFollowClock({ write, clock, log, onShifted }: FollowClockPorts, lastSeenMs: number | null): () => Promise<void> {
@@ -23,7 +24,9 @@ export function createFollowClock({ write, clock, log, onShifted }: FollowClockP
   /** Shifts that are not done yet: a store that failed meanwhile is asked again. */
   let left: { readonly byMs: number; readonly afterParcelId: number } | null = null
 
-  return async () => {
+  let following: Promise<void> | null = null
+
+  async function follow(): Promise<void> {
     const now = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
     const backMs = Math.round(now.monotonicMs - seen.monotonicMs - (now.wallMs - seen.wallMs))
     if (backMs >= JUMP_MIN_MS && left === null) {
@@ -37,5 +40,12 @@ export function createFollowClock({ write, clock, log, onShifted }: FollowClockP
       left = last === null ? null : { byMs, afterParcelId: last }
       if (left === null) onShifted()
     }
+  }
+
+  return () => {
+    following ??= follow().finally(() => {
+      following = null
+    })
+    return following
   }
 }

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { startRelay } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
@@ -9,7 +9,7 @@ import type { DuePoll } from '../../src/flow/ports.ts'
 import { createCallBudget } from '../../src/remote/call-budget.ts'
 import { closeOpened, openCarrier } from '../remote/carrier-double.ts'
 import { answerBody } from '../support/builders.ts'
-import { ADMIN, ask, createLogBook, logIn, writeConfig } from '../support/relay.ts'
+import { ADMIN, ask, createLogBook, logIn, startTestRelay, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { openStore } from '../support/write-side.ts'
 import { eventually, startWorld } from './world.ts'
@@ -144,6 +144,33 @@ test('P13: a clock that was put back while the relay was down is seen at the nex
   const clock = { now: () => START_MS, monotonic: () => 5 }
   await createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)()
   await createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS - HOUR_MS)()
+  expect(shifts).toEqual([HOUR_MS])
+})
+
+test('P13: a clock put back is noticed within seconds, however rarely the poller wakes: deliveries wait for it too', async () => {
+  const { url } = await openCarrier()
+  onTestFinished(closeOpened)
+  const relay = await startTestRelay(temporaryFolder(), url, { poll: { cron: '0 0 1 1 *' } })
+  onTestFinished(() => relay.stop())
+  const real = Date.now
+  const put = vi.spyOn(Date, 'now').mockImplementation(() => real() - HOUR_MS)
+  onTestFinished(() => put.mockRestore())
+  const told = () => relay.lines.some(({ message }) => message.startsWith('the clock was put back'))
+  await expect.poll(told, { timeout: 10_000 }).toBe(true)
+}, 30_000)
+
+test('P13: who looks at the clock while the schedule is being put back puts it back no second time', async () => {
+  const turn = Promise.withResolvers<null>()
+  const shifts: number[] = []
+  const shiftSchedule = async ({ byMs }: { readonly byMs: number }) => {
+    shifts.push(byMs)
+    return await turn.promise
+  }
+  const clock = { now: () => START_MS, monotonic: () => 5 }
+  const follow = createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)
+  const followed = Promise.all([follow(), follow()])
+  turn.resolve(null)
+  await followed
   expect(shifts).toEqual([HOUR_MS])
 })
 
