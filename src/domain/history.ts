@@ -1,4 +1,4 @@
-import { canonicalSighting } from './content.ts'
+import { canonicalSighting, wholeSighting } from './content.ts'
 import type { RawMembers } from './json-body.ts'
 import { type KeptSighting, sightingId } from './sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit, type SightingKey, type Texts, tellingRank } from './status-entry.ts'
@@ -160,7 +160,7 @@ function presentLone(kept: KeptSighting, founding = 0): Entry {
 
 /** Last asked first; of those asked at once, the bytewise greatest first. */
 function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
-  return b.askedAtMs - a.askedAtMs || compareBytes(canonicalSighting(b.sighting, b.content), canonicalSighting(a.sighting, a.content))
+  return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
 }
 
 function greatestInstant<T extends { readonly text: string }>(instants: readonly T[]): T | undefined {

@@ -40,6 +40,42 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
   return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
 }
 
+/** So many answers are kept of a parcel in each language, besides those that decide something. */
+export const ANSWERS_MAX = 8
+
+export interface KeptAnswers {
+  readonly kept: readonly KeptAnswer[]
+  /** The one of them that decides the order; null: none does. */
+  readonly order: KeptAnswer | null
+}
+
+/**
+ * Which answers are kept: the one that decides the order, and in each language those last asked and the last asked that says how the parcel
+ * is distributed. What is left out decides nothing, and will not unless it is asked for again; so it does not matter when it was left out.
+ */
+export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
+  const answers = [
+    ...new Map(
+      all
+        .toSorted(compareLastAskedAnswer)
+        .toReversed()
+        .map((answer) => [answerId(answer), answer]),
+    ).values(),
+  ]
+  const order = answers.reduce<KeptAnswer | null>(betterOrderAnswer, null)
+  const lasting = new Set<KeptAnswer | null | undefined>([order])
+  for (const inLanguage of Map.groupBy(answers.toSorted(compareLastAskedAnswer), ({ language }) => language).values()) {
+    for (const answer of inLanguage.slice(0, ANSWERS_MAX)) lasting.add(answer)
+    lasting.add(inLanguage.find(({ distributionType }) => distributionType !== null))
+  }
+  return { kept: answers.filter((answer) => lasting.has(answer)), order }
+}
+
+/** Answers of equal bytes in one language are one. */
+export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'digest'>): string {
+  return `${language}/${digest}`
+}
+
 /** What an answer says of the parcel as a whole (DOMAIN 2.5): by the last-asked poll that says it, else by the pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
@@ -83,14 +119,9 @@ export function observe(parcel: ParcelRecord, observation: PushObservation | Pol
 /** Two parcels that proved to be one (DOMAIN 1.4): the union of what is known of each. */
 export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
   const orderAnswer = betterOrderAnswer(a.order?.answer ?? null, b.order?.answer ?? null)
-  const answers = new Map<string, KeptAnswer>()
-  for (const answer of [...a.answers, ...b.answers]) {
-    const known = answers.get(`${answer.language}/${answer.digest}`)
-    if (known === undefined || known.askedAtMs < answer.askedAtMs) answers.set(`${answer.language}/${answer.digest}`, answer)
-  }
   return {
     sightings: mergeSightings(a.sightings, b.sightings, () => a.sightings.length).kept,
-    answers: [...answers.values()],
+    answers: keepAnswers([...a.answers, ...b.answers]).kept,
     order: orderAnswer === null ? null : a.order?.answer === orderAnswer ? a.order : b.order,
     trackingIds: [...new Set([...a.trackingIds, ...b.trackingIds])],
     identifiers: [...new Set([...a.identifiers, ...b.identifiers])],

@@ -1,20 +1,21 @@
 import { createHash } from 'node:crypto'
-import { canonicalSighting, encodeContent } from './content.ts'
+import { canonicalSighting, encodeContent, wholeSighting } from './content.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
+import { compareBytes } from './text.ts'
 import { type Told, toldEither, toldNobody } from './told.ts'
 
 /**
- * A sighting as it is kept. Of equal sightings only one is: an observation that says of a group exactly what another said changes nothing
- * but, for a poll, the time of asking (the proof is in docs/decisions/0003-the-merge.md).
+ * A sighting as it is kept. Of equal listings (all that one observation says of a group) only one is, whatever their unknown members: the
+ * last asked, then the bytewise greatest. That the others change nothing is proved in docs/decisions/0003-the-merge.md.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
-  /** `encodeContent(sighting)`. */
+  /** `encodeContent(sighting)`: without unknown members. */
   readonly content: string
   /**
    * Which sightings of its group one observation listed together, and so knows to be different entries: 0 when it listed just this one,
-   * else a 48-bit digest of them all. Two observations that listed the same share the number, and are one.
+   * else a 48-bit digest of them all but for unknown members. Two observations that listed the same share the number, and are one.
    */
   readonly listing: number
   /** Place among equal keys of the same listing, counted from the oldest (DOMAIN 2.3). */
@@ -30,7 +31,7 @@ export interface KeptSighting {
 /** A sighting that has not been given its place in the sequence, and that nobody was told of. */
 export type ListedSighting = Omit<KeptSighting, 'sequence' | 'told'>
 
-/** What makes a kept sighting the same as another: equal ids are equal sightings. */
+/** What makes a kept sighting the same as another: equal ids are equal sightings, but for unknown members. */
 export function sightingId(kept: ListedSighting): string {
   return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
 }
@@ -63,21 +64,21 @@ function alone(sighting: Sighting, askedAtMs: number): ListedSighting {
 function listTogether(sightings: readonly Sighting[], askedAtMs: number): readonly ListedSighting[] {
   const [first] = sightings
   if (first === undefined || sightings.length === 1) return first === undefined ? [] : [alone(first, askedAtMs)]
-  const contents = sightings.map((sighting) => encodeContent(sighting))
-  const listing = digest48(sightings.map((sighting, at) => canonicalSighting(sighting, contents[at])).join('\n'))
   const seen = new Map<string, number>()
-  return sightings.map((sighting, at) => {
+  const placed = sightings.map((sighting) => {
     const key = keyOf(sighting)
     const equal = JSON.stringify([key.atMs, key.location])
     const ordinal = seen.get(equal) ?? 0
     seen.set(equal, ordinal + 1)
-    return { sighting, content: contents[at] ?? '', listing, ordinal, askedAtMs }
+    return { sighting, content: encodeContent(sighting), ordinal, askedAtMs }
   })
+  const listing = digest48(placed.map(({ sighting, content, ordinal }) => `${ordinal} ${canonicalSighting(sighting, content)}`).sort())
+  return placed.map((one) => ({ ...one, listing }))
 }
 
 /** 48 bits of SHA-256, never 0: fits a number exactly, and two different listings of one group never meet in practice. */
-function digest48(text: string): number {
-  return createHash('sha256').update(text).digest().readUIntBE(0, 6) || 1
+function digest48(lines: readonly string[]): number {
+  return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
 }
 
 export interface Merged {
@@ -96,15 +97,55 @@ export function mergeSightings(kept: readonly KeptSighting[], listed: readonly L
   }
   const byId = new Map(kept.map((one) => [sightingId(one), one]))
   const changed = new Map<string, KeptSighting>()
+  const outranks = rankListings(byId, listed)
   for (const one of listed) {
     const id = sightingId(one)
     const known = byId.get(id)
-    if (known !== undefined && known.askedAtMs >= one.askedAtMs) continue
+    if (known !== undefined && !outranks(one, known)) continue
     const now = { ...one, sequence: known?.sequence ?? nextSequence(), told: known?.told ?? toldNobody }
     byId.set(id, now)
     changed.set(id, now)
   }
   return { kept: [...byId.values()], changed: [...changed.values()] }
+}
+
+/**
+ * Whether what is listed takes the place of the same that is kept: a listing does as a whole or not at all. It is decided when the first of
+ * its sightings is asked for, before any of them is in its place.
+ */
+function rankListings(
+  kept: ReadonlyMap<string, KeptSighting>,
+  listed: readonly ListedSighting[],
+): (one: ListedSighting, known: KeptSighting) => boolean {
+  const verdicts = new Map<number, boolean>()
+  return (one, known) => {
+    if (one.askedAtMs !== known.askedAtMs) return one.askedAtMs > known.askedAtMs
+    if (one.listing === 0) return compareWhole([one], [known]) > 0
+    const verdict = verdicts.get(one.listing)
+    if (verdict !== undefined) return verdict
+    const together = listed.filter(({ listing }) => listing === one.listing)
+    const outranks =
+      compareWhole(
+        together,
+        together.flatMap((other) => kept.get(sightingId(other)) ?? []),
+      ) > 0
+    verdicts.set(one.listing, outranks)
+    return outranks
+  }
+}
+
+/** Orders listings that differ at most in unknown members: bytewise, their sightings in an order that does not depend on these. */
+function compareWhole(a: readonly ListedSighting[], b: readonly ListedSighting[]): number {
+  if ([...a, ...b].every(({ sighting }) => sighting.extra.length === 0)) return 0
+  return compareBytes(wholeListing(a), wholeListing(b))
+}
+
+function wholeListing(listing: readonly ListedSighting[]): string {
+  const whole = listing.map((one) => ({ id: sightingId(one), text: wholeSighting(one.sighting, one.content) }))
+  return whole
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ text }) => text)
+    .join('\n')
 }
 
 export interface United {
@@ -118,14 +159,17 @@ export interface United {
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()
   const shared = new Set<string>()
-  for (const kept of parts.flat()) {
-    const id = sightingId(kept)
-    const known = byId.get(id)
-    if (known === undefined) byId.set(id, kept)
-    else {
-      shared.add(id)
-      const later = known.askedAtMs < kept.askedAtMs ? kept : known
-      byId.set(id, { ...later, sequence: Math.min(known.sequence, kept.sequence), told: toldEither(known.told, kept.told) })
+  for (const part of parts) {
+    const outranks = rankListings(byId, part)
+    for (const kept of part) {
+      const id = sightingId(kept)
+      const known = byId.get(id)
+      if (known === undefined) byId.set(id, kept)
+      else {
+        shared.add(id)
+        const sequence = Math.min(known.sequence, kept.sequence)
+        byId.set(id, { ...(outranks(kept, known) ? kept : known), sequence, told: toldEither(known.told, kept.told) })
+      }
     }
   }
   return { kept: [...byId.values()], shared: [...shared].flatMap((id) => byId.get(id) ?? []) }

@@ -28,7 +28,8 @@ export async function joinParcels(
   const held = await loadHeld(tx, states, entriesMax)
   if (held === null) return null
   const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
-  if (deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0).kept).length > entriesMax) return null
+  const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0).kept).length
+  if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null
 
   const [survivor, ...others] = held
   if (survivor === undefined) throw new Error('none of the parcels to be joined is in the store')

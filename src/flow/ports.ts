@@ -411,8 +411,7 @@ export interface WriteTx {
   /** All sightings of several parcels, by parcel; one without any is left out. */
   loadSightingsOf(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
   saveSighting(parcelId: number, kept: KeptSighting): Promise<void>
-  loadOrderAnswer(parcelId: number): Promise<KeptAnswer | null>
-  /** What is kept of every polled answer. */
+  /** What is kept of polled answers. */
   loadAnswers(parcelId: number): Promise<readonly KeptAnswer[]>
   /** The sighting ids of the order answer, in its order. */
   loadOrder(parcelId: number): Promise<readonly string[]>
@@ -422,6 +421,7 @@ export interface WriteTx {
     readonly body: Uint8Array
     readonly decidesOrder: boolean
   }): Promise<void>
+  dropAnswers(parcelId: number, answers: readonly KeptAnswer[]): Promise<void>
   appendFeed(event: FeedEvent): void
   /** The last sequence given, and up to which events of the feed are gone (0: none are). */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>

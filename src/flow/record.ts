@@ -3,13 +3,13 @@ import { diffEntries } from '../domain/changes.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../domain/history.ts'
 import { lessonsOf } from '../domain/lessons.ts'
 import type { PollObservation, PushObservation, QuarantineReason } from '../domain/observation.ts'
-import { betterOrderAnswer, keptAnswer } from '../domain/parcel-record.ts'
 import { ENTRIES_MAX } from '../domain/pull-response.ts'
 import { remarkOn } from '../domain/remark.ts'
 import type { Lesson } from '../domain/rhythm.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../domain/sightings.ts'
 import type { Source } from './carried-event.ts'
 import { joinParcels } from './join-parcels.ts'
+import { keepAnswer } from './keep-answer.ts'
 import { noLater, revival, schedule } from './plan-check.ts'
 import type {
   BatchReport,
@@ -232,7 +232,7 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const frame = untold && (observation.kind === 'poll' || changed.length > 0) ? await frameOf(tx, parcel.parcelId, entriesBefore) : null
   const events = await planEvents(tx, { changes, entries, parcel, source })
   for (const one of withTold(changed, events)) await tx.saveSighting(parcel.parcelId, one)
-  if (observation.kind === 'poll') await saveAnswer(tx, parcel.parcelId, observation)
+  if (observation.kind === 'poll') await keepAnswer(tx, parcel.parcelId, observation)
   const queued = await tellEvents(tx, events, nowMs)
   if (observation.kind === 'poll') await expectPushes(tx, events, nowMs, options.missedPushGraceMs)
   const reframed = frame !== null && frame !== (await frameOf(tx, parcel.parcelId, entries))
@@ -256,12 +256,6 @@ function withTold(changed: readonly KeptSighting[], events: readonly PlannedEven
   const bySequence = new Map(changed.map((kept) => [kept.sequence, kept]))
   for (const { told } of events) if (told !== null) bySequence.set(told.sequence, told)
   return bySequence.values()
-}
-
-async function saveAnswer(tx: WriteTx, parcelId: number, poll: PollObservation): Promise<void> {
-  const answer = keptAnswer(poll)
-  const decidesOrder = betterOrderAnswer(await tx.loadOrderAnswer(parcelId), answer) === answer
-  await tx.saveAnswer({ parcelId, answer, body: poll.body, decidesOrder })
 }
 
 function afterPoll(parcel: ParcelState, askedAtMs: number): Pick<ParcelState, 'heardAtMs' | 'checkedAtMs' | 'failures'> {

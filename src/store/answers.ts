@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
-import { betterOrderAnswer } from '../domain/parcel-record.ts'
+import { answerId, keepAnswers } from '../domain/parcel-record.ts'
 import { decodeAnswer, encodeAnswerHead } from './codec.ts'
 import type { Session } from './engine.ts'
 import { oneOf, statement } from './statement.ts'
@@ -8,10 +8,6 @@ import { oneOf, statement } from './statement.ts'
 const COLUMNS = ['language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head'] as const
 
 const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('answer').select(COLUMNS).where('parcel_id', '=', p.parcelId))
-
-const orderAnswer = statement<{ parcelId: number }>()((db, p) =>
-  db.selectFrom('answer').select(COLUMNS).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
-)
 
 const clearOrder = statement<{ parcelId: number }>()((db, p) =>
   db.updateTable('answer').set({ decides_order: 0 }).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
@@ -50,6 +46,10 @@ const upsert = statement<{
     ),
 )
 
+const deleteOne = statement<{ parcelId: number; language: string; digest: Uint8Array }>()((db, p) =>
+  db.deleteFrom('answer').where('parcel_id', '=', p.parcelId).where('language', '=', p.language).where('digest', '=', p.digest),
+)
+
 const ofParcels = statement<{ ids: string }>()((db, p) =>
   db
     .selectFrom('answer')
@@ -77,11 +77,6 @@ const amend = statement<{ parcelId: number; language: string; digest: Uint8Array
 
 export async function loadAnswers(session: Session, parcelId: number): Promise<readonly KeptAnswer[]> {
   return (await session.all(ofParcel, { parcelId })).map(decodeAnswer)
-}
-
-export async function loadOrderAnswer(session: Session, parcelId: number): Promise<KeptAnswer | null> {
-  const [row] = await session.all(orderAnswer, { parcelId })
-  return row === undefined ? null : decodeAnswer(row)
 }
 
 export interface AnswerToSave {
@@ -118,33 +113,30 @@ export async function loadAnswersOf(session: Session, parcelIds: readonly number
   return rows.map((row) => ({ parcelId: row.parcel_id, decidesOrder: row.decides_order === 1, answer: decodeAnswer(row) }))
 }
 
-/** Makes the answers of several parcels those of one of them; the best of them all decides the order. */
+/** Makes the answers of several parcels those of one of them, as far as they are kept of one. */
 export async function moveAnswers(session: Session, held: readonly HeldAnswer[], into: number): Promise<void> {
   if (held.every(({ parcelId }) => parcelId === into)) return
-  const kept = new Map<string, HeldAnswer>()
-  for (const one of held) {
-    const same = kept.get(idOf(one.answer))
-    if (same === undefined) kept.set(idOf(one.answer), one)
-    else if (same.answer.askedAtMs < one.answer.askedAtMs) kept.set(idOf(one.answer), { ...same, answer: one.answer })
-  }
+  const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
   const ids = JSON.stringify([...new Set(held.map(({ parcelId }) => parcelId))])
-  if (kept.size < held.length) {
-    const places = [...kept.values()].map(({ parcelId, answer }) => `${parcelId}/${idOf(answer)}`)
+  // Of those of equal bytes the first.
+  const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
+  if (kept.length < held.length) {
+    const places = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)
     await session.run(keepOnly, { ids, kept: JSON.stringify(places) })
   }
   await session.run(moveAll, { ids, into })
-  const answers = [...kept.values()].map(({ answer }) => answer)
-  const order = answers.reduce<KeptAnswer | null>(betterOrderAnswer, null)
-  const askedAgain = held.filter(({ answer }) => kept.get(idOf(answer))?.answer.askedAtMs !== answer.askedAtMs)
-  const amended = new Set([...(order === null ? [] : [idOf(order)]), ...askedAgain.map(({ answer }) => idOf(answer))])
-  for (const answer of answers) {
-    if (!amended.has(idOf(answer))) continue
-    const { language, digest, askedAtMs } = answer
-    const decidesOrder = answer === order ? 1 : 0
-    await session.run(amend, { parcelId: into, language, digest: Buffer.from(digest, 'hex'), askedAtMs, decidesOrder })
+  for (const answer of kept) {
+    const { askedAtMs } = answer
+    const decidesOrder = answer === order
+    if (!decidesOrder && rows.get(answerId(answer))?.answer === answer) continue
+    await session.run(amend, { ...rowOf(into, answer), askedAtMs, decidesOrder: decidesOrder ? 1 : 0 })
   }
 }
 
-function idOf({ language, digest }: KeptAnswer): string {
-  return `${language}/${digest}`
+export async function dropAnswers(session: Session, parcelId: number, answers: readonly KeptAnswer[]): Promise<void> {
+  for (const answer of answers) await session.run(deleteOne, rowOf(parcelId, answer))
+}
+
+function rowOf(parcelId: number, { language, digest }: KeptAnswer) {
+  return { parcelId, language, digest: Buffer.from(digest, 'hex') }
 }

@@ -3,6 +3,7 @@ import type { Endpoint } from '../domain/endpoint.ts'
 import type { SealedKeys } from '../domain/endpoint-keys.ts'
 import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
+import type { RawMembers } from '../domain/json-body.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import { type BackfillSpan, type Told, toldAll, toldNobody } from '../domain/told.ts'
 import type { Carries, EndpointState, ListedDelivery, ParcelState } from '../flow/ports.ts'
@@ -16,6 +17,16 @@ export function encodeInstant(instant: Instant): { readonly at_ms: number; reado
 export function decodeInstant(atMs: number, hasMs: number): Instant {
   const text = new Date(atMs).toISOString()
   return { atMs, text: hasMs === 1 ? text : `${text.slice(0, -'.000Z'.length)}Z` }
+}
+
+/** Of nearly every sighting there is nothing to write. */
+export function encodeExtra(extra: RawMembers): string | null {
+  return extra.length === 0 ? null : JSON.stringify(extra)
+}
+
+export function decodeExtra(json: string | null): RawMembers {
+  // Trusted: only `encodeExtra` writes it.
+  return json === null ? [] : (JSON.parse(json) as RawMembers)
 }
 
 type AnswerHead = Pick<KeptAnswer, 'trackingIds' | 'distributionType' | 'extra'>

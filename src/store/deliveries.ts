@@ -161,8 +161,17 @@ export async function cancelDeliveries(session: Session, endpointId: string, now
   await session.run(cancel, { endpointId: Number(endpointId), nowMs })
 }
 
-const moveAll = statement<{ endpointId: number; ids: string; into: number }>()((db, p) =>
-  db.updateTable('delivery').set({ parcel_id: p.into }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
+const holdOthers = statement<{ endpointId: number; parcelId: number; first: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.behind })
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('state', '=', DELIVERY_STATE.due)
+    .where('id', '!=', p.first),
+)
+const moveAll = statement<{ endpointId: number; parcelId: number; ids: string }>()((db, p) =>
+  db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
 /** The deliveries of parcels that were joined to another: what waits for them all goes on in one order of sequence. */
@@ -171,11 +180,12 @@ export async function moveDeliveries(
   endpointId: string,
   join: { from: readonly number[]; into: number; nowMs: number },
 ): Promise<void> {
-  const id = Number(endpointId)
-  const firsts: (FirstDelivery | null)[] = []
-  for (const parcelId of [join.into, ...join.from]) firsts.push(await findFirst(session, { endpointId: id, parcelId }))
-  await session.run(moveAll, { endpointId: id, ids: JSON.stringify(join.from), into: join.into })
-  await reorderDeliveries(session, { endpointId: id, parcelId: join.into }, firsts, join.nowMs)
+  const place = { endpointId: Number(endpointId), parcelId: join.into }
+  await session.run(moveAll, { ...place, ids: JSON.stringify(join.from) })
+  const first = await findFirst(session, place)
+  if (first === null) return
+  await session.run(holdOthers, { ...place, first: first.id })
+  await session.run(release, { id: first.id, nowMs: join.nowMs })
 }
 
 interface Place {

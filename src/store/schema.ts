@@ -67,6 +67,8 @@ interface SightingTable {
   readonly sequence: number
   /** Whom it was told of: one of the codec's numbers. */
   readonly told: number
+  /** JSON: its unknown members, as a list of name and JSON text; null: it has none. */
+  readonly extra: string | null
 }
 
 interface AnswerTable {

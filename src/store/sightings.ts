@@ -1,6 +1,6 @@
 import { parseAllAnswer } from '../domain/pull-response.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../domain/sightings.ts'
-import { decodeInstant, decodeTold, encodeInstant, encodeTold } from './codec.ts'
+import { decodeExtra, decodeInstant, decodeTold, encodeExtra, encodeInstant, encodeTold } from './codec.ts'
 import type { Contents, StoredContent } from './contents.ts'
 import type { Session } from './engine.ts'
 import type { Tables } from './schema.ts'
@@ -22,6 +22,7 @@ const upsert = statement<{
   asked_at_ms: number
   sequence: number
   told: number
+  extra: string | null
 }>()((db, p) =>
   db
     .insertInto('sighting')
@@ -35,18 +36,19 @@ const upsert = statement<{
       asked_at_ms: p.asked_at_ms,
       sequence: p.sequence,
       told: p.told,
+      extra: p.extra,
     })
     .onConflict((conflict) =>
       conflict
         .columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'])
-        .doUpdateSet({ asked_at_ms: p.asked_at_ms, sequence: p.sequence, told: p.told }),
+        .doUpdateSet({ asked_at_ms: p.asked_at_ms, sequence: p.sequence, told: p.told, extra: p.extra }),
     ),
 )
 
 const ofParcels = statement<{ ids: string }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', 'in', oneOf(p.ids)))
 
 const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'] as const
-const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'told'] as const
+const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'told', 'extra'] as const
 
 /** Of a sighting that several of them hold, the first one's goes. */
 const copyInto = statement<{ ids: string; into: number }>()((db, p) =>
@@ -98,7 +100,7 @@ export async function loadSightingsOf(
 
 function decodeSighting(row: Tables['sighting'], { content, json }: StoredContent): KeptSighting {
   return {
-    sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms) },
+    sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms), extra: decodeExtra(row.extra) },
     content: json,
     listing: row.listing,
     ordinal: row.ordinal,
@@ -120,6 +122,7 @@ export async function saveSighting(session: Session, contents: Contents, parcelI
     asked_at_ms: kept.askedAtMs,
     sequence: kept.sequence,
     told: encodeTold(kept.told),
+    extra: encodeExtra(kept.sighting.extra),
   })
 }
 

@@ -1,5 +1,5 @@
 import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
-import { loadAnswers, loadOrderAnswer, saveAnswer } from './answers.ts'
+import { dropAnswers, loadAnswers, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
 import { cancelDeliveries, findNextDeliveries, queueDelivery, reviewClaims, saveComposedEvent } from './deliveries.ts'
 import { replayDeliveries } from './delivery-lists.ts'
@@ -76,10 +76,10 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     loadSightingsOf: (parcelIds) => loadSightingsOf(session, contents, parcelIds),
     loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
     saveSighting: (parcelId, kept) => saveSighting(session, contents, parcelId, kept),
-    loadOrderAnswer: (parcelId) => loadOrderAnswer(session, parcelId),
     loadAnswers: (parcelId) => loadAnswers(session, parcelId),
     loadOrder: (parcelId) => loadOrder(session, parcelId),
     saveAnswer: (request) => saveAnswer(session, request),
+    dropAnswers: (parcelId, answers) => dropAnswers(session, parcelId, answers),
     appendFeed: (event) => appendFeed(session, event),
     feedSpan: async () => ({ last: sequence ?? 0, prunedTo: await prunedTo(session) }),
     readFeedEntries: (request) => readFeedEntries(session, contents, request),

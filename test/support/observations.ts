@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import type { PollObservation, PushObservation } from '../../src/domain/observation.ts'
+import { parseAllAnswer } from '../../src/domain/pull-response.ts'
 import { aPoll, aPush, type PolledEntry, type PollFields, type PushFields, pushBody } from './builders.ts'
 
 export type Observation = PushObservation | PollObservation
@@ -53,8 +54,11 @@ const push: fc.Arbitrary<Seen> = fc
     }),
   )
 
+/** What the spec does not name: some of it never changes, some at every poll. */
+const unknownMembers = fc.constantFrom<Readonly<Record<string, unknown>>>({}, {}, { weight: 12 }, { ageSeconds: 1 }, { ageSeconds: 2 })
+
 const polledEntry: fc.Arbitrary<PolledEntry> = fc
-  .record({ second, fraction, location, statuses, text, consumer: fc.option(text), shown: fc.boolean(), odd: fc.boolean() })
+  .record({ second, fraction, location, statuses, text, consumer: fc.option(text), shown: fc.boolean(), unknown: unknownMembers })
   .map((one) => ({
     status: one.statuses[0] ?? '',
     detailedStatus: one.statuses[1] ?? '',
@@ -63,7 +67,7 @@ const polledEntry: fc.Arbitrary<PolledEntry> = fc
     detailedStatusDescription: one.text,
     consumerDescription: one.consumer,
     displayToConsumer: one.shown,
-    ...(one.odd ? { weight: 12 } : {}),
+    ...one.unknown,
   }))
 
 const poll: fc.Arbitrary<Seen> = fc
@@ -75,8 +79,10 @@ const poll: fc.Arbitrary<Seen> = fc
     asked: fc.constantFrom('AB123456789SE', 'CD123456789SE', '1001'),
     askedAtMs: fc.constantFrom(1, 2, 3).map((hour) => Date.UTC(2026, 2, 1, 10 + hour)),
     ids,
+    type: fc.constantFrom('', 'Mailbox', 'Home', null),
+    extra: unknownMembers,
   })
-  .map(({ entries, repeats, bad, language, asked, askedAtMs, ids }) => {
+  .map(({ entries, repeats, bad, language, asked, askedAtMs, ids, type, extra }) => {
     const [first, ...rest] = entries
     const statuses = first === undefined ? [] : [...Array.from({ length: repeats }, () => first), ...rest]
     return seenPoll({
@@ -85,11 +91,31 @@ const poll: fc.Arbitrary<Seen> = fc
       asked,
       askedAtMs,
       trackingIds: ids,
+      extra: { distributionType: type, ...extra },
     })
   })
 
+/** The same answer as it may be at another poll: unknown members have changed. */
+function aged({ observation, body }: Seen, ageSeconds: number, laterMs: number): readonly Seen[] {
+  if (observation.kind === 'push') return []
+  const { statuses, ...rest } = JSON.parse(String(body)) as { readonly statuses: readonly object[] }
+  const answer = Buffer.from(
+    JSON.stringify({ statuses: statuses.map((entry, at) => ({ ...entry, ageSeconds: ageSeconds + at })), ...rest }),
+  )
+  const { asked, language, askedAtMs } = observation
+  const reading = parseAllAnswer(answer, { asked, language, contentLanguage: null, askedAtMs: askedAtMs + laterMs })
+  if (!reading.ok) throw new Error(`not an answer: ${reading.reason}`)
+  return [{ observation: reading.observation, body: answer }]
+}
+
+const seenOnceOrTwice = fc
+  .tuple(fc.oneof(push, poll), fc.option(fc.tuple(fc.nat(3), fc.constantFrom(0, 3_600_000))))
+  .map(([seen, again]) => [seen, ...(again === null ? [] : aged(seen, ...again))])
+
 /** A set of observations of one to three parcels, some of which prove to be one. */
-export const observations: fc.Arbitrary<readonly Seen[]> = fc.array(fc.oneof(push, poll), { minLength: 1, maxLength: 9 })
+export const observations: fc.Arbitrary<readonly Seen[]> = fc
+  .array(seenOnceOrTwice, { minLength: 1, maxLength: 7 })
+  .map((all) => all.flat())
 
 /** The same observations in another order, some of them more than once. */
 export function rearranged(of: readonly Seen[]): fc.Arbitrary<readonly Seen[]> {

@@ -7,6 +7,7 @@ import { feedJoins } from '../migrations/0003-feed-joins.ts'
 import { parcelLists } from '../migrations/0004-parcel-lists.ts'
 import { told } from '../migrations/0005-told.ts'
 import { uniqueParcelIds } from '../migrations/0005-unique-parcel-ids.ts'
+import { listings } from '../migrations/0006-listings.ts'
 import { deliveries } from '../migrations/0007-deliveries.ts'
 import { expiredPushes } from '../migrations/0009-expired-pushes.ts'
 
@@ -18,6 +19,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0004-parcel-lists': parcelLists,
   '0005-told': told,
   '0005-unique-parcel-ids': uniqueParcelIds,
+  '0006-listings': listings,
   '0007-deliveries': deliveries,
   '0009-expired-pushes': expiredPushes,
 }
