@@ -29,9 +29,9 @@ import { createCredentialsTeller } from './flow/tell-operator.ts'
 import { createUpstream } from './flow/upstream.ts'
 import { createWatchList } from './flow/watch-list.ts'
 import { createAddressOf } from './http/client-address.ts'
-import { createCountFailure } from './http/failures.ts'
+import { createAdmitLogin, createCountFailure } from './http/failures.ts'
 import { createInternalListener } from './http/internal.ts'
-import { createPerMinute } from './http/per-minute.ts'
+import { createPerMinute, createTries } from './http/per-minute.ts'
 import { createTokens } from './http/tokens.ts'
 import { listen } from './listen.ts'
 import { createMetrics } from './metrics.ts'
@@ -256,6 +256,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   )
   receiver.follow(received, log)
   const publicAddress = await receiver.verbs.listen()
+  const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const internalServer = await listen(
     'internal',
     { ...config.listen.internal, limits: config.limits },
@@ -276,10 +277,8 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       lookAtParcels: createLookAtParcels({ reads }),
       upstream,
       watchList: createWatchList({ write, clock, invalidate: cache.invalidate }),
-      countFailure: createCountFailure(
-        createPerMinute(config.limits.failuresPerMinute),
-        createAddressOf(config.listen.internal.trustProxy),
-      ),
+      admitLogin: createAdmitLogin(createTries(config.limits.failuresPerMinute), addressOf),
+      countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
       readiness: readiness.read,
       metrics: metrics.render,
     }),

@@ -166,7 +166,11 @@ function limits() {
     batch: whole(1, 10_000).default(256).describe('The most observations in one transaction.'),
     cacheBytes: size(0, 68_719_476_736).prefault('64MB').describe('Memory for ready-made answers; 0: no cache.'),
     freeSpaceMin: size(0, 1_099_511_627_776).prefault('256MB').describe('Free disk space below which pushes are answered 503.'),
-    failuresPerMinute: whole(1, 1_000_000).default(600).describe('Bad signatures or tokens per address, listener and minute before 429.'),
+    failuresPerMinute: whole(1, 1_000_000)
+      .default(600)
+      .describe(
+        'Bad signatures, tokens or passwords per address, listener and minute before 429, and wrong passwords per address and user before none is looked at.',
+      ),
     unknownPerMinute: whole(1, 1_000_000).default(600).describe('Unknown identifiers per app and minute before 429.'),
   })
     .transform(({ freeSpaceMin, ...rest }) => ({ ...rest, freeSpaceBytesMin: freeSpaceMin }))

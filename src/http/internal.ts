@@ -12,7 +12,7 @@ import { createAuthorize } from './authorize.ts'
 import { deliveriesRoutes } from './deliveries.routes.ts'
 import { endpointsRoutes } from './endpoints.routes.ts'
 import { eventsRoutes } from './events.routes.ts'
-import type { CountFailure } from './failures.ts'
+import type { AdmitLogin, CountFailure } from './failures.ts'
 import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
@@ -26,6 +26,7 @@ import { type UpstreamRouteOptions, upstreamRoutes } from './upstream.routes.ts'
 export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'atHand'>
+  readonly admitLogin: AdmitLogin
   readonly countFailure: CountFailure
   readonly manageParcels: ManageParcels
   readonly lookAtParcels: LookAtParcels
@@ -39,11 +40,11 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
 
 /** Every route of the internal listener. */
 export function createInternalRoutes(options: InternalOptions): readonly Router[] {
-  const { authenticate, serve, countFailure } = options
+  const { authenticate, serve, admitLogin, countFailure } = options
   const authorize = createAuthorize(authenticate, countFailure)
   return [
     statusRoutes({ serve, authorize }),
-    tokenRoutes({ authenticate, countFailure }),
+    tokenRoutes({ authenticate, admitLogin, countFailure }),
     operationRoutes(options),
     eventsRoutes({ ...options, authorize }),
     parcelListsRoutes({ ...options, authorize }),

@@ -1,7 +1,7 @@
 import Router from '@koa/router'
 import { AppError } from '../domain/errors.ts'
 import type { Authenticate } from '../flow/authenticate.ts'
-import type { CountFailure } from './failures.ts'
+import type { AdmitLogin, CountFailure } from './failures.ts'
 import { readJson } from './json-body.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
@@ -9,16 +9,19 @@ const PASSWORD_LENGTH_MAX = 1024
 
 export interface TokenRouteOptions {
   readonly authenticate: Pick<Authenticate, 'issueToken'>
+  readonly admitLogin: AdmitLogin
   readonly countFailure: CountFailure
 }
 
 /** The token endpoint (spec, "POST /auth/token"): exactly the carrier's shape. */
-export function tokenRoutes({ authenticate, countFailure }: TokenRouteOptions): Router {
+export function tokenRoutes({ authenticate, admitLogin, countFailure }: TokenRouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
   router.post('/auth/token', readJson(BODY_BYTES_MAX), async (ctx) => {
     const credentials = readCredentials(ctx.request.body)
+    const succeeded = await admitLogin(ctx.req, credentials.username)
     try {
       ctx.body = JSON.stringify({ token: await authenticate.issueToken(credentials) })
+      await succeeded()
     } catch (error) {
       throw error instanceof AppError && error.code === 'unauthorized' ? await countFailure(ctx.req, error) : error
     }

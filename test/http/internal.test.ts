@@ -4,9 +4,9 @@ import { AppError } from '../../src/domain/errors.ts'
 import { type App, createAuthenticate, type VerifiedToken } from '../../src/flow/authenticate.ts'
 import { type Question, readQuestion, type Served } from '../../src/flow/served.ts'
 import { createAddressOf } from '../../src/http/client-address.ts'
-import { createCountFailure } from '../../src/http/failures.ts'
+import { createAdmitLogin, createCountFailure } from '../../src/http/failures.ts'
 import { createInternalListener, createInternalRoutes, type InternalOptions } from '../../src/http/internal.ts'
-import { createPerMinute } from '../../src/http/per-minute.ts'
+import { createPerMinute, createTries } from '../../src/http/per-minute.ts'
 import { createTokens } from '../../src/http/tokens.ts'
 import { createLogBook, raw, start, systemClock } from './harness.ts'
 
@@ -39,11 +39,15 @@ interface World {
 /** The internal listener on a real port, in front of an answer that is always the same. */
 async function startInternal(world: World = {}) {
   const questions: Question[] = []
+  const looked: string[] = []
   const book = createLogBook()
   const authenticate = createAuthenticate(
     {
       tokens: createTokens({ key: signingKey, clock: systemClock }),
-      verifyPassword: async (hash, password) => hash === `hash of ${password}`,
+      verifyPassword: async (hash, password) => {
+        looked.push(password)
+        return hash === `hash of ${password}`
+      },
       verified: new Map<string, VerifiedToken>(),
       clock: systemClock,
     },
@@ -54,6 +58,7 @@ async function startInternal(world: World = {}) {
     questions.push(question)
     return world.serve?.(question) ?? answer
   }
+  const addressOf = createAddressOf(['127.0.0.1'])
   const options: InternalOptions = {
     log: book.log,
     authenticate,
@@ -66,16 +71,17 @@ async function startInternal(world: World = {}) {
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,
     manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
-    countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), createAddressOf()),
+    admitLogin: createAdmitLogin(createTries(world.failuresPerMinute ?? 100_000), addressOf),
+    countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
   }
   const { port } = await start(createInternalListener(options))
   const url = `http://127.0.0.1:${port}`
-  const login = (body: unknown, type = 'application/json') =>
+  const login = (body: unknown, type = 'application/json', from = '127.0.0.1') =>
     fetch(`${url}/auth/token`, {
       method: 'POST',
-      headers: { 'content-type': type },
+      headers: { 'content-type': type, 'x-forwarded-for': from },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     })
   const tokenOf = async (username: string, password: string) => {
@@ -89,7 +95,7 @@ async function startInternal(world: World = {}) {
   /** A request target as it is, which `fetch` would tidy up. */
   const status = async (target: string, method = 'GET') =>
     (await raw(port, `${method} ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`)).status
-  return { port, url, options, login, tokenOf, token, get, status, questions, lines: book.lines }
+  return { port, url, options, login, looked, tokenOf, token, get, status, questions, lines: book.lines }
 }
 
 const typeOf = async (response: Response) => {
@@ -306,7 +312,21 @@ test('R2: bad tokens and passwords over the limit of an address are 429, while a
   expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true])
   expect((await login({ username: 'shop', password: 'guess' })).status).toBe(429)
   expect((await get('/v1/status/AB123456789SE/all')).status).toBe(200)
-  expect((await login({ username: 'shop', password: 'secret' })).status).toBe(200)
+  expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
+})
+
+test('I15, R2, W3: past the limit of an address and user name no password is looked at, and neither others nor other addresses are locked out', async () => {
+  const { login, looked } = await startInternal({ failuresPerMinute: 5 })
+  for (let nth = 0; nth < 3; nth++) expect((await login({ username: 'shop', password: 'secret' })).status).toBe(200)
+  // At the same time: none gets past the limit because the others are not decided yet.
+  const guesses = await Promise.all(Array.from({ length: 20 }, (_, nth) => login({ username: 'shop', password: `guess ${nth}` })))
+  expect(guesses.filter(({ status }) => status === 401)).toHaveLength(5)
+  expect(guesses.filter(({ status, headers }) => status === 429 && Number(headers.get('retry-after')) > 0)).toHaveLength(15)
+  expect(looked.filter((password) => password.startsWith('guess'))).toHaveLength(5)
+  expect((await login({ username: 'shop', password: 'secret' })).status).toBe(429)
+  expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
+  const elsewhere = await login({ username: 'shop', password: 'secret' }, 'application/json', '203.0.113.9')
+  expect(elsewhere.status).toBe(200)
 })
 
 test.each([
