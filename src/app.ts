@@ -18,6 +18,7 @@ import { createFollowFeed } from './flow/follow-feed.ts'
 import { openFollowPushes } from './flow/follow-pushes.ts'
 import { createLogDigest } from './flow/log-digest.ts'
 import { createLookAtParcels } from './flow/look-at-parcels.ts'
+import { createManageInbox } from './flow/manage-inbox.ts'
 import { createManageParcels } from './flow/manage-parcels.ts'
 import { createPollDue } from './flow/poll-due.ts'
 import type { Log } from './flow/ports.ts'
@@ -273,6 +274,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       feedFollowersMax: config.limits.feedFollowers,
       manageEndpoints: relaying.manageEndpoints,
       manageDeliveries: relaying.manageDeliveries,
+      manageInbox: createManageInbox({ write, reads, clock, onCommitted: (report) => committed('pushes', newsOf(report)) }),
       manageParcels: createManageParcels({ write, refresh, asking: polling, clock, invalidate: cache.invalidate }),
       lookAtParcels: createLookAtParcels({ reads }),
       upstream,

@@ -65,6 +65,7 @@ const VERBS = [
   'changeEndpoint',
   'removeEndpoint',
   'replayDeliveries',
+  'reprocess',
   'relayId',
   'tokenKey',
   'close',

@@ -7,6 +7,7 @@ import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
 import { createPlanAnew } from './flow/plan-anew.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
 import { createRecord, type RecordOptions } from './flow/record.ts'
+import { createReprocess } from './flow/reprocess.ts'
 import { createWatch } from './flow/watch.ts'
 import { createWatchOrders } from './flow/watch-orders.ts'
 import { openSqliteWriter } from './store/engines/sqlite.ts'
@@ -42,6 +43,7 @@ export async function openWriteSide(
   return {
     ...watch,
     ...createWatchOrders(ports, options.record),
+    ...createReprocess(ports, options.record),
     ...createCarrierMemory(store),
     ...createCatchUp(store),
     ...createDeliver(store, {

@@ -33,6 +33,11 @@ serveVerbs(receiver.port, { ...serveRing(receiver.ring) })
 serveVerbs(parentPort, {
   ...verbs,
   ...serveRing(ring),
+  async reprocess(request: Parameters<typeof verbs.reprocess>[0]) {
+    const done = await verbs.reprocess(request)
+    if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
+    return done
+  },
   async deliveryTurn(packed: PackedTurn) {
     const report = await verbs.deliveryTurn(unpackTurn(packed))
     return packReport({ ...report, isRush: pace.isRush() })

@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   watch: async () => (await import('./watch.ts')).watchCommand(),
   refresh: async () => (await import('./refresh.ts')).refreshCommand(),
+  inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
   config: async () => (await import('./config-print.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),

@@ -13,6 +13,7 @@ export type ErrorCode =
   | 'endpoint_exists'
   | 'endpoint_read_only'
   | 'not_replayable'
+  | 'not_reprocessable'
   | 'not_rotating'
   | 'feed_gone'
   | 'feed_rewound'

@@ -260,6 +260,8 @@ export interface WriteSide {
   removeEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
   /** Queues the events of ended deliveries again, under the ids they had; `last`: where to go on, null: there are no more. */
   replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
+  /** Records a quarantined or expired push from the inbox, as if it came now. What cannot be recorded stays there, with the reason of now. */
+  reprocess(request: { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
   /** What this relay calls itself in the ids of events: made on first use, then kept. */
   relayId(): Promise<string>
   close(): Promise<void>
@@ -326,6 +328,44 @@ export interface IdentifierState {
   readonly isTrackingId: boolean
 }
 
+/** A push that is in the inbox, and what became of it. */
+export interface InboxPush {
+  readonly inboxId: number
+  readonly state: InboxEntry['state']
+  /** Why it is quarantined. */
+  readonly reason: string | null
+  readonly receivedAtMs: number
+  readonly keyIndex: number
+  readonly contentEncoding: string | null
+  /** How often it came again. */
+  readonly duplicates: number
+  /** Null: they are no longer kept. */
+  readonly bodyBytes: number | null
+}
+
+export interface InboxQuery {
+  /** Null: any. */
+  readonly state: InboxEntry['state'] | null
+  /** Pushes with ids below this; null: from the newest. */
+  readonly before: number | null
+  readonly limit: number
+}
+
+export interface InboxPage {
+  /** The newest first; perhaps fewer than asked for, even none, while there is a `next`. */
+  readonly pushes: readonly InboxPush[]
+  readonly next: number | null
+}
+
+export interface InspectedPush extends InboxPush {
+  readonly body: Uint8Array | null
+}
+
+/** What came of processing a push from the inbox again. `settled`: it is recorded already. `body_gone`: its bytes are no longer kept. */
+export type Reprocessed =
+  /** Of this one push. */
+  { readonly kind: 'done'; readonly report: BatchReport } | { readonly kind: 'unknown' | 'settled' | 'body_gone' }
+
 /** A push as it is kept: the bytes, and what became of it. */
 export interface InboxEntry {
   readonly push: IncomingPush
@@ -390,6 +430,10 @@ export interface WriteTx {
   saveInbox(entry: InboxEntry): Promise<number | null>
   /** Takes back what was kept in this transaction. */
   deleteInbox(inboxId: number): Promise<void>
+  /** Null: there is none. */
+  findPush(inboxId: number): Promise<InspectedPush | null>
+  /** Keeps a push that was not recorded otherwise than before; null: it is a duplicate after all, which has taken its place. */
+  resettlePush(inboxId: number, entry: InboxEntry): Promise<number | null>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   /** The parcel that has a tracking id, if both are at hand without a look into the store; null says nothing. */
   recallParcel(trackingId: string): ParcelState | null
@@ -819,6 +863,9 @@ export interface ReadSide {
   /** Those that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
+  listInbox(query: InboxQuery): Promise<InboxPage>
+  /** With its bytes; null: there is none. */
+  findPush(inboxId: number): Promise<InspectedPush | null>
   /** With its attempts, the last one first; null: there is none. */
   findDelivery(
     id: number,

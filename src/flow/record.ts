@@ -63,19 +63,10 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
   async function recordAll(batch: readonly Incoming[], alone: boolean): Promise<readonly Recorded[]> {
     return await store.transaction(async (tx) => {
       const recorded: Recorded[] = []
-      for (const incoming of batch) recorded.push(alone ? await recordAlone(tx, incoming) : await recordOne(tx, incoming, ports, options))
+      const one = alone ? recordAlone : recordOne
+      for (const incoming of batch) recorded.push(await one(tx, incoming, ports, options))
       return recorded
     })
-  }
-
-  async function recordAlone(tx: WriteTx, incoming: Incoming): Promise<Recorded> {
-    try {
-      return await store.savepoint(tx, () => recordOne(tx, incoming, ports, options))
-    } catch (error) {
-      if (store.isStorageFailure(error)) throw error
-      ports.log.error({ err: error }, 'an observation could not be recorded; it is quarantined')
-      return await quarantine(tx, incoming, 'failed')
-    }
   }
 
   return async (batch) => {
@@ -85,14 +76,30 @@ export function createRecord(ports: RecordPorts, options: RecordOptions): (batch
       if (store.isStorageFailure(error)) throw error
       return recordAll(batch, true)
     })
-    const outcomes: RecordOutcome[] = []
-    const touchedParcels = new Set<number>()
-    for (const { outcome, touched } of recorded) {
-      outcomes.push(outcome)
-      for (const parcelId of touched) touchedParcels.add(parcelId)
-    }
-    const report = { outcomes, touchedParcels: [...touchedParcels], durationMs: clock.monotonic() - startedAt }
-    return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
+    return reportOf(recorded, clock.monotonic() - startedAt)
+  }
+}
+
+export function reportOf(recorded: readonly Recorded[], durationMs: number): BatchReport {
+  const outcomes: RecordOutcome[] = []
+  const touchedParcels = new Set<number>()
+  for (const { outcome, touched } of recorded) {
+    outcomes.push(outcome)
+    for (const parcelId of touched) touchedParcels.add(parcelId)
+  }
+  const report = { outcomes, touchedParcels: [...touchedParcels], durationMs }
+  return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
+}
+
+/** One that cannot be recorded is quarantined, and leaves nothing else behind in the transaction. */
+export async function recordAlone(tx: WriteTx, incoming: Incoming, ports: RecordPorts, options: RecordOptions): Promise<Recorded> {
+  const { store } = ports
+  try {
+    return await store.savepoint(tx, () => recordOne(tx, incoming, ports, options))
+  } catch (error) {
+    if (store.isStorageFailure(error)) throw error
+    ports.log.error({ err: error }, 'an observation could not be recorded; it is quarantined')
+    return await quarantine(tx, incoming, 'failed')
   }
 }
 

@@ -6,6 +6,7 @@ import type { FollowFeed } from '../flow/follow-feed.ts'
 import type { LookAtParcels } from '../flow/look-at-parcels.ts'
 import type { ManageDeliveries } from '../flow/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
+import type { ManageInbox } from '../flow/manage-inbox.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
 import { createAuthorize } from './authorize.ts'
@@ -14,6 +15,7 @@ import { endpointsRoutes } from './endpoints.routes.ts'
 import { eventsRoutes } from './events.routes.ts'
 import type { AdmitLogin, CountFailure } from './failures.ts'
 import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
+import { inboxRoutes } from './inbox.routes.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
 import { type ParcelListsRouteOptions, parcelListsRoutes } from './parcel-lists.routes.ts'
@@ -28,6 +30,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly serve: Pick<Serve, 'ask' | 'atHand'>
   readonly admitLogin: AdmitLogin
   readonly countFailure: CountFailure
+  readonly manageInbox: ManageInbox
   readonly manageParcels: ManageParcels
   readonly lookAtParcels: LookAtParcels
   readonly watchList: ParcelListsRouteOptions['watchList']
@@ -50,6 +53,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
     parcelListsRoutes({ ...options, authorize }),
     upstreamRoutes({ upstream: options.upstream, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
+    inboxRoutes({ manageInbox: options.manageInbox, authorize }),
     deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]

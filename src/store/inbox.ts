@@ -4,7 +4,7 @@ import type { Session } from './engine.ts'
 import { oneOf, statement } from './statement.ts'
 
 /** States by their number in the table. */
-const STATES = { recorded: 0, quarantined: 1, expired: 2 } as const satisfies Readonly<Record<InboxEntry['state'], number>>
+export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2 } as const satisfies Readonly<Record<InboxEntry['state'], number>>
 
 /** A push that was not recorded belongs to no parcel, so that it is no duplicate when it is. */
 const NO_PARCEL = 0
@@ -50,7 +50,7 @@ const quarantined = statement()((db) =>
   db
     .selectFrom('inbox')
     .select((row) => row.fn.countAll<number>().as('count'))
-    .where('state', '=', STATES.quarantined),
+    .where('state', '=', INBOX_STATES.quarantined),
 )
 
 export async function moveInbox(session: Session, from: readonly number[], into: number): Promise<void> {
@@ -68,7 +68,7 @@ export async function saveInbox(session: Session, { push, state, reason, parcelI
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
     contentEncoding: push.contentEncoding,
-    state: STATES[state],
+    state: INBOX_STATES[state],
     reason,
     body: push.body,
   })
@@ -83,13 +83,33 @@ export async function deleteInbox(session: Session, id: number): Promise<void> {
   await session.run(deleteRow, { id })
 }
 
+const resettle = statement<{ id: number; state: number; reason: string | null; parcelId: number }>()((db, p) =>
+  db.updateTable('inbox').set({ state: p.state, reason: p.reason, parcel_id: p.parcelId }).where('id', '=', p.id),
+)
+const twin = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
+  db.selectFrom('inbox').select('id').where('parcel_id', '=', p.parcelId).where('digest', '=', p.digest),
+)
+
+/** See the verb of the same name. */
+export async function resettlePush(session: Session, id: number, { push, state, reason, parcelId }: InboxEntry): Promise<number | null> {
+  const key = { parcelId: parcelId ?? NO_PARCEL, digest: bodyDigest(push.body) }
+  const [known] = await session.all(twin, key)
+  if (known === undefined || known.id === id) {
+    await session.run(resettle, { id, state: INBOX_STATES[state], reason, parcelId: key.parcelId })
+    return id
+  }
+  await deleteInbox(session, id)
+  await session.run(countDuplicate, key)
+  return null
+}
+
 const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: number }>()((db, p) =>
   db
     .selectFrom('inbox')
     .select(['id', 'digest', 'body'])
     .where('parcel_id', '=', p.parcelId)
     .where('digest', '>', p.after)
-    .where('state', '=', STATES.recorded)
+    .where('state', '=', INBOX_STATES.recorded)
     .where('body', 'is not', null)
     .orderBy('digest')
     .limit(p.limit),

@@ -6,6 +6,7 @@ import { listEndpoints } from './endpoints.ts'
 import type { ReadEngine } from './engine.ts'
 import { findParcel } from './find-parcel.ts'
 import { countQuarantined } from './inbox.ts'
+import { findPush, listInbox } from './inbox-lists.ts'
 import { inspectParcel, listParcels } from './parcel-lists.ts'
 import { readFeed } from './read-feed.ts'
 import { statement } from './statement.ts'
@@ -47,6 +48,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     inspectParcel: (identifier) => engine.snapshot(() => inspectParcel(session, contents, identifier)),
     listEndpoints: () => listEndpoints(session),
     listDeliveries: (query) => engine.snapshot(() => listDeliveries(session, query)),
+    listInbox: (query) => engine.snapshot(() => listInbox(session, query)),
+    findPush: (inboxId) => findPush(session, inboxId),
     findDelivery: (id) => engine.snapshot(() => findDelivery(session, id)),
     countReplayable: (selection) => countReplayable(session, selection),
     async ping() {

@@ -8,7 +8,8 @@ import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealt
 import type { WriteEngine } from './engine.ts'
 import { appendFeed, duePushes, expectPush, prunedTo, settlePush } from './feed.ts'
 import { readFeedEntries } from './feed-entries.ts'
-import { deleteInbox, listPushes, saveInbox } from './inbox.ts'
+import { deleteInbox, listPushes, resettlePush, saveInbox } from './inbox.ts'
+import { findPush } from './inbox-lists.ts'
 import { joinParcels } from './join.ts'
 import { createKnownParcels } from './known-parcels.ts'
 import { createLeases } from './leases.ts'
@@ -48,6 +49,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     },
     saveInbox: (entry) => saveInbox(session, entry),
     deleteInbox: (inboxId) => deleteInbox(session, inboxId),
+    findPush: (inboxId) => findPush(session, inboxId),
+    resettlePush: (inboxId, entry) => resettlePush(session, inboxId, entry),
     findIdentifiers: known.findIdentifiers,
     recallParcel: known.recallParcel,
     saveIdentifier: known.saveIdentifier,

@@ -65,6 +65,7 @@ async function startInternal(world: World = {}) {
     serve: { ask, atHand: world.kept ?? (() => null) },
     followFeed: { follow: () => notAsked, isOver: () => false },
     feedFollowersMax: 1000,
+    manageInbox: { list: notAsked, find: notAsked, reprocess: notAsked },
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
     lookAtParcels: { list: notAsked, inspect: notAsked },
     watchList: notAsked,

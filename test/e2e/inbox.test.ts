@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import Database from 'better-sqlite3'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startWorld, type World } from '../faults/world.ts'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { ADMIN } from '../support/relay.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld({ delivery: { allowNetworks: ['127.0.0.0/8'] }, retention: { history: '30d' } })
+})
+afterAll(() => world.stop())
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
+
+/** As if the clock had been right when they came. */
+function receiveAt(atMs: number): void {
+  const db = new Database(world.databasePath)
+  db.prepare('UPDATE inbox SET received_at_ms = ? WHERE state = 2').run(atMs)
+  db.close()
+}
+
+test('what was pushed is listed and shown raw, and what is recorded, unknown or still not understood is not recorded again', async () => {
+  const operator = await operatorOf(world)
+  const good = pushBody({ trackingIds: ['60000001'], eventTime: daysAgo(1) })
+  for (const body of [good, Buffer.from([0xff, 0x00])]) expect((await world.push(body)).status).toBe(200)
+  const { body } = await operator('GET', '/relay/inbox?state=quarantined')
+  expect(body).toMatchObject({ pushes: [{ id: '2', state: 'quarantined', reason: 'utf8', bodyBytes: 2, duplicates: 0 }], next: null })
+  expect((await operator('GET', '/relay/inbox/2')).body).toMatchObject({ body: '/wA=', text: null })
+  expect((await operator('GET', '/relay/inbox/1')).body).toMatchObject({ state: 'recorded', text: good.toString() })
+  expect((await operator('GET', '/relay/inbox?limit=1')).body).toMatchObject({ pushes: [{ id: '2' }], next: '2' })
+  const reprocess = async (id: string) => {
+    const answer = await operator('POST', `/relay/inbox/${id}/reprocess`)
+    return [answer.status, answer.body.outcome ?? answer.body.type]
+  }
+  expect(await reprocess('2')).toEqual([200, 'quarantined'])
+  expect(await reprocess('1')).toEqual([409, 'urn:parcel-relay:error:not_reprocessable'])
+  for (const id of ['99', 'x', '-1']) expect(await reprocess(id)).toEqual([404, 'urn:parcel-relay:error:not_found'])
+})
+
+test('5.4: pushes that expired are recorded and relayed by one command once the clock is right, and answers tell of them at once', async () => {
+  await using receiver = await startWebhookReceiver()
+  const operator = await operatorOf(world)
+  expect((await operator('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)
+  const bodies = ['60000002', '60000003'].map((id) => pushBody({ trackingIds: [id], eventTime: daysAgo(40) }))
+  for (const body of bodies) expect((await world.push(body)).status).toBe(200)
+  expect((await world.get('/v1/status/60000002/latest')).status).toBe(404)
+  expect(world.inbox.rowOf(bodies[0] ?? '').state).toBe('expired')
+  receiveAt(Date.now() - 39 * 86_400_000)
+
+  const args = ['src/main.ts', 'inbox', '--reprocess', '--state', 'expired', '--url', world.internalUrl]
+  const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
+  const out = await text(spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] }).stdout)
+  expect(out).toMatch(/^\d+: recorded, 1 of 2\n\d+: recorded, 2 of 2\n$/)
+  await expect
+    .poll(() => receiver.pushes.map(({ body }) => body.toString()).toSorted(), { timeout: 10_000 })
+    .toEqual(bodies.map(String).toSorted())
+  for (const id of ['60000002', '60000003']) expect((await world.all(id)).statuses).toHaveLength(1)
+})
