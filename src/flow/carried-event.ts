@@ -30,10 +30,13 @@ const READ_AT_ONCE = 100
 
 export interface Unrelayed {
   readonly entry: Entry
-  readonly parcelId: number
   /** What showed that endpoints are owed the entry. */
   readonly source: Source
+  readonly findPushes: FindPushes
 }
+
+/** The numbers that a parcel's pushes are kept under, the earliest of equal ones, by what they say; those whose bytes are gone are left out. */
+export type FindPushes = () => Promise<ReadonlyMap<string, number>>
 
 export interface CarriedSighting {
   readonly carried: Carried
@@ -42,14 +45,13 @@ export interface CarriedSighting {
 }
 
 /** What is sent for an entry that is not told of for the first time: its own push if one told of it and its bytes are kept, the earliest of several. */
-export async function carriedFor(tx: WriteTx, unrelayed: Unrelayed): Promise<CarriedSighting> {
-  const { entry, source } = unrelayed
+export async function carriedFor({ entry, source, findPushes }: Unrelayed): Promise<CarriedSighting> {
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
   const [first] = pushes
   if (first === undefined) return { carried: composedFrom(source), sighting: firstOf(entry) }
   // Most often it is the push that is being recorded.
   if (pushes.length === 1 && isOf(source, first)) return { carried: carriedBy(source), sighting: first }
-  const found = await findPushes(tx, unrelayed.parcelId, pushes.map(sightingId))
+  const found = await findPushes()
   for (const sighting of pushes) {
     const inboxId = found.get(sightingId(sighting))
     if (inboxId === undefined) continue
@@ -69,15 +71,23 @@ function isOf({ kind, observation }: Source, kept: KeptSighting): boolean {
   return kind === 'push' && sightingsOf(observation).some((listed) => sightingId(listed) === sightingId(kept))
 }
 
-/** The numbers that pushes are kept under, the earliest of equal ones, by what they say; those whose bytes are gone are left out. */
-async function findPushes(tx: WriteTx, parcelId: number, wanted: readonly string[]): Promise<ReadonlyMap<string, number>> {
+/** Reads them once, however many entries they are looked for. */
+export function createFindPushes(tx: WriteTx, parcelId: number): FindPushes {
+  let found: ReturnType<FindPushes> | null = null
+  return () => {
+    found ??= readPushes(tx, parcelId)
+    return found
+  }
+}
+
+async function readPushes(tx: WriteTx, parcelId: number): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>()
   let after: Uint8Array | null = new Uint8Array()
   while (after !== null) {
     const kept: Awaited<ReturnType<WriteTx['listPushes']>> = await tx.listPushes({ parcelId, after, limit: READ_AT_ONCE })
     for (const { inboxId, body } of kept) {
       const id = idOfPush(body)
-      if (id !== null && wanted.includes(id)) found.set(id, Math.min(inboxId, found.get(id) ?? inboxId))
+      if (id !== null) found.set(id, Math.min(inboxId, found.get(id) ?? inboxId))
     }
     after = kept.length < READ_AT_ONCE ? null : (kept.at(-1)?.digest ?? null)
   }

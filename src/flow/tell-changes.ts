@@ -2,7 +2,7 @@ import type { EntryChange } from '../domain/changes.ts'
 import type { Entry } from '../domain/history.ts'
 import type { KeptSighting } from '../domain/sightings.ts'
 import { toldBy, toldEither, toldOf } from '../domain/told.ts'
-import { carriedBy, carriedFor, firstOf, type Source } from './carried-event.ts'
+import { carriedBy, carriedFor, createFindPushes, type FindPushes, firstOf, type Source } from './carried-event.ts'
 import type { Carried, FeedEvent, ParcelState, WriteTx } from './ports.ts'
 import { isBackfill, queueDeliveries } from './queue-deliveries.ts'
 
@@ -29,15 +29,16 @@ export interface PlannedEvent {
  */
 export async function planEvents(tx: WriteTx, learnt: Learnt): Promise<readonly PlannedEvent[]> {
   const planned: PlannedEvent[] = []
+  const findPushes = createFindPushes(tx, learnt.parcel.parcelId)
   for (const change of learnt.changes.toSorted((a, b) => a.entry.sequence - b.entry.sequence)) {
-    planned.push(isOwed(change.entry) ? await planTelling(tx, learnt, change) : planChange(tx, learnt, change))
+    planned.push(isOwed(change.entry) ? await planTelling(tx, learnt, change, findPushes) : planChange(tx, learnt, change))
   }
   if (learnt.entries.length === learnt.changes.length) return planned
   const changed = new Set(learnt.changes.map(({ entry }) => entry))
   const owed = learnt.entries.filter((entry) => !changed.has(entry) && isOwed(entry))
   for (const entry of owed.sort((a, b) => a.sequence - b.sequence)) {
     const kind = toldOf(entry.members).kind === 'nobody' ? 'split' : 'update'
-    planned.push(await planTelling(tx, learnt, { kind, entry }))
+    planned.push(await planTelling(tx, learnt, { kind, entry }, findPushes))
   }
   return planned
 }
@@ -54,12 +55,17 @@ function planChange(tx: WriteTx, { parcel }: Learnt, { kind, entry }: EntryChang
   return { event, entry, carried: null, told: null }
 }
 
-async function planTelling(tx: WriteTx, { parcel, source }: Learnt, { kind, entry }: EntryChange): Promise<PlannedEvent> {
+async function planTelling(
+  tx: WriteTx,
+  { parcel, source }: Learnt,
+  { kind, entry }: EntryChange,
+  findPushes: FindPushes,
+): Promise<PlannedEvent> {
   const { parcelId } = parcel
   const isNew = kind === 'entry'
   const { carried, sighting } = isNew
     ? { carried: carriedBy(source), sighting: firstOf(entry) }
-    : await carriedFor(tx, { entry, parcelId, source })
+    : await carriedFor({ entry, source, findPushes })
   const sequence = isNew ? entry.sequence : tx.nextSequence()
   const toldBefore = toldOf(entry.members)
   const backfill = carried.kind === 'composed' && isBackfill(entry, parcel)

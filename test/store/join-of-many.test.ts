@@ -215,3 +215,26 @@ test('1.4: the audit trail has what each parcel held before they were joined at 
     { numRuns: 15, seed: 20261124 },
   )
 }, 120_000)
+
+test('7.1: of entries that a join sets apart the pushes are read once, not once for each', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  const seconds = 30
+  const writes = await open(path)
+  await addEndpoint(writes, NOON)
+  for (let at = 0; at < seconds; at++) {
+    const second = timeOf(0, at).slice(0, -5)
+    // Said without a place, it is taken for what happened in Lund, until an earlier one shows otherwise.
+    for (const [id, time, location] of [
+      ['1001', '.000', null],
+      ['1001', '.100', 'Lund'],
+      ['2002', '.050', 'Umeå'],
+    ] as const) {
+      await writes.record([incomingPush(pushBody({ trackingIds: [id], eventTime: `${second}${time}Z`, location }), NOON)])
+    }
+  }
+  await writes.close()
+  const naming = pushBody({ trackingIds: ['1001', '2002'], eventTime: new Date(NOON).toISOString() })
+  const { outcomes, work } = await recordCounted(path, incomingPush(naming, NOON))
+  expect(outcomes).toMatchObject([{ kind: 'recorded', queued: seconds + 1 }])
+  expect(work.rowsRead).toBeLessThan(3 * seconds * 4)
+})
