@@ -275,6 +275,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       manageEndpoints: relaying.manageEndpoints,
       manageDeliveries: relaying.manageDeliveries,
       manageInbox: createManageInbox({ write, reads, clock, onCommitted: (report) => committed('pushes', newsOf(report)) }),
+      manageJobs: relaying.manageJobs,
       manageParcels: createManageParcels({ write, refresh, asking: polling, clock, invalidate: cache.invalidate }),
       lookAtParcels: createLookAtParcels({ reads }),
       upstream,
@@ -315,6 +316,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       digestLooks.stop()
       clockLooks.stop()
       feedSignal.close()
+      relaying.hurry()
       await Promise.all([receiver.verbs.stop(config.shutdownTimeoutMs), internalServer.stop(config.shutdownTimeoutMs)])
       await carrier.close()
       await poller.stop()

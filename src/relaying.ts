@@ -3,20 +3,25 @@ import { readCertificates } from './config/named-file.ts'
 import type { Config } from './config.ts'
 import type { DeliverySigner } from './domain/delivery-request.ts'
 import { createEndpointSigners } from './flow/endpoint-signers.ts'
-import { createManageDeliveries, type ManageDeliveries } from './flow/manage-deliveries.ts'
+import { createManageDeliveries, type ManageDeliveries, STRETCH } from './flow/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from './flow/manage-endpoints.ts'
+import { createManageJobs, type ManageJobs } from './flow/manage-jobs.ts'
 import type { Clock, ConfiguredEndpoint, DeliverySender, Log, Meter, ReadSide, Route, Vault, WriteSide } from './flow/ports.ts'
 import { createRelay } from './flow/relay.ts'
 import type { RouteOf } from './flow/send-delivery.ts'
 import { createEgressGuard } from './remote/egress-guard.ts'
 import { createSender, type Sender } from './remote/sender.ts'
 import { createAlarm } from './run/alarm.ts'
+import { createInTurn } from './run/in-turn.ts'
 import { createMemory } from './run/memory.ts'
 import { startWorker } from './run/worker.ts'
 
 export interface RelayingPorts {
   readonly write: WriteSideOfRelaying
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
+  readonly reads: Pick<
+    ReadSide,
+    'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel' | 'listJobs' | 'findJob'
+  >
   readonly vault: Vault
   readonly makeKey: () => string
   readonly meter: Pick<Meter, 'deliveryAttempted'>
@@ -41,11 +46,16 @@ type WriteSideOfRelaying = Pick<
   | 'changeEndpoint'
   | 'removeEndpoint'
   | 'replayDeliveries'
+  | 'cancelRemoved'
+  | 'startJob'
+  | 'workOnJobs'
+  | 'cancelJob'
 >
 
 export interface Relaying {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
+  readonly manageJobs: ManageJobs
   /** Sends, from now on. Until then nothing leaves: the ports of the relay's own may not be known yet. */
   start(): void
   /** There is something new to deliver. */
@@ -54,6 +64,8 @@ export interface Relaying {
   review(): void
   /** Takes the endpoints of a config that was read again; those that are managed are left alone. Rejects, with nothing changed, if it cannot. */
   reload(next: Config): Promise<void>
+  /** What somebody waits for and takes long ends where it is. */
+  hurry(): void
   stop(): Promise<void>
 }
 
@@ -126,14 +138,39 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     },
   )
   const behindAlarm = createAlarm(behind.wake, clock.now)
-  /** Endpoints, or the order of what waits for them, are not what they were. */
-  const review = () => {
+  const inTurn = createInTurn(clock.monotonic)
+  const stopping = new AbortController()
+  const work = startWorker(
+    async () => {
+      // Before jobs: one may replay what is to be cancelled.
+      if (!(await inTurn(() => write.cancelRemoved({ limit: STRETCH }))).isDone) return 'busy'
+      const { isDone } = await inTurn(() => write.workOnJobs({ limit: STRETCH, nowMs: clock.now() }))
+      reorder()
+      return isDone ? 'idle' : 'busy'
+    },
+    (error) => {
+      log.error({ err: error }, 'a stretch of long work failed; it is tried again')
+      workAlarm.set(clock.now() + REST_MS)
+    },
+  )
+  const workAlarm = createAlarm(work.wake, clock.now)
+  /** What waits may have another place in the order of its parcel. */
+  const reorder = () => {
     relay.review()
     run()
+  }
+  /** Endpoints are not what they were. */
+  const review = () => {
+    reorder()
     behind.wake()
+    work.wake()
   }
   return {
-    manageDeliveries: createManageDeliveries({ ...ports, review }, { relayId }),
+    manageDeliveries: createManageDeliveries(
+      { ...ports, review: reorder, work: work.wake, inTurn, stopping: stopping.signal },
+      { relayId },
+    ),
+    manageJobs: createManageJobs(ports),
     manageEndpoints: createManageEndpoints({
       ...ports,
       sender,
@@ -150,7 +187,8 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       review()
     },
     wake,
-    review,
+    review: reorder,
+    hurry: () => stopping.abort(),
     async reload(next) {
       const before = { current, routes }
       const nextRoutes = readRoutes(next)
@@ -174,6 +212,8 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     async stop() {
       alarm.cancel()
       behindAlarm.cancel()
+      workAlarm.cancel()
+      await work.stop()
       await behind.stop()
       await worker.stop()
       // Before what is under way is interrupted: the end of one attempt is otherwise the beginning of the next.

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createCarrierMemory } from './flow/carrier-memory.ts'
 import { createCatchUp } from './flow/catch-up.ts'
 import { createDeliver, type DeliverOptions } from './flow/deliver.ts'
+import { createJobs } from './flow/jobs.ts'
 import { openKeepLearnt } from './flow/keep-learnt.ts'
 import { createOutlookKeeper, type OutlookKeeper } from './flow/outlook.ts'
 import { createPlanAnew } from './flow/plan-anew.ts'
@@ -46,6 +47,7 @@ export async function openWriteSide(
     ...createReprocess(ports, options.record),
     ...createCarrierMemory(store),
     ...createCatchUp(store),
+    ...createJobs(store),
     ...createDeliver(store, {
       get policy() {
         return rules.policy

@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'endpoint_read_only'
   | 'not_replayable'
   | 'not_reprocessable'
+  | 'too_many_jobs'
   | 'not_rotating'
   | 'feed_gone'
   | 'feed_rewound'

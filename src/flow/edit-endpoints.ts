@@ -5,7 +5,7 @@ import { backfillSpan } from '../domain/told.ts'
 import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import { nextOf, startAt } from './start-of-endpoint.ts'
 
-export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'replayDeliveries'>
+export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
 
 /** The verbs that write down what the API makes of endpoints and of what they are owed (DOMAIN 7.4). */
 export function createEditEndpoints(store: WriteStore): EditEndpoints {
@@ -13,13 +13,6 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
     (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
 
   return {
-    replayDeliveries: (request) =>
-      store.transaction(async (tx) => {
-        const to = await find(tx, request.to)
-        // Removed meanwhile, or about to be queued the same from the feed.
-        if (to === undefined || to.queuedTo !== null) return { count: 0, last: null }
-        return await tx.replayDeliveries(request)
-      }),
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
     addEndpoint: ({ id, settings, key, from }) =>

@@ -2,15 +2,33 @@ import { eventHeaders } from '../domain/delivery-request.ts'
 import { AppError } from '../domain/errors.ts'
 import { isObject, member, readJson } from '../domain/json-body.ts'
 import { parseReplayOrder, parseReplayTarget } from '../domain/replay-order.ts'
-import type { Clock, DeliverySelection, FoundDelivery, ListedDelivery, MadeAttempt, ReadSide, SentEvent, WriteSide } from './ports.ts'
+import type {
+  Clock,
+  DeliverySelection,
+  FoundDelivery,
+  Job,
+  ListedDelivery,
+  MadeAttempt,
+  ReadSide,
+  ReplayedStretch,
+  ReplayTask,
+  SentEvent,
+  WriteSide,
+} from './ports.ts'
 import { readIdentifier } from './read-identifier.ts'
 
 export interface ManageDeliveriesPorts {
-  readonly write: Pick<WriteSide, 'replayDeliveries'>
+  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob'>
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly clock: Clock
   /** Something may have become deliverable, and what waits may have another place in the order of its parcel. */
   readonly review: () => void
+  /** There is a job to be done. */
+  readonly work: () => void
+  /** Runs what keeps pushes waiting, one after the other, with rests between. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** The relay stops: what somebody waits for ends where it is. */
+  readonly stopping: AbortSignal
 }
 
 export interface ManageDeliveriesOptions {
@@ -57,12 +75,22 @@ export interface ManageDeliveries {
   find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[]; readonly request: ShownRequest }>
   /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
   replay(id: string, body: unknown): Promise<void>
-  /** Queues many of one endpoint again, or those of another for it, or (`dryRun`) says how many it would be. */
-  replayMany(endpointId: string, body: unknown): Promise<{ readonly count: number; readonly dryRun: boolean }>
+  /**
+   * Queues many of one endpoint again, or those of another for it, or (`dryRun`) says how many it would be, up to 10,001. More than 10,000 are a
+   * job. Ends where it is when the one who asks has `left`.
+   */
+  replayMany(endpointId: string, body: unknown, asker: { readonly name: string; readonly left: AbortSignal }): Promise<ReplayAnswer>
 }
 
-/** A transaction's worth: whoever pushes meanwhile waits no longer than for a batch. */
-const REPLAY_BATCH = 500
+export type ReplayAnswer =
+  | { readonly kind: 'counted'; readonly count: number; readonly more: boolean }
+  | { readonly kind: 'replayed'; readonly count: number }
+  | { readonly kind: 'job'; readonly job: Job }
+
+/** Whoever pushes meanwhile waits no longer than for a batch. */
+export const STRETCH = 100
+/** So many are replayed while the one who asks waits; more are a job. */
+const AT_ONCE_MAX = 10_000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
@@ -84,23 +112,28 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
     throw new AppError('not_replayable', 'The endpoint is still being queued what is older: replay when it has caught up.')
   }
 
-  async function replayAll(selection: DeliverySelection, to = selection.endpointId): Promise<number> {
-    const nowMs = clock.now()
+  /** `left`: nobody waits for it any more. */
+  async function replayAll(task: ReplayTask, left: AbortSignal): Promise<number> {
     let count = 0
-    let after: number | null = 0
-    while (after !== null) {
-      const done: Awaited<ReturnType<WriteSide['replayDeliveries']>> = await write.replayDeliveries({
-        selection,
-        to,
-        after,
-        limit: REPLAY_BATCH,
-        nowMs,
-      })
-      count += done.count
-      after = done.last
-    }
-    ports.review()
+    let place: ReplayedStretch['next'] = null
+    do {
+      const after: ReplayedStretch['next'] = place
+      const stretch: ReplayedStretch | null = await ports.inTurn(() =>
+        write.replayDeliveries({ ...task, after, limit: STRETCH, nowMs: clock.now() }),
+      )
+      count += stretch?.count ?? 0
+      place = stretch?.next ?? null
+      ports.review()
+      if (place !== null && ports.stopping.aborted) throw stopped(count)
+    } while (place !== null && !left.aborted)
     return count
+  }
+
+  /** What was selected of a removed endpoint may not be written down as cancelled yet. */
+  async function settleRemoved(left: AbortSignal): Promise<void> {
+    while (!left.aborted && !(await ports.inTurn(() => write.cancelRemoved({ limit: STRETCH }))).isDone) {
+      if (ports.stopping.aborted) throw stopped(0)
+    }
   }
 
   return {
@@ -120,15 +153,26 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
         const detail = `Its endpoint "${endpointName}" was removed: say { "to": "ID" } to send its event to another.`
         throw new AppError('not_replayable', detail)
       }
-      if ((await replayAll({ ...anyOf(endpointId), deliveryId }, other ?? endpointId)) === 0) {
+      const task = { selection: { ...anyOf(endpointId), deliveryId }, to: other ?? endpointId, untilMs: clock.now() }
+      if ((await replayAll(task, new AbortController().signal)) === 0) {
         throw new AppError('not_replayable', 'It has not ended: it is attempted anyway.')
       }
     },
-    async replayMany(endpointId, body) {
+    async replayMany(endpointId, body, { name, left }) {
       const { parcel, dryRun, of, ...order } = parseReplayOrder(body)
       if (!(await isReady(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
       const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
-      return { count: dryRun ? await reads.countReplayable(selection) : await replayAll(selection, endpointId), dryRun }
+      const task = { selection, to: endpointId, untilMs: clock.now() }
+      const count = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
+      if (dryRun) return { kind: 'counted', count, more: count > AT_ONCE_MAX }
+      if (count <= AT_ONCE_MAX) {
+        if (of !== null && of !== endpointId) await settleRemoved(left)
+        return { kind: 'replayed', count: await replayAll(task, left) }
+      }
+      const job = await write.startJob({ task: { kind: 'replay', ...task }, by: name, nowMs: clock.now() })
+      if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
+      ports.work()
+      return { kind: 'job', job }
     },
   }
 
@@ -157,4 +201,10 @@ function showRequest(delivery: ShownDelivery, { url, body }: SentEvent): ShownRe
 
 function anyOf(endpointId: string): DeliverySelection {
   return { endpointId, states: ENDED, fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null }
+}
+
+function stopped(count: number): AppError {
+  return new AppError('storage_unavailable', `The relay is stopping. ${count} deliveries were queued again. Ask again for the rest.`, {
+    retryAfterMs: 5000,
+  })
 }

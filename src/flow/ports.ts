@@ -256,12 +256,20 @@ export interface WriteSide {
   catchUp(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint; one of the config can only be enabled again after it was disabled by what it answered. */
   changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
-  /** Removes a managed endpoint and cancels what waits for it. */
+  /** Removes a managed endpoint; what waits for it is cancelled, see `cancelRemoved`. */
   removeEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
-  /** Queues the events of ended deliveries again, under the ids they had; `last`: where to go on, null: there are no more. */
-  replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
   /** Records a quarantined or expired push from the inbox, as if it came now. What cannot be recorded stays there, with the reason of now. */
   reprocess(request: { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
+  /** Queues a stretch of the events of ended deliveries again, under the ids they had; null: nothing can be queued for that endpoint now. */
+  replayDeliveries(request: ReplayRequest): Promise<ReplayedStretch | null>
+  /** Writes down as cancelled what still waits for endpoints that were removed, a stretch at a time; `isDone`: nothing does. */
+  cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
+  /** Begins a job; null: too many have not ended. */
+  startJob(request: { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
+  /** Does a stretch of the oldest job that has not ended; `isDone`: there is none. Where it is stands in the store, so a restart goes on from there. */
+  workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly isDone: boolean }>
+  /** Ends a job where it is; one that has ended stays as it ended. Null: there is none. */
+  cancelJob(request: { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
   /** What this relay calls itself in the ids of events: made on first use, then kept. */
   relayId(): Promise<string>
   close(): Promise<void>
@@ -503,7 +511,7 @@ export interface WriteTx {
   saveEndpoint(state: EndpointState): Promise<string>
   /** Of an endpoint whose health is all that changed. */
   saveHealth(endpointId: string, health: EndpointHealth): void
-  /** Cancels what waits for it. */
+  /** From then on nothing is handed out for it; what waits is cancelled, see `cancelRemoved`. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
   queueDelivery(delivery: QueuedDelivery): Promise<void>
@@ -511,8 +519,14 @@ export interface WriteTx {
   reviewClaims(deliveryIds: readonly number[]): Promise<ReviewedClaims>
   /** The deliveries of an endpoint that may go next, the most overdue first; of a parcel at most one. */
   findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
-  /** See the verb of the same name. */
-  replayDeliveries(request: ReplayRequest): Promise<{ readonly count: number; readonly last: number | null }>
+  /** See the verbs of the same names. */
+  replayDeliveries(request: ReplayRequest): Promise<ReplayedStretch>
+  cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
+  insertJob(task: JobTask, by: string, nowMs: number): Promise<Job>
+  /** The oldest first. */
+  listUnendedJobs(limit: number): Promise<readonly UnendedJob[]>
+  saveJob(job: UnendedJob, nowMs: number): Promise<void>
+  cancelJob(jobId: number, nowMs: number): Promise<Job | null>
   /** Writes attempts down and what they made of their deliveries; when that ends one, its parcel's next one may go. */
   saveSettlements(settled: readonly Settled[], nowMs: number): void
   loadSetting(name: string): Promise<Uint8Array | null>
@@ -582,14 +596,55 @@ export interface DeliverySelection {
   readonly parcelId: number | null
 }
 
-export interface ReplayRequest {
+export interface ReplayTask {
   readonly selection: DeliverySelection
   /** The endpoint they are queued for: their own, or another, which then has deliveries of the same events. */
   readonly to: string
-  /** Deliveries with ids above this. */
-  readonly after: number
+  /** When it was asked for: what is selected by its time was queued no later. */
+  readonly untilMs: number
+}
+
+/** Where a replay goes on: after the delivery with this sequence, or time, and id. */
+export interface ReplayPlace {
+  readonly at: number
+  readonly id: number
+}
+
+export interface ReplayRequest extends ReplayTask {
+  /** Null: it begins. */
+  readonly after: ReplayPlace | null
   readonly limit: number
   readonly nowMs: number
+}
+
+export interface ReplayedStretch {
+  readonly count: number
+  /** Null: there is no more. */
+  readonly next: ReplayPlace | null
+}
+
+/** What takes long, by its kind. */
+export type JobTask = { readonly kind: 'replay' } & ReplayTask
+
+/** Long work, as operators look at it. Times are epoch milliseconds. */
+export interface Job {
+  readonly jobId: number
+  readonly task: JobTask
+  readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
+  /** Who asked for it. */
+  readonly by: string
+  /** How much of it is done; of a replay, how many deliveries were queued. */
+  readonly done: number
+  /** Why it failed. */
+  readonly failure: string | null
+  readonly createdAtMs: number
+  readonly startedAtMs: number | null
+  readonly endedAtMs: number | null
+}
+
+export interface UnendedJob extends Job {
+  /** Where it goes on; null: it has not begun. */
+  readonly place: ReplayPlace | null
 }
 
 export interface DeliveryQuery {
@@ -870,7 +925,11 @@ export interface ReadSide {
   findDelivery(
     id: number,
   ): Promise<{ readonly delivery: FoundDelivery; readonly attempts: readonly MadeAttempt[]; readonly sent: SentEvent } | null>
-  countReplayable(selection: DeliverySelection): Promise<number>
+  /** Counted up to a limit. */
+  countReplayable(request: { readonly selection: DeliverySelection; readonly limit: number; readonly untilMs: number }): Promise<number>
+  /** The newest first, with ids below `before`. */
+  listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
+  findJob(jobId: number): Promise<Job | null>
   /** Throws when the store cannot answer. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -3,6 +3,7 @@ import { DELIVERY_STATES, type ManageDeliveries, type ShownDelivery } from '../f
 import type { MadeAttempt } from '../flow/ports.ts'
 import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
+import { pathOfJob, presentJob } from './jobs.routes.ts'
 import { presentAnswerStart, presentInstant, presentJson } from './present.ts'
 import { count, NO_QUERY, oneOf, page, query, text } from './query.ts'
 
@@ -47,9 +48,15 @@ export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRout
     scope: 'admin',
     query: NO_QUERY,
     bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { param, body }) => {
-      const replayed = await manageDeliveries.replayMany(param('id'), body)
-      presentJson(ctx, replayed.dryRun ? 200 : 202, replayed)
+    answer: async (ctx, { app, param, body }) => {
+      const leaving = new AbortController()
+      ctx.res.once('close', () => leaving.abort())
+      const answer = await manageDeliveries.replayMany(param('id'), body, { name: app.username, left: leaving.signal })
+      if (answer.kind === 'job') {
+        ctx.set('Location', pathOfJob(answer.job))
+        presentJson(ctx, 202, presentJob(answer.job))
+      } else if (answer.kind === 'counted') presentJson(ctx, 200, { count: answer.count, more: answer.more, dryRun: true })
+      else presentJson(ctx, 202, { count: answer.count, dryRun: false })
     },
   })
   return routes.router

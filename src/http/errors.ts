@@ -35,6 +35,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   method_not_allowed: [405, 'The method is not allowed here'],
   endpoint_exists: [409, 'An endpoint has this name already'],
   not_replayable: [409, 'This delivery cannot be replayed'],
+  too_many_jobs: [409, 'Too many jobs have not ended'],
   not_rotating: [409, 'No key is being replaced'],
   not_reprocessable: [409, 'This push cannot be processed again'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],

@@ -7,6 +7,7 @@ import type { LookAtParcels } from '../flow/look-at-parcels.ts'
 import type { ManageDeliveries } from '../flow/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/manage-endpoints.ts'
 import type { ManageInbox } from '../flow/manage-inbox.ts'
+import type { ManageJobs } from '../flow/manage-jobs.ts'
 import type { ManageParcels } from '../flow/manage-parcels.ts'
 import type { Serve } from '../flow/serve.ts'
 import { createAuthorize } from './authorize.ts'
@@ -16,6 +17,7 @@ import { eventsRoutes } from './events.routes.ts'
 import type { AdmitLogin, CountFailure } from './failures.ts'
 import { healthRoute, type OperationRouteOptions, operationRoutes } from './health.routes.ts'
 import { inboxRoutes } from './inbox.routes.ts'
+import { jobsRoutes } from './jobs.routes.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
 import { type ParcelListsRouteOptions, parcelListsRoutes } from './parcel-lists.routes.ts'
@@ -39,6 +41,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly feedFollowersMax: number
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
+  readonly manageJobs: ManageJobs
 }
 
 /** Every route of the internal listener. */
@@ -54,6 +57,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
     upstreamRoutes({ upstream: options.upstream, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
     inboxRoutes({ manageInbox: options.manageInbox, authorize }),
+    jobsRoutes({ manageJobs: options.manageJobs, authorize }),
     deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]

@@ -6,7 +6,7 @@ import type { Instant } from '../domain/instant.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { KeptAnswer } from '../domain/parcel-record.ts'
 import { type BackfillSpan, type Told, toldAll, toldNobody } from '../domain/told.ts'
-import type { Carries, EndpointState, ListedDelivery, ParcelState } from '../flow/ports.ts'
+import type { Carries, EndpointState, Job, ListedDelivery, ParcelState, ReplayPlace } from '../flow/ports.ts'
 import type { Tables } from './schema.ts'
 
 export function encodeInstant(instant: Instant): { readonly at_ms: number; readonly has_ms: number } {
@@ -178,7 +178,11 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
 /** States of a delivery by their number in the table: append only. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
-export type DeliveryRow = Selectable<Tables['delivery']> & { readonly endpoint_name: string; readonly disabled: string | null }
+export type DeliveryRow = Selectable<Tables['delivery']> & {
+  readonly endpoint_name: string
+  readonly disabled: string | null
+  readonly removed_at_ms: number | null
+}
 
 export function decodeDelivery(row: DeliveryRow): ListedDelivery {
   return {
@@ -190,18 +194,49 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
     previousSequence: row.previous_sequence,
     state: stateOf(row),
     // The column holds only what `saveSettlements` and `cancelDeliveries` wrote.
-    reason: row.reason as ListedDelivery['reason'],
+    reason: isCancelledUnwritten(row) ? 'endpoint_removed' : (row.reason as ListedDelivery['reason']),
     attempts: row.attempts,
     queuedAtMs: row.queued_at_ms,
-    nextAttemptAtMs: row.state === DELIVERY_STATE.due ? row.next_attempt_at_ms : null,
-    settledAtMs: row.settled_at_ms,
+    nextAttemptAtMs: row.state === DELIVERY_STATE.due && row.removed_at_ms === null ? row.next_attempt_at_ms : null,
+    settledAtMs: isCancelledUnwritten(row) ? row.removed_at_ms : row.settled_at_ms,
   }
 }
 
-function stateOf({ state, disabled, attempts }: DeliveryRow): ListedDelivery['state'] {
+/** What waited for an endpoint when it was removed is cancelled, though that is written down by and by. */
+function isCancelledUnwritten(row: DeliveryRow): boolean {
+  return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
+}
+
+function stateOf(row: DeliveryRow): ListedDelivery['state'] {
+  const { state, disabled, attempts } = row
+  if (isCancelledUnwritten(row)) return 'cancelled'
   if (state === DELIVERY_STATE.delivered) return 'delivered'
   if (state === DELIVERY_STATE.dead) return 'dead'
   if (state === DELIVERY_STATE.cancelled) return 'cancelled'
   if (disabled !== null) return 'held'
   return attempts > 0 ? 'retrying' : 'queued'
+}
+
+export function decodeJob(row: Selectable<Tables['job']>): Job {
+  return {
+    jobId: row.id,
+    // The columns hold only what `insertJob`, `saveJob` and `cancelJob` wrote.
+    task: JSON.parse(row.task) as Job['task'],
+    state: row.state as Job['state'],
+    by: row.started_by,
+    done: row.done,
+    failure: row.failure,
+    createdAtMs: row.created_at_ms,
+    startedAtMs: row.started_at_ms,
+    endedAtMs: row.ended_at_ms,
+  }
+}
+
+export function encodePlace(place: ReplayPlace | null): string | null {
+  return place === null ? null : JSON.stringify(place)
+}
+
+export function decodePlace(place: string | null): ReplayPlace | null {
+  // Only `encodePlace` writes it.
+  return place === null ? null : (JSON.parse(place) as ReplayPlace)
 }

@@ -148,17 +148,42 @@ export async function findNextDeliveries(
   }))
 }
 
-const cancel = statement<{ endpointId: number; nowMs: number }>()((db, p) =>
+const unsettledRemoved = statement()((db) =>
+  db
+    .selectFrom('endpoint')
+    .select(['id', 'removed_at_ms'])
+    .where('removed_at_ms', 'is not', null)
+    .where((of) =>
+      of.exists(
+        of
+          .selectFrom('delivery')
+          .select('delivery.id')
+          .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+          .where('delivery.state', '<', DELIVERY_STATE.delivered),
+      ),
+    )
+    .limit(1),
+)
+const cancelSome = statement<{ endpointId: number; removedAtMs: number; limit: number }>()((db, p) =>
   db
     .updateTable('delivery')
-    .set({ state: DELIVERY_STATE.cancelled, reason: 'endpoint_removed', settled_at_ms: p.nowMs })
-    .where('endpoint_id', '=', p.endpointId)
-    .where('state', 'in', [DELIVERY_STATE.behind, DELIVERY_STATE.due]),
+    .set({ state: DELIVERY_STATE.cancelled, reason: 'endpoint_removed', settled_at_ms: p.removedAtMs })
+    .where('id', 'in', (of) =>
+      of
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .where('delivery.endpoint_id', '=', p.endpointId)
+        .where('delivery.state', '<', DELIVERY_STATE.delivered)
+        .limit(p.limit),
+    ),
 )
 
-/** What waits for an endpoint that is removed is kept, as cancelled. */
-export async function cancelDeliveries(session: Session, endpointId: string, nowMs: number): Promise<void> {
-  await session.run(cancel, { endpointId: Number(endpointId), nowMs })
+/** What waits for an endpoint that was removed is kept, as cancelled: written down a stretch at a time. `isDone`: nothing more waits for any. */
+export async function cancelRemoved(session: Session, limit: number): Promise<{ readonly isDone: boolean }> {
+  const [removed] = await session.all(unsettledRemoved, {})
+  if (removed === undefined) return { isDone: true }
+  await session.run(cancelSome, { endpointId: removed.id, removedAtMs: removed.removed_at_ms ?? 0, limit })
+  return { isDone: false }
 }
 
 const holdOthers = statement<{ endpointId: number; parcelId: number; first: number }>()((db, p) =>

@@ -1,8 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { DeliveryPage, DeliveryQuery, DeliverySelection, MadeAttempt, ReadSide, ReplayRequest } from '../flow/ports.ts'
+import type { DeliveryPage, DeliveryQuery, MadeAttempt, ReadSide } from '../flow/ports.ts'
 import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from './codec.ts'
-import { type FirstDelivery, findFirst, reorderDeliveries } from './deliveries.ts'
-import { copyDelivery } from './delivery-copies.ts'
 import { findSentEvent, withIdentifiers } from './delivery-view.ts'
 import type { Session } from './engine.ts'
 import type { Tables } from './schema.ts'
@@ -23,16 +21,19 @@ type Wanted = {
   readonly tried: number | null
 }
 
+/** What waits for an endpoint that was removed is cancelled, though that may not be written down yet. */
+const stateNow = sql<number>`(case when delivery.state < 2 and endpoint.removed_at_ms is not null then 4 else delivery.state end)`
+
 const wanted = (db: Kysely<Tables>, p: Wanted) =>
   db
     .selectFrom('delivery')
     .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
     .selectAll('delivery')
-    .select(['endpoint.name as endpoint_name', 'endpoint.disabled'])
+    .select(['endpoint.name as endpoint_name', 'endpoint.disabled', 'endpoint.removed_at_ms'])
     .where('delivery.id', '<', p.before)
     .where(isAny(sql.ref('delivery.endpoint_id'), p.endpointId))
-    .where('delivery.state', '>=', p.a)
-    .where('delivery.state', '<=', p.b)
+    .where(stateNow, '>=', p.a)
+    .where(stateNow, '<=', p.b)
     .where(isAny(sql`(endpoint.disabled is not null)`, p.held))
     .where(isAny(sql`(delivery.attempts > 0)`, p.tried))
     .orderBy('delivery.id', 'desc')
@@ -81,7 +82,7 @@ const one = statement<{ id: number }>()((db, p) =>
     .selectFrom('delivery')
     .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
     .selectAll('delivery')
-    .select(['endpoint.name as endpoint_name', 'endpoint.disabled'])
+    .select(['endpoint.name as endpoint_name', 'endpoint.disabled', 'endpoint.removed_at_ms'])
     .where('delivery.id', '=', p.id),
 )
 const attemptsOf = statement<{ id: number }>()((db, p) =>
@@ -109,96 +110,4 @@ function acceptedAttempt(row: Pick<DeliveryRow, 'accepted_at_ms' | 'accepted_dur
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row
   if (atMs === null) return []
   return [{ atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array() }]
-}
-
-type Selected = {
-  a: number
-  b: number
-  c: number
-  endpointId: number
-  fromSequence: number
-  fromMs: number
-  id: number | null
-  sequence: number | null
-  parcelId: number | null
-}
-
-function selected(selection: DeliverySelection): Selected {
-  const [a = -1, b = a, c = a] = selection.states.map((state) => DELIVERY_STATE[state])
-  const { endpointId, fromSequence, fromMs, deliveryId, sequence, parcelId } = selection
-  return { a, b, c, endpointId: Number(endpointId), fromSequence, fromMs, id: deliveryId, sequence, parcelId }
-}
-
-const matches = (p: Selected) =>
-  sql<boolean>`endpoint_id = ${p.endpointId} and state in (${p.a}, ${p.b}, ${p.c}) and sequence >= ${p.fromSequence} and queued_at_ms >= ${p.fromMs}
-    and (${p.id} is null or id = ${p.id}) and (${p.sequence} is null or sequence = ${p.sequence}) and (${p.parcelId} is null or parcel_id = ${p.parcelId})`
-
-const countSelected = statement<Selected>()((db, p) =>
-  db
-    .selectFrom('delivery')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where(matches(p)),
-)
-const someSelected = statement<Selected & { after: number; limit: number }>()((db, p) =>
-  db.selectFrom('delivery').select(['id', 'parcel_id']).where(matches(p)).where('id', '>', p.after).orderBy('id').limit(p.limit),
-)
-const keepAccepted = statement<{ id: number }>()((db, p) =>
-  db
-    .insertInto('attempt')
-    .columns(['delivery_id', 'at_ms', 'duration_ms', 'status'])
-    .expression((of) =>
-      of
-        .selectFrom('delivery')
-        .select(['id', 'accepted_at_ms', 'accepted_duration_ms', 'accepted_status'])
-        .where('id', '=', p.id)
-        .where('accepted_at_ms', 'is not', null)
-        .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
-    ),
-)
-const requeue = statement<{ id: number; nowMs: number }>()((db, p) =>
-  db
-    .updateTable('delivery')
-    .set({
-      state: behind,
-      attempts: 0,
-      queued_at_ms: p.nowMs,
-      first_failed_at_ms: null,
-      next_attempt_at_ms: p.nowMs,
-      reason: null,
-      settled_at_ms: null,
-      accepted_at_ms: null,
-      accepted_duration_ms: null,
-      accepted_status: null,
-    })
-    .where('id', '=', p.id),
-)
-
-export async function countReplayable(session: Session, selection: DeliverySelection): Promise<number> {
-  const [row] = await session.all(countSelected, selected(selection))
-  return row?.count ?? 0
-}
-
-/** Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes after it. */
-export async function replayDeliveries(
-  session: Session,
-  request: ReplayRequest,
-): Promise<{ readonly count: number; readonly last: number | null }> {
-  const { selection, after, limit, nowMs } = request
-  const endpointId = Number(request.to)
-  const rows = await session.all(someSelected, { ...selected(selection), after, limit })
-  /** What was the first of a parcel before. */
-  const parcels = new Map<number, FirstDelivery | null>()
-  let count = 0
-  for (const row of rows) {
-    const own = { id: row.id, parcelId: row.parcel_id, isWaiting: false }
-    const queued = request.to === selection.endpointId ? own : await copyDelivery(session, row.id, endpointId, nowMs)
-    if (queued === null || queued.isWaiting) continue
-    const { parcelId } = queued
-    if (!parcels.has(parcelId)) parcels.set(parcelId, await findFirst(session, { endpointId, parcelId }))
-    await session.run(keepAccepted, { id: queued.id })
-    await session.run(requeue, { id: queued.id, nowMs })
-    count += 1
-  }
-  for (const [parcelId, first] of parcels) await reorderDeliveries(session, { endpointId, parcelId }, [first], nowMs)
-  return { count, last: rows.length < limit ? null : (rows.at(-1)?.id ?? null) }
 }

@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
 import type { ReadSide } from '../flow/ports.ts'
 import { createContents } from './contents.ts'
-import { countReplayable, findDelivery, listDeliveries } from './delivery-lists.ts'
+import { findDelivery, listDeliveries } from './delivery-lists.ts'
+import { countReplayable } from './ended-deliveries.ts'
 import { listEndpoints } from './endpoints.ts'
 import type { ReadEngine } from './engine.ts'
 import { findParcel } from './find-parcel.ts'
 import { countQuarantined } from './inbox.ts'
 import { findPush, listInbox } from './inbox-lists.ts'
+import { findJob, listJobs } from './jobs.ts'
 import { inspectParcel, listParcels } from './parcel-lists.ts'
 import { readFeed } from './read-feed.ts'
 import { statement } from './statement.ts'
@@ -51,7 +53,9 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listInbox: (query) => engine.snapshot(() => listInbox(session, query)),
     findPush: (inboxId) => findPush(session, inboxId),
     findDelivery: (id) => engine.snapshot(() => findDelivery(session, id)),
-    countReplayable: (selection) => countReplayable(session, selection),
+    countReplayable: ({ selection, limit, untilMs }) => engine.snapshot(() => countReplayable(session, selection, limit, untilMs)),
+    listJobs: (query) => listJobs(session, query),
+    findJob: (id) => findJob(session, id),
     async ping() {
       await session.all(anyParcel, {})
     },

@@ -20,6 +20,7 @@ export interface Tables {
   readonly composed_event: { readonly sequence: number; readonly body: Uint8Array }
   readonly delivery: DeliveryTable
   readonly attempt: AttemptTable
+  readonly job: JobTable
   readonly language_asked: { readonly parcel_id: number; readonly language: string; readonly sequence: number }
   readonly audit: {
     readonly sequence: number
@@ -158,6 +159,23 @@ interface DeliveryTable {
   readonly accepted_at_ms: number | null
   readonly accepted_duration_ms: number | null
   readonly accepted_status: number | null
+}
+
+interface JobTable {
+  readonly id: Generated<number>
+  readonly kind: string
+  /** JSON: what is to be done. */
+  readonly task: string
+  readonly started_by: string
+  readonly state: string
+  /** JSON: where it goes on; null: it has not begun. */
+  readonly place: string | null
+  readonly done: number
+  readonly failure: string | null
+  readonly created_at_ms: number
+  readonly started_at_ms: number | null
+  /** Null: it goes on. */
+  readonly ended_at_ms: number | null
 }
 
 interface AttemptTable {

@@ -1,8 +1,7 @@
 import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
 import { dropAnswers, loadAnswers, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
-import { cancelDeliveries, findNextDeliveries, queueDelivery, reviewClaims, saveComposedEvent } from './deliveries.ts'
-import { replayDeliveries } from './delivery-lists.ts'
+import { cancelRemoved, findNextDeliveries, queueDelivery, reviewClaims, saveComposedEvent } from './deliveries.ts'
 import { findAskable, findDuePolls } from './due-polls.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
@@ -10,10 +9,12 @@ import { appendFeed, duePushes, expectPush, prunedTo, settlePush } from './feed.
 import { readFeedEntries } from './feed-entries.ts'
 import { deleteInbox, listPushes, resettlePush, saveInbox } from './inbox.ts'
 import { findPush } from './inbox-lists.ts'
+import { cancelJob, insertJob, listUnendedJobs, saveJob } from './jobs.ts'
 import { joinParcels } from './join.ts'
 import { createKnownParcels } from './known-parcels.ts'
 import { createLeases } from './leases.ts'
 import { markRefused, pollableIdentifiers } from './parcels.ts'
+import { replayDeliveries } from './replays.ts'
 import { shiftSchedule } from './schedule-shift.ts'
 import { loadNumber, loadSetting, markLanguageAsked, SEQUENCE, saveSetting } from './settings.ts'
 import { saveSettlements } from './settlements.ts'
@@ -117,12 +118,16 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     async removeEndpoint(endpointId, nowMs) {
       endpoints = null
       await removeEndpoint(session, endpointId, nowMs)
-      await cancelDeliveries(session, endpointId, nowMs)
     },
     saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
     queueDelivery: (delivery) => queueDelivery(session, delivery),
     reviewClaims: (deliveryIds) => reviewClaims(session, deliveryIds),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
+    cancelRemoved: (limit) => cancelRemoved(session, limit),
+    insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
+    listUnendedJobs: (limit) => listUnendedJobs(session, limit),
+    saveJob: (job, nowMs) => saveJob(session, job, nowMs),
+    cancelJob: (id, nowMs) => cancelJob(session, id, nowMs),
     replayDeliveries: (request) => replayDeliveries(session, request),
     saveSettlements: (settled, nowMs) => saveSettlements(session, settled, nowMs),
     loadSetting: (name) => loadSetting(session, name),

@@ -2,6 +2,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
+import { writeDeliveries } from '../support/many-deliveries.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -169,7 +170,7 @@ test('a replay of an endpoint says beforehand how many it would be, takes what i
   for (const minute of [2, 3]) await world.push(at(minute, { trackingIds: ['7001'] }))
   await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(4))
   const replay = async (order: object) => (await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, order)).body
-  expect(await replay({ since: 0, dryRun: true })).toEqual({ count: 1, dryRun: true })
+  expect(await replay({ since: 0, dryRun: true })).toEqual({ count: 1, more: false, dryRun: true })
   expect(await replay({ since: '2026-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 4 })
   expect(await replay({ since: '2999-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 0 })
   const [last] = await listed(world.operate, '?state=delivered')
@@ -211,7 +212,7 @@ test('7.4: what a removed endpoint was owed can be sent to another, one by one o
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(1))
   const [newest, ...others] = await listed(world.operate, '?state=cancelled')
   const replay = (order: object) => world.operate('POST', `/relay/endpoints/${heir}/replay`, order)
-  expect((await replay({ of: removed, dryRun: true })).body).toEqual({ count: 4, dryRun: true })
+  expect((await replay({ of: removed, dryRun: true })).body).toEqual({ count: 4, more: false, dryRun: true })
   const one = `/relay/deliveries/${String(newest?.id)}/replay`
   expect((await world.operate('POST', one, { to: '999' })).status).toBe(400)
   expect((await world.operate('POST', one, { to: heir })).status).toBe(202)
@@ -272,4 +273,52 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   const told = await Promise.all(ids.map(async (id) => (await operate('GET', `/relay/deliveries/${id}`)).body.attempts))
   const interrupted = told.flat().filter((attempt) => Object(attempt).reason === 'interrupted')
   expect(interrupted).toHaveLength(2)
+})
+
+test('a replay of more than 10,000 is a job that a restart does not end: it says who asked and how far it is, and can be cancelled', async () => {
+  const folder = temporaryFolder()
+  const startOne = async () => {
+    const relay = await startTestRelay(folder, 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+    return { relay, operate: await operatorOf(relay) }
+  }
+  const first = await startOne()
+  const { body: endpoint } = await first.operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', enabled: false })
+  writeDeliveries(first.relay.databasePath, { endpointId: String(endpoint.id), count: 10_050, state: 3 })
+  const replay = `/relay/endpoints/${String(endpoint.id)}/replay`
+  expect((await first.operate('POST', replay, { since: 0, dryRun: true })).body).toEqual({ count: 10_001, more: true, dryRun: true })
+  const begun = await first.operate('POST', replay, { since: 0 })
+  expect(begun).toMatchObject({
+    status: 202,
+    headers: { location: '/relay/jobs/1' },
+    body: { id: '1', kind: 'replay', by: 'admin', result: null },
+  })
+  const cancelled = await first.operate('POST', replay, { since: 0 })
+  expect((await first.operate('DELETE', `/relay/jobs/${String(cancelled.body.id)}`)).body).toMatchObject({ id: '2', state: 'cancelled' })
+  await first.relay.stop()
+  const again = await startOne()
+  onTestFinished(() => again.relay.stop())
+  const job = async () => (await again.operate('GET', '/relay/jobs/1')).body
+  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: 'done', result: { count: 10_050 } }), { timeout: 15_000 })
+  expect(await job()).toMatchObject({
+    progress: { done: 10_050 },
+    endedAt: expect.any(String),
+    task: { endpoint: endpoint.id, states: ['dead', 'cancelled'] },
+  })
+  expect((await again.operate('GET', '/relay/jobs?limit=1')).body).toMatchObject({ jobs: [{ id: '2' }], next: '2' })
+  expect((await again.operate('GET', '/relay/jobs/9')).status).toBe(404)
+  expect((await again.operate('GET', '/relay/jobs?state=done')).status).toBe(400)
+})
+
+test('7.4: what waits for an endpoint when it is removed is written down as cancelled by a relay that starts later, too', async () => {
+  const world = await start()
+  const id = await world.add('shop')
+  await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
+  writeDeliveries(world.databasePath, { endpointId: id, count: 500, state: 1 })
+  await world.operate('DELETE', `/relay/endpoints/${id}`)
+  expect(await listed(world.operate, '?state=cancelled')).toHaveLength(100)
+  expect(await listed(world.operate, '?state=held')).toHaveLength(0)
+  const db = new Database(world.databasePath)
+  onTestFinished(() => void db.close())
+  const written = db.prepare('select count(*) from delivery where state = 4').pluck()
+  await vi.waitFor(() => expect(written.get()).toBe(500), { timeout: 5000 })
 })

@@ -115,7 +115,14 @@ async function openWorld() {
       const fromSequence = rows[nth % Math.max(1, rows.length)]?.sequence ?? 0
       const selection = { endpointId, states: ['delivered', 'dead', 'cancelled'] as const, fromSequence, fromMs: 0 }
       const rest = { deliveryId: null, sequence: count === 1 ? fromSequence : null, parcelId: null }
-      await store.writes.replayDeliveries({ selection: { ...selection, ...rest }, to: target, after: 0, limit: count, nowMs: store.now() })
+      await store.writes.replayDeliveries({
+        selection: { ...selection, ...rest },
+        to: target,
+        after: null,
+        untilMs: store.now(),
+        limit: count,
+        nowMs: store.now(),
+      })
       relay.review()
     },
     async enable(nth: number, enabled: boolean) {

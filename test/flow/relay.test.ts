@@ -390,7 +390,8 @@ test('7.3: one that a replay put behind an earlier delivery while it was attempt
   await writes.replayDeliveries({
     selection: { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence, parcelId: null },
     to: id,
-    after: 0,
+    after: null,
+    untilMs: now(),
     limit: 10,
     nowMs: now(),
   })
@@ -407,7 +408,7 @@ test('7.3: what is pushed while an earlier event of its parcel is replayed waits
   await at(2)
   for (let { claimed } = await turn(); claimed.length > 0; ) ({ claimed } = await turn({ settled: claimed.map(settle) }))
   const selection = { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, parcelId: null } as const
-  await writes.replayDeliveries({ selection: { ...selection, sequence: 1 }, to: id, after: 0, limit: 10, nowMs: now() })
+  await writes.replayDeliveries({ selection: { ...selection, sequence: 1 }, to: id, after: null, untilMs: now(), limit: 10, nowMs: now() })
   const { claimed: first } = await turn()
   await at(3)
   await at(4)

@@ -74,6 +74,7 @@ async function startInternal(world: World = {}) {
     manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
     admitLogin: createAdmitLogin(createTries(world.failuresPerMinute ?? 100_000), addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
+    manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
   }

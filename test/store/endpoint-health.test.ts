@@ -76,7 +76,7 @@ test('O6: what was queued just before an endpoint went down for three days is no
 })
 
 test('O6: one that is refused while its endpoint accepts others dies at the end of its schedule; replayed, it begins anew', async () => {
-  const { push, pass, turn, writes, reads, id } = await startEndpoint()
+  const { push, pass, turn, writes, reads, id, now } = await startEndpoint()
   await push(at(1))
   const [refused] = (await turn()).claimed
   const deliveryId = refused?.deliveryId ?? 0
@@ -94,7 +94,14 @@ test('O6: one that is refused while its endpoint accepts others dies at the end 
   }
   expect(await attemptsUntilDead(200)).toBe(3)
   const any = { endpointId: id, fromSequence: 0, fromMs: 0, sequence: null, parcelId: null }
-  await writes.replayDeliveries({ selection: { ...any, deliveryId, states: ['dead'] }, to: id, after: 0, limit: 10, nowMs: pass(1) })
+  await writes.replayDeliveries({
+    selection: { ...any, deliveryId, states: ['dead'] },
+    to: id,
+    after: null,
+    untilMs: now(),
+    limit: 10,
+    nowMs: pass(1),
+  })
   expect(await attemptsUntilDead(503)).toBeUndefined()
   expect(await attemptsUntilDead(200)).toBeGreaterThan(3)
 })

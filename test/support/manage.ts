@@ -3,6 +3,7 @@ import { ADMIN, logIn } from './relay.ts'
 export interface Answer {
   readonly status: number
   readonly text: string
+  readonly headers: Readonly<Record<string, string>>
   readonly body: Record<string, unknown>
 }
 
@@ -16,7 +17,12 @@ export async function operatorOf(relay: { readonly internalUrl: string }) {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     const text = await response.text()
-    return { status: response.status, text, body: text === '' ? {} : asObject(JSON.parse(text)) }
+    return {
+      status: response.status,
+      text,
+      headers: Object.fromEntries(response.headers),
+      body: text === '' ? {} : asObject(JSON.parse(text)),
+    }
   }
 }
 

@@ -3,7 +3,8 @@ import type { Migration } from 'kysely/migration'
 
 /**
  * What has not ended is found by its parcel, so that of each parcel the earliest goes first, replays included (DOMAIN 7.3). Of what waits
- * only that one is due: what a replay let overtake it waits again.
+ * only that one is due: what a replay let overtake it waits again. What has ended is found by its place in the feed and by when it was
+ * queued, so that a replay looks at nothing else; and what takes long is a job, which goes on after a restart.
  */
 export const deliveries: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
@@ -13,6 +14,32 @@ export const deliveries: Migration = {
       .columns(['endpoint_id', 'parcel_id', 'sequence'])
       .where(sql.ref('state'), '<', sql.lit(2))
       .execute()
+    for (const [name, column] of [
+      ['delivery_ended', 'sequence'],
+      ['delivery_ended_by_time', 'queued_at_ms'],
+    ] as const) {
+      await db.schema
+        .createIndex(name)
+        .on('delivery')
+        .columns(['endpoint_id', 'state', column])
+        .where(sql.ref('state'), '>=', sql.lit(2))
+        .execute()
+    }
+    await db.schema
+      .createTable('job')
+      .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+      .addColumn('kind', 'text', (column) => column.notNull())
+      .addColumn('task', 'text', (column) => column.notNull())
+      .addColumn('started_by', 'text', (column) => column.notNull())
+      .addColumn('state', 'text', (column) => column.notNull())
+      .addColumn('place', 'text')
+      .addColumn('done', 'integer', (column) => column.notNull())
+      .addColumn('failure', 'text')
+      .addColumn('created_at_ms', 'integer', (column) => column.notNull())
+      .addColumn('started_at_ms', 'integer')
+      .addColumn('ended_at_ms', 'integer')
+      .execute()
+    await db.schema.createIndex('job_unended').on('job').column('id').where(sql.ref('ended_at_ms'), 'is', null).execute()
     const earlier = sql`exists (select 1 from delivery as earlier where earlier.endpoint_id = delivery.endpoint_id
       and earlier.parcel_id = delivery.parcel_id and earlier.sequence < delivery.sequence and earlier.state < 2)`
     await sql`update delivery set state = 0 where state < 2 and state = 1 and ${earlier}`.execute(db)
