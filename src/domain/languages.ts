@@ -11,6 +11,11 @@ export function languagePreference(asked: string | null, configured: readonly st
   return [...new Set([...wanted, ...configured])]
 }
 
+/** The configured language that the carrier may be asked in for the one an app asked (DOMAIN 4.2): it, or its primary subtag; null: none. */
+export function fetchableLanguage(asked: string, configured: readonly string[]): string | null {
+  return [asked, primarySubtag(asked)].find((tag) => configured.includes(tag)) ?? null
+}
+
 export function primarySubtag(tag: string): string {
   const end = tag.indexOf('-')
   return end === -1 ? tag : tag.slice(0, end)

@@ -1,5 +1,6 @@
 import { AppError } from '../domain/errors.ts'
 import { knownTo } from '../domain/history.ts'
+import { fetchableLanguage } from '../domain/languages.ts'
 import type { AskCarrier, Asked } from './ask-carrier.ts'
 import type { Clock, Log, Memory, ParcelView } from './ports.ts'
 import type { Freshness, ReadQuestion } from './served.ts'
@@ -42,7 +43,7 @@ export function createUnknownQuestions(
     const retryAfterMs = await ports.admitUnknown(question.app)
     if (retryAfterMs !== null)
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
-    const language = options.languages.find((configured) => configured === question.language) ?? defaultLanguage
+    const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
     const asked: Asked = options.fetchUnknown
       ? await carrier.aboutUnknown({ identifier: question.identifier, language })
       : { kind: 'not_found' }

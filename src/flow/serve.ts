@@ -1,4 +1,5 @@
 import { AppError } from '../domain/errors.ts'
+import { fetchableLanguage } from '../domain/languages.ts'
 import { lackedLanguage } from '../domain/pull-response.ts'
 import { type AskCarrierPorts, createAskCarrier } from './ask-carrier.ts'
 import {
@@ -105,8 +106,8 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
     }
     if (view === null) throw new AppError('storage_unavailable', 'The answer is not readable yet. Ask again.', { retryAfterMs: 1000 })
     const watched = view.watched || (await revive(ports, question.identifier))
-    const wanted = question.language ?? defaultLanguage
-    const lacking = watched && lacksLanguage(view, wanted, options)
+    const wanted = fetchableLanguage(question.language ?? defaultLanguage, options.languages)
+    const lacking = watched && wanted !== null && lacksLanguage(view, wanted, options)
     let settled = watched
     if (lacking || isOlder(view.heardAtMs, ports.clock.now(), options) || isUnheard(view, options)) {
       const asked = await askForMore(view, question, lacking ? wanted : defaultLanguage, lacking)

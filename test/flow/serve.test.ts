@@ -171,13 +171,34 @@ test('4.2: a language that an entry lacks is fetched once, whoever asks meanwhil
   expect(world.notes).toEqual(['asked 7 sv'])
 })
 
-test('4.2: a language the carrier does not have is asked for once, configured or not, then the fallback is served', async () => {
+test('4.2: a language of which neither tag nor primary subtag is configured causes no call: its texts or the fallback are served', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  for (const language of ['fi', 'fi-FI', 'de']) expect((await world.ask({ language })).contentLanguage).toBe('en')
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'fi'])] }))
+  world.cache.invalidate([7])
+  expect((await world.ask({ language: 'fi' })).contentLanguage).toBe('fi')
+  world.parcels.clear()
+  world.cache.invalidate([7])
+  expect((await world.ask({ language: 'fi' })).contentLanguage).toBe('en')
+  expect(world.calls.map(({ language }) => language)).toEqual(['en'])
+})
+
+test('4.2: of a tag with a region the configured primary subtag is fetched', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  expect((await world.ask({ language: 'sv-SE' })).contentLanguage).toBe('sv')
+  expect(await world.ask({ language: 'sv-FI' })).toMatchObject({ contentLanguage: 'sv', cacheStatus: 'parcel-relay; hit' })
+  expect(world.calls.map(({ language }) => language)).toEqual(['sv'])
+})
+
+test('4.2: a configured language the carrier does not have is asked for once, then the fallback is served', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async (language) => found(language, 'en')
-  for (let attempt = 0; attempt < 3; attempt += 1) expect((await world.ask({ language: 'fi' })).contentLanguage).toBe('en')
-  expect((await world.ask({ language: 'fi', kind: 'latest' })).contentLanguage).toBe('en')
-  expect(world.calls.map(({ language }) => language)).toEqual(['fi'])
+  for (let attempt = 0; attempt < 3; attempt += 1) expect((await world.ask({ language: 'sv' })).contentLanguage).toBe('en')
+  expect((await world.ask({ language: 'sv', kind: 'latest' })).contentLanguage).toBe('en')
+  expect(world.calls.map(({ language }) => language)).toEqual(['sv'])
 })
 
 test('4.2: the default language is a language asked; one that the primary subtag covers is not lacking', async () => {
