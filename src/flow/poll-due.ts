@@ -1,4 +1,5 @@
 import type { Asking } from './asking.ts'
+import { createMissedPushLog } from './missed-push-log.ts'
 import type { Clock, DuePoll, Log, Meter, WriteSide } from './ports.ts'
 import type { Refresh } from './refresh.ts'
 
@@ -29,6 +30,7 @@ const FREE_PART = 1 / 4
 export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, asking, clock, log } = ports
   const inFlight = new Set<Promise<void>>()
+  const tellMissed = createMissedPushLog(ports)
   let isRefused = false
 
   function start(due: DuePoll): void {
@@ -55,10 +57,9 @@ export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly c
 
   return async () => {
     const nowMs = clock.now()
-    for (const { eventAtMs, foundAtMs, parcelId } of await write.settleMissedPushes(nowMs)) {
-      ports.meter.missedPush(Math.max(0, foundAtMs - eventAtMs))
-      log.info({ parcelId, lateMs: foundAtMs - eventAtMs }, 'a push was missed: a poll brought its entry')
-    }
+    const missed = await write.settleMissedPushes(nowMs)
+    for (const { eventAtMs, foundAtMs } of missed) ports.meter.missedPush(Math.max(0, foundAtMs - eventAtMs))
+    tellMissed(missed)
     const limit = ports.isQuiet(nowMs) ? 0 : Math.min(concurrency, ports.askable?.() ?? concurrency)
     while (!isRefused && inFlight.size > 0 && limit - inFlight.size < limit * FREE_PART) await Promise.race(inFlight)
     const room = limit - inFlight.size

@@ -134,6 +134,8 @@ export interface BatchReport {
 
 export interface MissedPush {
   readonly parcelId: number
+  /** One that the API accepts; null: the carrier knows none of its. */
+  readonly identifier: string | null
   readonly eventAtMs: number
   readonly foundAtMs: number
 }

@@ -62,7 +62,9 @@ export function createWatch(ports: RecordPorts & { readonly store: WriteStore },
         const missed: MissedPush[] = []
         for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
           await tx.settlePush(entry)
-          if (await wasMissed(tx, parcelId, entry)) missed.push({ parcelId, eventAtMs, foundAtMs })
+          if (!(await wasMissed(tx, parcelId, entry))) continue
+          const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
+          missed.push({ parcelId, identifier, eventAtMs, foundAtMs })
         }
         return missed
       }),

@@ -83,6 +83,8 @@ function presentProblem(ctx: Context, error: unknown, log: Log): void {
   const [status, title] = PROBLEMS[code]
   const instance = `urn:uuid:${randomUUID()}`
   if (code === 'internal') log.error({ err: error, instance }, 'a request failed unexpectedly')
+  // That the carrier cannot be asked is logged when that begins and ends, not for each who asks meanwhile.
+  else if (code === 'upstream_unavailable') log.debug({ instance, code }, 'a request could not be served')
   else if (status >= 500) log.warn({ err: error, instance, code }, 'a request could not be served')
 
   // What was set for the answer that did not come is gone, but for the decision to close the connection.

@@ -23,12 +23,12 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
     else breaker = afterNothing(breaker, wasProbe)
     const { state, failures, restUntilMs } = breaker
     if (before.state === 'closed' && state === 'open') {
-      log.warn(
+      log.debug(
         { failures, restMs: Math.round(restUntilMs - clock.monotonic()) },
         'the carrier fails again and again: it is left alone for a while',
       )
     }
-    if (before.state !== 'closed' && state === 'closed') log.info({}, 'the carrier is asked again')
+    if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
   }
 
   return {

@@ -8,22 +8,61 @@ export interface CarrierNews {
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
 
+type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'answers'
+
+/** Kinds of trouble: which of its reasons each question meets while one lasts is no news. Null: the relay's own. */
+const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
+  budget: null,
+  resting: null,
+  network: 'down',
+  timeout: 'down',
+  server_error: 'down',
+  rate_limited: 'rate_limited',
+  credentials: 'credentials',
+  redirect: 'redirect',
+  bad_response: 'answers',
+  token_bad_response: 'answers',
+  rejected: 'answers',
+}
+
+const MESSAGES: Readonly<Record<Trouble, string>> = {
+  down: 'the carrier is down, or cannot be reached',
+  rate_limited: 'the carrier asks for fewer calls: nothing is asked until its Retry-After is over',
+  credentials: 'the carrier cannot be asked without its token',
+  redirect: 'the carrier redirects, which is not followed',
+  answers: 'the carrier answers in a way that cannot be used',
+}
+
+/** A carrier that is well and ill in turns is told of so often, and then at debug level until the minute is over. */
+const LINES_MAX = 10
+const LINES_EVERY_MS = 60_000
+
 /** Remembers how questions ended, and logs when that changes: trouble that lasts is one line, not one for every question. */
 export function createCarrierNews(clock: Clock, log: Log): CarrierNews {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
-  let troubledBy: UnavailableReason | null = null
+  let told: Trouble | null = null
+  let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
 
+  /** Whether a line may be logged now. */
+  const mayTell = (): boolean => {
+    const nowMs = clock.monotonic()
+    if (nowMs - minute.fromMs >= LINES_EVERY_MS) minute = { fromMs: nowMs, lines: 0 }
+    minute = { ...minute, lines: minute.lines + 1 }
+    return minute.lines <= LINES_MAX
+  }
   const tellTrouble = ({ reason, detail, retryAfterMs, telling }: StatusOutcome & { kind: 'unavailable' }): void => {
-    // Our own budget is no trouble of the carrier's, and may be short many times a second. While it rests, nothing new is known.
-    const isOurs = reason === 'budget' || reason === 'resting' || (reason === 'timeout' && !telling)
-    if (reason === 'budget' || !isOurs) lastFailure = { reason, atMs: clock.now() }
-    const known = isOurs || reason === troubledBy
+    // A question cut by our own waiting, like our own budget, is no trouble of the carrier's.
+    const trouble = reason === 'timeout' && !telling ? null : TROUBLES[reason]
+    if (reason === 'budget' || trouble !== null) lastFailure = { reason, atMs: clock.now() }
     const fields = { reason, detail, retryAfterMs }
-    if (known) log.debug(fields, 'the carrier could not be asked')
-    else if (reason === 'redirect') log.error(fields, 'the carrier redirects, which is not followed')
-    else log.warn(fields, 'the carrier could not be asked')
-    if (!isOurs) troubledBy = reason
+    if (trouble === null || trouble === told || !mayTell()) {
+      log.debug(fields, 'the carrier could not be asked')
+      return
+    }
+    told = trouble
+    if (trouble === 'redirect') log.error(fields, MESSAGES[trouble])
+    else log.warn(fields, MESSAGES[trouble])
   }
 
   return {
@@ -33,8 +72,10 @@ export function createCarrierNews(clock: Clock, log: Log): CarrierNews {
         tellTrouble(outcome)
         return { kind: 'unavailable', reason, ...(retryAfterMs === undefined ? {} : { retryAfterMs: clampRetryAfterMs(retryAfterMs) }) }
       }
-      if (troubledBy !== null) log.info({ after: troubledBy }, 'the carrier answers again')
-      troubledBy = null
+      if (told !== null && mayTell()) {
+        log.info({ after: told }, 'the carrier answers again')
+        told = null
+      }
       lastAnswerAtMs = clock.now()
       return outcome
     },

@@ -239,6 +239,13 @@ test('P1: a carrier that is down is left alone after a few failures, which is to
   expect(await world.metric('relay_carrier_resting')).toBe(1)
   world.carrier.setDown(false)
   await eventually(async () => (await world.get(`/v1/status/${number}/all`)).status === 200)
+  const told = world.lines.filter(({ level, message }) => level !== 'debug' && message.includes('the carrier'))
+  expect(told.map(({ level, message }) => `${level}: ${message}`)).toEqual([
+    'warn: the carrier is down, or cannot be reached',
+    'info: the carrier accepts the credentials',
+    'info: the carrier answers again',
+  ])
+  expect(world.lines.filter(({ level, fields }) => level !== 'debug' && 'err' in fields)).toEqual([])
   expect((await lookUpstream(world.internalUrl)).breaker).toEqual({ state: 'closed', failures: 0, restSeconds: 0 })
 }, 30_000)
 

@@ -168,7 +168,9 @@ test('6.6: what a poll finds and no push brings within the grace is a missed pus
   const found = { eventTimestamp: '2026-03-01T12:30:00Z' }
   await poll({ statuses: [found] })
   expect(await writes.settleMissedPushes(pass(GRACE_MS - 1))).toEqual([])
-  expect(await writes.settleMissedPushes(pass(1))).toEqual([{ parcelId: 1, eventAtMs: NOON + HOUR_MS / 2, foundAtMs: NOON + HOUR_MS }])
+  expect(await writes.settleMissedPushes(pass(1))).toEqual([
+    { parcelId: 1, identifier: 'AB123456789SE', eventAtMs: NOON + HOUR_MS / 2, foundAtMs: NOON + HOUR_MS },
+  ])
   expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])
 })
 
