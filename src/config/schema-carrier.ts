@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { suggestName } from '../domain/near-name.ts'
+import { SEEN_STATUSES } from '../domain/status-entry.ts'
 import { type SchemaContext, secret } from './secret-setting.ts'
 import {
   cron,
@@ -18,8 +19,6 @@ import {
   whole,
   zone,
 } from './values.ts'
-
-const SEEN_STATUSES = ['Created', 'Ingested', 'TerminalArrived', 'TerminalUpdated', 'DeliveryStarted', 'DeliverySucceeded']
 
 /** What is copied along from an example of a whole address. */
 const API_PATH = /(?:\/+(?:v1|auth|status))+\/*$|\/+auth\/+token\/*$/i

@@ -38,6 +38,11 @@ export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unkno
   throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_TOLD) } })
 }
 
+/** The same refusal for what only the rest of the relay can tell of one member or parameter. `detail` is a sentence. */
+export function wrongInput(kind: InputKind, name: string, detail: string): AppError {
+  return new AppError('bad_request', detail, { facts: { errors: [errorAt(kind, [name], detail)] } })
+}
+
 function sentencesOf(errors: readonly InputError[]): string {
   const more = errors.length - ERRORS_TOLD
   const told = errors.slice(0, ERRORS_TOLD).map(({ detail }) => detail)
@@ -56,7 +61,7 @@ function describeUnknown(kind: InputKind, path: Path, known: readonly string[]):
   const what = kind === 'query' ? 'parameter' : 'member'
   const near = suggestName(String(path.at(-1)), known)
   if (near !== null) return `There is no ${what} "${dotted(path)}" here; did you mean "${dotted([...path.slice(0, -1), near])}"?`
-  const others = known.length === 0 ? 'none is taken' : `there are ${known.join(', ')}`
+  const others = known.length === 0 ? 'none is taken' : known.length === 1 ? `there is only ${known[0]}` : `there are ${known.join(', ')}`
   return `There is no ${what} "${dotted(path)}" here; ${others}.`
 }
 

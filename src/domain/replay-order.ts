@@ -18,11 +18,10 @@ export interface ReplayOrder {
 }
 
 const counting = z.int().min(0)
+const SINCE = 'must be a sequence or a time such as "2026-03-01T10:00:00Z"'
 const order = z
   .strictObject({
-    since: z
-      .union([counting, z.iso.datetime({ offset: true })], { error: 'must be a sequence or a time such as "2026-03-01T10:00:00Z"' })
-      .optional(),
+    since: z.union([counting, z.iso.datetime({ offset: true, error: SINCE })], { error: SINCE }).optional(),
     sequence: counting.optional(),
     parcel: z.string().max(100).optional(),
     of: z

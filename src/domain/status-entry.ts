@@ -1,5 +1,15 @@
 import { type Instant, isWhole } from './instant.ts'
 
+/** Those that the carrier's specification shows; any other is as normal (DOMAIN 2.7). */
+export const SEEN_STATUSES: readonly string[] = [
+  'Created',
+  'Ingested',
+  'TerminalArrived',
+  'TerminalUpdated',
+  'DeliveryStarted',
+  'DeliverySucceeded',
+]
+
 /** The texts one source gave in one language. `undefined`: not said. `null`: said to be none (only a poll can). */
 export interface Texts {
   readonly consumer?: string | null

@@ -1,16 +1,20 @@
 import { AppError } from '../domain/errors.ts'
 import type { Entry } from '../domain/history.ts'
-import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor, ParcelQuery, ParcelState, ReadSide } from './ports.ts'
+import { suggestName } from '../domain/near-name.ts'
+import { wrongInput } from '../domain/read-input.ts'
+import { SEEN_STATUSES } from '../domain/status-entry.ts'
+import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor, ParcelState, ReadSide } from './ports.ts'
 import { readIdentifier } from './read-identifier.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 
-/** A question for a list of parcels; null: not asked. `query` and `cursor` are raw text. */
+/** A question for a list of parcels; null: not asked. */
 export interface ListQuestion {
+  /** As `readPrefix` gives it. */
   readonly query: string | null
   readonly status: string | null
   readonly stopped: (typeof STOPPED_REASONS)[number] | null
-  readonly cursor: string | null
+  readonly cursor: ParcelCursor | null
   readonly limit: number
 }
 
@@ -20,12 +24,28 @@ export interface LookAtParcels {
   inspect(identifier: string): Promise<object>
 }
 
+/** A carrier that makes up a status for every parcel has no list that helps anybody. */
+const STATUSES_TOLD_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
-export function createLookAtParcels({ reads }: { readonly reads: Pick<ReadSide, 'listParcels' | 'inspectParcel'> }): LookAtParcels {
+export function createLookAtParcels({
+  reads,
+}: {
+  readonly reads: Pick<ReadSide, 'listParcels' | 'listStatuses' | 'inspectParcel'>
+}): LookAtParcels {
+  /** Any status may come from the carrier; but one that never came is a slip, and an empty list would hide it. */
+  async function refuseUnknown(status: string): Promise<void> {
+    const known = [...new Set([...SEEN_STATUSES, ...(await reads.listStatuses())])]
+    if (known.includes(status) || known.length > STATUSES_TOLD_MAX) return
+    const near = suggestName(status, known)
+    const hint = near === null ? '' : `; did you mean ${near}?`
+    throw wrongInput('query', 'status', `status must be one that parcels had: ${known.join(', ')}${hint === '' ? '.' : hint}`)
+  }
+
   return {
-    async list(question) {
-      const { parcels, next } = await reads.listParcels(readQuestion(question))
+    async list({ query, status, stopped, cursor, limit }) {
+      if (status !== null) await refuseUnknown(status)
+      const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, after: cursor, limit })
       return { parcels: parcels.map(presentListed), next: next === null ? null : encodeCursor(next) }
     },
     async inspect(text) {
@@ -36,29 +56,24 @@ export function createLookAtParcels({ reads }: { readonly reads: Pick<ReadSide, 
   }
 }
 
-function readQuestion({ query, status, stopped, cursor, limit }: ListQuestion): ParcelQuery {
-  const prefix = query?.trim().toUpperCase() ?? null
-  if (prefix !== null && !PREFIX.test(prefix)) throw badRequest('query must be the first letters and digits of an identifier.')
-  return { prefix, status, stopped, after: readCursor(cursor), limit }
-}
-
-function badRequest(message: string): AppError {
-  return new AppError('bad_request', message)
+/** The beginning of an identifier, in its own form; null: it can be none. */
+export function readPrefix(text: string): string | null {
+  const prefix = text.trim().toUpperCase()
+  return PREFIX.test(prefix) ? prefix : null
 }
 
 function encodeCursor(cursor: ParcelCursor): string {
   return Object.values(cursor).join('.')
 }
 
-/** The place after which a list goes on, as `next` told it. */
-function readCursor(text: string | null): ParcelCursor | null {
-  if (text === null) return null
+/** The place after which a list goes on, as `next` told it; null: it never told this. */
+export function readCursor(text: string): ParcelCursor | null {
   const [by, first = '', second = ''] = text.split('.')
   const reason = STOPPED_REASONS.find((one) => one === first)
   if (by === 'identifier' && PREFIX.test(first)) return { by, value: first }
   if (by === 'next' && isCount(first) && isCount(second)) return { by, atMs: Number(first), parcelId: Number(second) }
   if (by === 'stopped' && reason !== undefined && isCount(second)) return { by, reason, parcelId: Number(second) }
-  throw badRequest('cursor must be exactly what "next" of the page before says.')
+  return null
 }
 
 function isCount(text: string): boolean {

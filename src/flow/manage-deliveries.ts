@@ -1,6 +1,7 @@
 import { eventHeaders } from '../domain/delivery-request.ts'
 import { AppError } from '../domain/errors.ts'
 import { isObject, member, readJson } from '../domain/json-body.ts'
+import { wrongInput } from '../domain/read-input.ts'
 import { parseReplayOrder, parseReplayTarget } from '../domain/replay-order.ts'
 import type {
   Clock,
@@ -149,7 +150,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const { endpointId, endpointName, deliveryId } = delivery
       const other = parseReplayTarget(body)
       if (!(await isReady(other ?? endpointId))) {
-        if (other !== null) throw new AppError('bad_request', 'to: there is no such endpoint.')
+        if (other !== null) throw wrongInput('body', 'to', 'to must be the id of an endpoint: there is none with this one.')
         const detail = `Its endpoint "${endpointName}" was removed: say { "to": "ID" } to send its event to another.`
         throw new AppError('not_replayable', detail)
       }

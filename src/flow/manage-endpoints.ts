@@ -3,6 +3,7 @@ import type { EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
 import { keysAt } from '../domain/endpoint-keys.ts'
 import { parseEndpointChange, parseKeyRotation, parseNewEndpoint } from '../domain/endpoint-settings.ts'
 import { AppError } from '../domain/errors.ts'
+import { wrongInput } from '../domain/read-input.ts'
 import { encodeTestEvent } from '../domain/test-event.ts'
 import type { Clock, DeliverySender, EndpointEdit, EndpointState, KeyChange, ReadSide, Vault, WriteSide } from './ports.ts'
 import type { RouteOf, SignerOf } from './send-delivery.ts'
@@ -71,7 +72,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
 
   function checkUrl({ url }: { readonly url?: EndpointSettings['url'] | undefined }): void {
     const refusal = url === undefined ? null : ports.refuseUrl(url)
-    if (refusal !== null) throw new AppError('bad_request', `url: nothing may be sent there (${refusal}); see delivery.allowNetworks.`)
+    if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
   }
 
   /** @param sharedKey null: another is to be made; undefined: there is no new one. */
@@ -133,6 +134,17 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 }
 
+/** How a URL is written needs words of its own; where it leads is a matter of the settings. */
+const MALFORMED: Readonly<Record<string, string>> = {
+  malformed: 'url must be a whole URL such as https://shop.internal/parcel-events.',
+  scheme: 'url must begin with http:// or https://.',
+  userinfo: 'url must hold no user name and no password.',
+}
+
+function describeRefusal(reason: string): string {
+  return MALFORMED[reason] ?? `url leads to where nothing may be sent (${reason.replaceAll('_', ' ')}): see delivery.allowNetworks.`
+}
+
 function unknown(): never {
   throw new AppError('not_found', 'There is no such endpoint.')
 }
@@ -140,9 +152,9 @@ function unknown(): never {
 function done(edit: EndpointEdit): EndpointState {
   if (edit.kind === 'done') return edit.state
   if (edit.kind === 'unknown') return unknown()
-  if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: each must be another.')
+  if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: choose one that is not taken.')
   if (edit.kind === 'from_gone') throw new AppError('feed_gone', `from: ${whyNot(edit)}`, { facts: { oldestSequence: edit.oldest } })
-  if (edit.kind === 'from_ahead') throw new AppError('bad_request', `from: ${whyNot(edit)}`)
+  if (edit.kind === 'from_ahead') throw wrongInput('body', 'from', `from: ${whyNot(edit)}`)
   if (edit.kind === 'not_rotating') {
     throw new AppError(
       'not_rotating',

@@ -916,6 +916,8 @@ export interface ReadSide {
   /** All that is known of one parcel, by any of its identifiers; null: unknown. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
   /** Events of the feed after a sequence, of one moment, told from what is known at that moment. */
+  /** Every status that was the latest of any parcel, up to a thousand. */
+  listStatuses(): Promise<readonly string[]>
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedReading>
   /** Those that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>

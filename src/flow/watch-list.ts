@@ -89,6 +89,8 @@ function tooLong(): AppError {
   return new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. None is watched.`, { facts: { watched: 0 } })
 }
 
-function refused({ failed, errors }: WatchListReport): AppError {
-  return new AppError('bad_request', `Nothing is watched: ${failed} lines are no identifiers.`, { facts: { watched: 0, failed, errors } })
+function refused({ lines, failed, errors }: WatchListReport): AppError {
+  return new AppError('bad_request', `Nothing is watched: ${failed} of ${lines} lines hold no identifier.`, {
+    facts: { watched: 0, failed, errors },
+  })
 }

@@ -23,7 +23,7 @@ export function healthRoute(): Middleware {
       return
     }
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-      throw new EdgeError('method_not_allowed', 'Only GET and HEAD are taken here.', { allow: 'GET, HEAD' })
+      throw new EdgeError('method_not_allowed', 'The methods allowed here are GET, HEAD.', { allow: 'GET, HEAD' })
     presentJson(ctx, 200, { status: 'ok' })
   }
 }

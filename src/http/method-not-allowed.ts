@@ -8,7 +8,7 @@ export function methodNotAllowed(): Middleware {
     const allowed = Array.isArray(matched) ? matched.flatMap(methodsOf) : []
     if (allowed.length > 0 && !allowed.includes(ctx.method)) {
       const allow = [...new Set(allowed)].sort().join(', ')
-      throw new EdgeError('method_not_allowed', `Taken here: ${allow}.`, { allow })
+      throw new EdgeError('method_not_allowed', `The methods allowed here are ${allow}.`, { allow })
     }
     await next()
   }

@@ -3,12 +3,12 @@ import type Router from '@koa/router'
 import type { Context } from 'koa'
 import { AppError } from '../domain/errors.ts'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../domain/watch-list.ts'
-import { type LookAtParcels, STOPPED_REASONS } from '../flow/look-at-parcels.ts'
+import { type LookAtParcels, readCursor, readPrefix, STOPPED_REASONS } from '../flow/look-at-parcels.ts'
 import type { WatchListReport, WatchListRequest } from '../flow/watch-list.ts'
 import { createApiRoutes } from './api-routes.ts'
 import type { Authorize } from './authorize.ts'
 import { presentJson } from './present.ts'
-import { flag, NO_QUERY, oneOf, page, query, text } from './query.ts'
+import { flag, NO_QUERY, oneOf, page, query, read, text } from './query.ts'
 import { readLines } from './read-lines.ts'
 
 export interface ParcelListsRouteOptions {
@@ -22,6 +22,13 @@ const FORMATS: Readonly<Record<string, WatchListFormat>> = {
   'application/ndjson': 'ndjson',
   'text/csv': 'csv',
 }
+const LIST_QUERY = query({
+  ...page,
+  cursor: read(readCursor, 'must be exactly what "next" of the page before says'),
+  query: read(readPrefix, 'must be the first letters and digits of an identifier'),
+  status: text,
+  stopped: oneOf(STOPPED_REASONS),
+})
 /** What 100,000 lines need, several times over. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024
 
@@ -30,7 +37,7 @@ export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: Parce
   const routes = createApiRoutes(authorize)
   routes.add('get', '/relay/parcels', {
     scope: 'admin',
-    query: query({ ...page, query: text, status: text, stopped: oneOf(STOPPED_REASONS) }),
+    query: LIST_QUERY,
     answer: async (ctx, call) => presentJson(ctx, 200, await lookAtParcels.list(call.query)),
   })
   routes.add('post', '/relay/parcels/watch', {

@@ -32,6 +32,20 @@ export function oneOf<const Value extends string>(values: readonly Value[]) {
 
 export const text = z.string().max(TEXT_LENGTH_MAX).nullable().default(null)
 
+/** Text that stands for something; `read` gives null for what stands for nothing. */
+export function read<Value>(readText: (text: string) => Value | null, error: string) {
+  return z
+    .string()
+    .max(TEXT_LENGTH_MAX)
+    .transform((given, context) => {
+      const value = readText(given)
+      if (value === null) context.addIssue({ code: 'custom', message: error })
+      return value
+    })
+    .nullable()
+    .default(null)
+}
+
 export const flag = z
   .enum(['true', 'false'])
   .transform((value) => value === 'true')

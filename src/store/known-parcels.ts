@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { IdentifierState, ParcelState } from '../flow/ports.ts'
 import type { Session } from './engine.ts'
 import { createParcelMemory } from './parcel-memory.ts'
+import { createParcelStatuses } from './parcel-statuses.ts'
 import { createParcel, findIdentifier, findIdentifiers, findParcel, findParcels, saveIdentifier, saveParcel } from './parcels.ts'
 
 /** So many parcels, and so many identifiers, are kept at hand: some 10 MB. */
@@ -30,6 +31,7 @@ export interface KnownParcels {
 export function createKnownParcels(session: Session): KnownParcels {
   const parcels = createParcelMemory(REMEMBERED)
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
+  const statuses = createParcelStatuses(session)
 
   /** One statement, however many are not at hand. */
   async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
@@ -92,6 +94,7 @@ export function createKnownParcels(session: Session): KnownParcels {
     },
     save(state) {
       saveParcel(session, state, parcels.get(state.parcelId))
+      if (state.latest !== null) statuses.note(state.latest.status)
       parcels.set(state)
     },
     forgetJoined(parcelIds, values) {
@@ -99,6 +102,7 @@ export function createKnownParcels(session: Session): KnownParcels {
       for (const value of values) identifiers.delete(value)
     },
     forget() {
+      statuses.forget()
       parcels.clear()
       identifiers.clear()
     },

@@ -10,6 +10,7 @@ import { countQuarantined } from './inbox.ts'
 import { findPush, listInbox } from './inbox-lists.ts'
 import { findJob, listJobs } from './jobs.ts'
 import { inspectParcel, listParcels } from './parcel-lists.ts'
+import { listStatuses } from './parcel-statuses.ts'
 import { readFeed } from './read-feed.ts'
 import { statement } from './statement.ts'
 
@@ -47,6 +48,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
       }
     },
     listParcels: (query) => engine.snapshot(() => listParcels(session, query)),
+    listStatuses: () => listStatuses(session),
     inspectParcel: (identifier) => engine.snapshot(() => inspectParcel(session, contents, identifier)),
     listEndpoints: () => listEndpoints(session),
     listDeliveries: (query) => engine.snapshot(() => listDeliveries(session, query)),

@@ -8,6 +8,8 @@ export interface Tables {
   /** What the relay must remember about itself: its token key, the sequence. */
   readonly setting: { readonly name: string; readonly value: Uint8Array }
   readonly parcel: ParcelTable
+  /** Every status that was the latest of any parcel. */
+  readonly parcel_status: { readonly status: string }
   readonly identifier: IdentifierTable
   readonly content: { readonly id: Generated<number>; readonly digest: Uint8Array; readonly json: string }
   readonly sighting: SightingTable

@@ -175,7 +175,7 @@ test('an endpoint that is to start with what is no longer kept is refused, and t
   db.close()
   const refused = await operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', from: 1 })
   expect(refused).toMatchObject({ status: 410, body: { type: 'urn:parcel-relay:error:feed_gone', oldestSequence: 3 } })
-  expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [] })
+  expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [], next: null })
 })
 
 test('a test push is signed, marked, names no parcel and is no event', async () => {
@@ -228,7 +228,7 @@ test('settings that cannot be are refused, and what is wrong is named', async ()
     const refused = await operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', ...change })
     expect(refused).toMatchObject({ status: 400, body: { detail: expect.stringContaining(named) } })
   }
-  expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [] })
+  expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [], next: null })
 })
 
 test('endpoints are for operators only, and an id is of one or a 404', async () => {

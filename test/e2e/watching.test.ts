@@ -111,7 +111,7 @@ test('a list goes by the next check, page by page, and what is no more checked c
   expect(await listed('query=list', 2)).toEqual(['LIST1', 'LIST2', 'LIST3', 'LIST4', 'LIST5', 'LIST6', 'LIST7'])
   expect(await listed('query=LIST&stopped=unwatched', 2)).toEqual(['LIST4'])
   expect(await listed('status=TerminalArrived&query=8100', 2)).toContain('81000003')
-  expect(await listed('status=Nowhere')).toEqual([])
+  expect(await listed('status=TerminalUpdated')).toEqual([])
 })
 
 test.each(['query=%25', 'query=a&query=b', 'stopped=lost', 'limit=0', 'limit=9999', 'cursor=x', 'cursor=next.1.-1'])(
@@ -190,3 +190,32 @@ test('100,000 lines are watched while pushes go on being taken, and one more lin
   const more = await call('POST', '/watch?atomic=true', 'TOOMANY1\n'.repeat(100_001), 'text/csv')
   expect([more.status, await more.json()]).toEqual([413, expect.objectContaining({ watched: 0 })])
 }, 60_000)
+
+test('a status that no parcel ever had is a 400 that names those there are, and one of the carrier’s own making is none', async () => {
+  const bogus = await call('GET', '?status=Teleported')
+  expect([bogus.status, await problemOf(bogus)]).toEqual([400, 'bad_request'])
+  expect(await json('GET', '?status=Createt')).toMatchObject({
+    errors: [{ parameter: 'status', detail: expect.stringMatching(/Created, Ingested.*; did you mean Created\?$/) }],
+  })
+  expect((await world.push(pushBody({ trackingIds: ['84000001'], status: 'Teleported' }))).status).toBe(200)
+  expect(await listed('status=Teleported')).toEqual(['84000001'])
+})
+
+test('what is wrong with a list’s prefix, cursor, limit and reason is told at once', async () => {
+  const { errors } = z
+    .object({ errors: z.array(z.object({ parameter: z.string(), detail: z.string() })) })
+    .parse(await json('GET', '?query=a%20b&cursor=xx&limit=0&stopped=yes'))
+  expect(errors.map(({ detail }) => detail)).toEqual([
+    'limit must be a whole number from 1 to 500.',
+    'cursor must be exactly what "next" of the page before says.',
+    'query must be the first letters and digits of an identifier.',
+    'stopped must be one of delivered, stale, unknown, unwatched.',
+  ])
+})
+
+test('what was made has its address in Location', async () => {
+  const made = await call('PUT', '/wa200000001se/watch')
+  expect([made.status, made.headers.get('location')]).toEqual([201, '/relay/parcels/WA200000001SE'])
+  const again = await call('PUT', '/wa200000001se/watch')
+  expect([again.status, again.headers.get('location')]).toEqual([200, null])
+})

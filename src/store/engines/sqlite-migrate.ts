@@ -10,6 +10,7 @@ import { uniqueParcelIds } from '../migrations/0005-unique-parcel-ids.ts'
 import { listings } from '../migrations/0006-listings.ts'
 import { deliveries } from '../migrations/0007-deliveries.ts'
 import { expiredPushes } from '../migrations/0009-expired-pushes.ts'
+import { parcelStatuses } from '../migrations/0011-parcel-statuses.ts'
 
 /** Append only: what has been released is never changed. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -22,6 +23,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0006-listings': listings,
   '0007-deliveries': deliveries,
   '0009-expired-pushes': expiredPushes,
+  '0011-parcel-statuses': parcelStatuses,
 }
 
 /**

@@ -1,0 +1,43 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { ADMIN, logIn, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+test('a body that cannot be used is refused in a sentence that says why, without a word of what it holds', async () => {
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
+  onTestFinished(() => relay.stop())
+  const token = await logIn(relay.internalUrl, ADMIN)
+  const send = async (body: string | undefined, type = 'application/json') => {
+    const answer = await fetch(`${relay.internalUrl}/relay/endpoints`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': type }) },
+      ...(body === undefined ? {} : { body }),
+    })
+    return [answer.status, JSON.parse(await answer.text()).detail]
+  }
+  const url = 'http://shop.internal/x'
+  expect([
+    await send('{"sharedKey": "secret-secret-secret",}'),
+    await send('[]'),
+    await send('7'),
+    await send('{"__proto__": 1}'),
+    await send('name=x', 'application/x-www-form-urlencoded'),
+    await send(undefined),
+    await send(JSON.stringify({ name: 'shop', url: 'nonsense' })),
+    await send(JSON.stringify({ name: 'shop', url: 'ftp://shop' })),
+    await send(JSON.stringify({ name: 'shop', url: 'http://me:secret@shop' })),
+    await send(JSON.stringify({ name: 'shop', url, from: 'later' })),
+    await send(JSON.stringify({ name: 'shop', url: 'http://169.254.169.254/' })),
+  ]).toEqual([
+    [400, 'The body is not valid JSON: look at line 1, column 38.'],
+    [400, 'The body must be a JSON object.'],
+    [400, 'The body must be a JSON object.'],
+    [400, 'The body must not have a member "__proto__".'],
+    [400, 'The body must be JSON and say so: Content-Type: application/json.'],
+    [400, 'The body is missing: it must be a JSON object.'],
+    [400, 'url must be a whole URL such as https://shop.internal/parcel-events.'],
+    [400, 'url must begin with http:// or https://.'],
+    [400, 'url must hold no user name and no password.'],
+    [400, 'from must be "now", or a sequence of the feed to start with.'],
+    [400, 'url leads to where nothing may be sent (link local): see delivery.allowNetworks.'],
+  ])
+})
