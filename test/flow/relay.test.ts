@@ -419,6 +419,19 @@ test('7.3: what is pushed while an earlier event of its parcel is replayed waits
   expect(sequences.map((claimed) => claimed.map(({ sequence }) => sequence))).toEqual([[1], [], []])
 })
 
+test('a late second attempt does not overwrite a delivery that has ended, and is kept with its attempts', async () => {
+  const { push, turn, settle, reads } = await openTurns()
+  await push()
+  const { claimed } = await turn()
+  await turn({ settled: claimed.map(settle) })
+  const late = (result: SettledAttempt['result']) => turn({ settled: claimed.map((one) => ({ ...settle(one), result })) })
+  await late({ kind: 'rejected', status: 500, retryAfterMs: null, ...kept })
+  await late({ kind: 'failed', reason: 'body_gone', detail: 'gone', ...kept })
+  const found = await reads.findDelivery(claimed[0]?.deliveryId ?? 0)
+  expect(found?.delivery).toMatchObject({ state: 'delivered', reason: null, attempts: 1 })
+  expect(found?.attempts).toMatchObject([{ status: 200 }, { status: null }, { status: 500 }])
+})
+
 test('what is older goes first, though it stood behind another of its parcel', async () => {
   const { push, pass, turn, settle } = await openTurns()
   for (const minute of [1, 2]) await push({ trackingIds: ['1001'], eventTime: `2026-03-01T10:0${minute}:00.000Z` })
