@@ -59,7 +59,8 @@ export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore
     for (;;) {
       const wanted = limit - claimed.length
       const { polls, ended } = await ports.store.transaction((tx) => {
-        tx.leasePolls(asking, leaseUntilMs)
+        // For this claim alone: the poll that goes on may have released its parcel already, and nobody will again.
+        tx.leasePolls(asking, nowMs + 1)
         return takeTurn(tx, nowMs, wanted, leaseUntilMs)
       })
       claimed.push(...polls)

@@ -196,7 +196,7 @@ export interface CredentialRefusal {
 export interface WriteSide {
   /** One transaction: every observation durable, or (a throw) none. A bad observation is quarantined alone. */
   record(batch: readonly Incoming[]): Promise<BatchReport>
-  /** Leases the most overdue watched parcels; those that are still being asked about are passed over, and leased anew. */
+  /** Leases the most overdue watched parcels; those that are still being asked about are passed over. */
   claimDuePolls(request: {
     readonly nowMs: number
     readonly limit: number

@@ -122,6 +122,17 @@ test('a claimed poll is nobody else’s until its lease lapses', async () => {
   expect([(await claim(due)).length, (await claim(due)).length, (await claim(due + 60_001)).length]).toEqual([1, 0, 1])
 })
 
+test('a parcel whose poll goes on after its answer was recorded is passed over meanwhile, and due again when it has ended', async () => {
+  const { push, poll, writes, now } = await openStore(NOON)
+  await push()
+  const claim = async (nowMs: number, asking: readonly number[]) =>
+    (await writes.claimDuePolls({ nowMs, limit: 10, leaseMs: DAY_MS, asking })).length
+  expect(await claim(now() + 2 * HOUR_MS, [])).toBe(1)
+  await poll()
+  expect(await claim(now() + 4 * HOUR_MS, [1])).toBe(0)
+  expect(await claim(now() + 4 * HOUR_MS + 1, [])).toBe(1)
+})
+
 test('6.3: identifiers are tried tracking number first, and one that the carrier does not know is left out', async () => {
   const { push, poll, writes, pass } = await openStore(NOON)
   await push({ trackingIds: ['1001', '1002'] })
