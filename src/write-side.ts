@@ -48,14 +48,18 @@ export async function openWriteSide(
     ...createCarrierMemory(store),
     ...createCatchUp(store),
     ...createJobs(store),
-    ...createDeliver(store, {
-      get policy() {
-        return rules.policy
+    ...createDeliver(
+      store,
+      {
+        get policy() {
+          return rules.policy
+        },
+        get perEndpoint() {
+          return rules.perEndpoint
+        },
       },
-      get perEndpoint() {
-        return rules.perEndpoint
-      },
-    }),
+      clock,
+    ),
     async adjustDelivery(next) {
       rules = next
     },

@@ -47,20 +47,19 @@ export const ANSWER_KEPT_BYTES = 1024
 export interface Delivery {
   /** Attempts made, the one being settled included: at least 1. A replay starts again at 0. */
   readonly attempts: number
+  /** How many of them were not on its schedule: they use up nothing of it. */
+  readonly spared: number
   /** When its first attempt failed since it was queued or last replayed, epoch milliseconds; `null`: none has. */
   readonly firstFailedAtMs: number | null
 }
 
-/** How its endpoint fared up to the attempt; epoch milliseconds. */
-export interface EndpointHealth {
-  /** When it last accepted anything; `null`: never. */
+/** What of its endpoint decides about a delivery, up to the attempt. */
+export interface EndpointRecord {
+  /** When it last accepted anything, epoch milliseconds; `null`: never. */
   readonly lastSuccessAtMs: number | null
-  /** The first failure since it last accepted something, was created or was enabled; `null`: there was none. */
-  readonly failingSinceMs: number | null
+  /** How long it has been seen to fail at everything, in milliseconds, since it last accepted something, was created or was enabled. */
+  readonly failedForMs: number
 }
-
-/** An endpoint that was just created or enabled: what was before is not held against it. */
-export const freshHealth: EndpointHealth = { lastSuccessAtMs: null, failingSinceMs: null }
 
 /** After this long with nothing but failures an endpoint is disabled (DOMAIN 7.4). */
 export const FAILING_MAX_MS = 120 * 60 * 60 * 1000
@@ -88,16 +87,18 @@ export type Settlement =
  *                       ├─ 410, or failing for 120 h: the endpoint is disabled ──► held ── enabled again ──► queued
  *                       ├─ interrupted by ourselves ─────────────────────────────► retrying, due at once
  *                       ├─ its bytes are no longer kept ─────────────────────────► dead
+ *                       ├─ before its time, or a probe ──────────────────────────► retrying, as planned before
  *                       ├─ the schedule has a wait left ─────────────────────────► retrying ── wait over ──► attempt
  *                       ├─ used up, no success of the endpoint since its first failure ► retrying, at the last wait
  *                       └─ used up ──────────────────────────────────────────────► dead
  *
+ * While the endpoint is failing only probes are attempted, and its first success makes everything that waits due at once (`endpoint-health`).
  * Removing the endpoint cancels whatever is queued, retrying or held. Dead and cancelled deliveries can be replayed: queued again, with the
  * same `webhook-id`. Delivered, dead and cancelled are ends; of the others, none can stay with its next attempt in the past while workers run.
  */
 
 /** Whether the endpoint had no part in it. */
-function isOurs(outcome: AttemptOutcome): boolean {
+export function isOurs(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'body_gone')
 }
 
@@ -106,10 +107,18 @@ export function isGone(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status === 410
 }
 
-/** A delivery after an attempt, with that attempt counted; one in which its endpoint had no part is none. */
-export function countAttempt({ attempts, firstFailedAtMs }: Delivery, outcome: AttemptOutcome, nowMs: number): Delivery {
-  if (isOurs(outcome)) return { attempts, firstFailedAtMs }
-  return { attempts: attempts + 1, firstFailedAtMs: outcome.kind === 'accepted' ? firstFailedAtMs : (firstFailedAtMs ?? nowMs) }
+/**
+ * A delivery after an attempt, with that attempt counted; one in which its endpoint had no part is none.
+ * @param isSpared it was made before its time, or as a probe.
+ */
+export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs: number, isSpared = false): Delivery {
+  const { attempts, spared, firstFailedAtMs } = delivery
+  if (isOurs(outcome)) return { attempts, spared, firstFailedAtMs }
+  return {
+    attempts: attempts + 1,
+    spared: spared + (isSpared ? 1 : 0),
+    firstFailedAtMs: outcome.kind === 'accepted' ? firstFailedAtMs : (firstFailedAtMs ?? nowMs),
+  }
 }
 
 /**
@@ -119,49 +128,36 @@ export function countAttempt({ attempts, firstFailedAtMs }: Delivery, outcome: A
  * @param delivery with this attempt counted, see `countAttempt`.
  * @param health of the endpoint before this attempt.
  * @param random from 0 (inclusive) to 1 (exclusive).
+ * @param plannedAtMs the attempt was not on the schedule, which goes on with the one planned for then; `null`: it was on the schedule.
  */
 export function settle(
   delivery: Delivery,
   outcome: AttemptOutcome,
   nowMs: number,
   policy: BackoffPolicy,
-  health: EndpointHealth,
+  health: EndpointRecord,
   random: number,
+  plannedAtMs: number | null = null,
 ): Settlement {
   if (outcome.kind === 'accepted') return { state: 'delivered' }
   if (outcome.kind === 'failed' && outcome.reason === 'interrupted') return { state: 'retrying', nextAttemptAtMs: nowMs }
   if (outcome.kind === 'failed' && outcome.reason === 'body_gone') return { state: 'dead', reason: 'body_gone' }
   if (isGone(outcome)) return { state: 'held', reason: 'gone' }
-  if (health.failingSinceMs !== null && nowMs - health.failingSinceMs >= FAILING_MAX_MS) return { state: 'held', reason: 'failing' }
+  if (health.failedForMs >= FAILING_MAX_MS) return { state: 'held', reason: 'failing' }
 
-  const scheduledMs = nextDelayMs(delivery.attempts, policy, random)
+  const retryAfterMs = outcome.kind === 'rejected' ? outcome.retryAfterMs : null
+  if (plannedAtMs !== null) {
+    return { state: 'retrying', nextAttemptAtMs: nowMs + obeyRetryAfterMs(Math.max(0, plannedAtMs - nowMs), retryAfterMs) }
+  }
+  const scheduledMs = nextDelayMs(delivery.attempts - delivery.spared, policy, random)
   const { firstFailedAtMs } = delivery
   const succeededSince = firstFailedAtMs !== null && health.lastSuccessAtMs !== null && health.lastSuccessAtMs > firstFailedAtMs
   if (scheduledMs === null && succeededSince) return { state: 'dead', reason: deadReason(outcome) }
   const delayMs = scheduledMs ?? lastDelayMs(policy, random)
-  return {
-    state: 'retrying',
-    nextAttemptAtMs: nowMs + obeyRetryAfterMs(delayMs, outcome.kind === 'rejected' ? outcome.retryAfterMs : null),
-  }
+  return { state: 'retrying', nextAttemptAtMs: nowMs + obeyRetryAfterMs(delayMs, retryAfterMs) }
 }
 
 function deadReason(outcome: Exclude<AttemptOutcome, { kind: 'accepted' }>): DeadReason {
   if (outcome.kind === 'rejected') return 'receiver_refused'
   return outcome.reason === 'forbidden' ? 'forbidden' : 'unreachable'
-}
-
-/** The health of an endpoint when the clock was put back: what lies in a future that was taken back would count as later than all to come. */
-export function healthByClock({ lastSuccessAtMs, failingSinceMs }: EndpointHealth, nowMs: number): EndpointHealth {
-  const past = (atMs: number | null) => (atMs === null ? null : Math.min(atMs, nowMs))
-  return { lastSuccessAtMs: past(lastSuccessAtMs), failingSinceMs: past(failingSinceMs) }
-}
-
-/** The health of an endpoint after an attempt: one success ends the failing, however sporadic it is; what it had no part in says nothing. */
-export function healthAfter(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
-  if (outcome.kind === 'accepted') {
-    const isKnown = health.lastSuccessAtMs === nowMs && health.failingSinceMs === null
-    return isKnown ? health : { lastSuccessAtMs: nowMs, failingSinceMs: null }
-  }
-  if (isOurs(outcome)) return health
-  return { ...health, failingSinceMs: health.failingSinceMs ?? nowMs }
 }

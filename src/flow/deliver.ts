@@ -1,10 +1,21 @@
-import { countAttempt, freshHealth, healthAfter, settle } from '../domain/delivery.ts'
+import { countAttempt, settle } from '../domain/delivery.ts'
+import {
+  beginsToFail,
+  type EndpointHealth,
+  freshHealth,
+  healthAfter,
+  isProbeDue,
+  outlastedHealth,
+  probedHealth,
+} from '../domain/endpoint-health.ts'
 import { keysAfterUse } from '../domain/endpoint-keys.ts'
 import type { OperatorEvent } from '../domain/operator-event.ts'
 import { backfillSpan } from '../domain/told.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.ts'
+import { createFailureWatch, type FailureLook } from './failure-watch.ts'
 import { handOut } from './hand-out.ts'
 import type {
+  Clock,
   ConfiguredEndpoint,
   DeliveryRules,
   DeliveryTurn,
@@ -29,15 +40,21 @@ const WORTH_TELLING_MS = 60 * 60 * 1000
 export function createDeliver(
   store: WriteStore,
   options: DeliverOptions,
+  clock: Pick<Clock, 'monotonic'>,
 ): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
+  const watch = createFailureWatch(clock.monotonic)
   return {
     ...createEditEndpoints(store),
 
-    deliveryTurn: (turn) =>
-      store.transaction(async (tx) => {
-        const { states, notices } = await settleAll(tx, turn, options)
+    async deliveryTurn(turn) {
+      const look = watch.look()
+      const report = await store.transaction(async (tx) => {
+        const { states, notices } = await settleAll(tx, turn, look, options)
         return { endpoints: states, notices, ...(await handOut(tx, { states, turn }, options)) }
-      }),
+      })
+      look.keep()
+      return report
+    },
 
     tellOperator: (event, nowMs) => store.transaction((tx) => tellOperator(tx, event, nowMs)),
 
@@ -58,6 +75,7 @@ export function createDeliver(
 async function settleAll(
   tx: WriteTx,
   turn: DeliveryTurn,
+  look: FailureLook,
   options: DeliverOptions,
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
   const before = await tx.listEndpoints()
@@ -70,11 +88,13 @@ async function settleAll(
     const state = place === undefined ? undefined : states[place]
     // Removed while it was attempted: cancelled, whatever came of it.
     if (place === undefined || state === undefined) continue
-    const one = settleOne(state, attempt, turn.nowMs, options)
-    const after = stateAfter(state, one, turn.nowMs)
-    settled.push(one)
+    const seen = seenFailing(state, attempt, look)
+    const one = settleOne(seen, attempt, turn.nowMs, options)
+    const health = await healthOf(tx, seen, attempt, turn.nowMs)
+    const after = stateAfter(seen, one, health)
+    settled.push({ ...one, round: health.round })
     states[place] = after
-    if (after !== state) notices.push(...noticesOf(state, after, turn.nowMs))
+    if (after !== state) notices.push(...noticesOf(state, after))
   }
   tx.saveSettlements(settled, turn.nowMs)
   for (const [place, state] of states.entries()) {
@@ -88,32 +108,47 @@ async function settleAll(
   return { states, notices }
 }
 
-/** What an attempt makes of its delivery. */
-function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DeliverOptions): Settled {
-  const { result, random } = attempt
-  const counted = countAttempt(attempt, result, nowMs)
+function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: FailureLook): EndpointState {
+  if (result.kind === 'accepted') return state
+  const health = outlastedHealth(state.health, result, look.failedAfterMs(endpointId))
+  return health === state.health ? state : { ...state, health }
+}
+
+/** What an attempt makes of its delivery. One before its time, and a probe, use up nothing of its schedule. */
+function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DeliverOptions): Omit<Settled, 'round'> {
+  const { result, random, plannedAtMs, atMs } = attempt
+  const { probing } = state.health
+  const isSpared = plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
+  const counted = countAttempt(attempt, result, nowMs, isSpared)
   const { scheduleMs } = state.endpoint
   const policy = scheduleMs === null ? options.policy : { ...options.policy, scheduleMs }
-  const settlement = settle(counted, result, nowMs, policy, state.health, random)
+  const settlement = settle(counted, result, nowMs, policy, state.health, random, isSpared ? plannedAtMs : null)
   return { ...attempt, ...counted, settlement }
 }
 
+/** How its endpoint fares after it. */
+async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttempt, nowMs: number): Promise<EndpointHealth> {
+  const { parcelId, result: outcome, atMs } = attempt
+  const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
+  const verdict = beginsToFail(health)
+  if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, parcelId)))) return health
+  return probedHealth(health, outcome, nowMs)
+}
+
 /** How its endpoint stands after it. */
-function stateAfter(state: EndpointState, { result, settlement }: Settled, nowMs: number): EndpointState {
-  const health = healthAfter(state.health, result, nowMs)
+function stateAfter(state: EndpointState, { result, settlement }: Omit<Settled, 'round'>, health: EndpointHealth): EndpointState {
   const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
   const used = result.kind === 'accepted' ? result.byNextKey : undefined
   const keys = state.keys === null || used === undefined ? state.keys : keysAfterUse(state.keys, used)
   return health === state.health && disabled === state.disabled && keys === state.keys ? state : { ...state, health, disabled, keys }
 }
 
-function noticesOf(before: EndpointState, after: EndpointState, nowMs: number): readonly EndpointNotice[] {
+function noticesOf(before: EndpointState, after: EndpointState): readonly EndpointNotice[] {
   const endpoint = after.endpoint.name
   const endpointId = after.endpoint.id
   if (before.disabled === null && after.disabled === 'gone') return [{ endpoint, endpointId, kind: 'disabled_gone' }]
   if (before.disabled === null && after.disabled === 'failing') return [{ endpoint, endpointId, kind: 'disabled_failing' }]
-  const { failingSinceMs } = before.health
-  const recovered = failingSinceMs !== null && after.health.failingSinceMs === null && nowMs - failingSinceMs >= WORTH_TELLING_MS
+  const recovered = after.health.failingSinceMs === null && before.health.failedForMs >= WORTH_TELLING_MS
   return recovered ? [{ endpoint, endpointId, kind: 'recovered' }] : []
 }
 

@@ -1,5 +1,5 @@
-import { freshHealth } from '../domain/delivery.ts'
 import { changeEndpoint } from '../domain/endpoint.ts'
+import { freshHealth, reenabledHealth } from '../domain/endpoint-health.ts'
 import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../domain/endpoint-keys.ts'
 import { backfillSpan } from '../domain/told.ts'
 import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange, WriteSide, WriteStore, WriteTx } from './ports.ts'
@@ -69,7 +69,7 @@ function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeR
 }
 
 /** Enabled again, an endpoint starts afresh: what was before is not held against it. */
-function changed(state: EndpointState, { change }: EndpointChangeRequest, next: number): EndpointState {
+function changed(state: EndpointState, { change, nowMs }: EndpointChangeRequest, next: number): EndpointState {
   const endpoint = changeEndpoint(state.endpoint, change)
   const isEnabledAgain = change.enabled === true && state.disabled !== null
   const disabled = change.enabled === undefined ? state.disabled : change.enabled ? null : 'operator'
@@ -77,7 +77,7 @@ function changed(state: EndpointState, { change }: EndpointChangeRequest, next: 
     ...state,
     endpoint: { ...endpoint, enabled: disabled === null },
     disabled,
-    health: isEnabledAgain ? freshHealth : state.health,
+    health: isEnabledAgain ? reenabledHealth(state.health, nowMs) : state.health,
     backfilled: backfillSpan(state.backfilled, endpoint.backfill, next),
   }
 }

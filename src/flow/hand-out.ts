@@ -1,5 +1,6 @@
 import { CLAIMS_PER_ATTEMPT } from '../domain/delivery.ts'
 import type { Endpoint } from '../domain/endpoint.ts'
+import { type EndpointHealth, isProbeDue, onlyFailedParcel } from '../domain/endpoint-health.ts'
 import type { ClaimedDelivery, ClaimRef, DeliveryTurn, DeliveryTurnReport, EndpointState, NextDelivery, WriteTx } from './ports.ts'
 
 export interface HandOutOptions {
@@ -35,13 +36,45 @@ export async function handOut(
       more.push(id)
       continue
     }
-    const next = await tx.findNextDeliveries({ endpointId: id, besides: claims.parcelIds, limit: room, nowMs })
+    const { round, wokenAtMs, probing } = state.health
+    if (probing !== null) {
+      // One at a time: what is under way says first what became of it.
+      const isUnderWay = (turn.inFlight[id] ?? []).length > 0
+      const { probe, atMs } = isUnderWay ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
+      if (probe !== null) found.push([probe])
+      nextAtMs = earlier(nextAtMs, atMs)
+      continue
+    }
+    const next = await tx.findNextDeliveries({ endpointId: id, round, wokenAtMs, besides: claims.parcelIds, limit: room, nowMs })
     const due = next.filter(({ dueAtMs }) => dueAtMs <= nowMs)
     found.push(due)
     if (due.length === room) more.push(id)
     nextAtMs = earlier(nextAtMs, next[due.length]?.dueAtMs ?? null)
   }
   return { claimed: inTurns(found), overtaken, more, nextAtMs }
+}
+
+interface ProbeLook {
+  readonly probe: NextDelivery | null
+  /** When to look again. */
+  readonly atMs: number | null
+}
+
+const NO_PROBE: ProbeLook = { probe: null, atMs: null }
+
+/** What an endpoint that is failing is asked with now, or when it is to be asked. */
+async function findProbe(
+  tx: WriteTx,
+  probing: NonNullable<EndpointHealth['probing']>,
+  { endpoint, health }: EndpointState,
+  nowMs: number,
+): Promise<ProbeLook> {
+  const endpointId = endpoint.id
+  if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe({ endpointId, exceptParcelId: null, nowMs }), atMs: null }
+  // All it refused is of one parcel: if there is another by now, that need not wait to show whose fault it is.
+  const exceptParcelId = onlyFailedParcel(health.failedParcels)
+  const other = exceptParcelId === null ? null : await tx.findProbe({ endpointId, exceptParcelId, nowMs })
+  return { probe: other, atMs: other === null ? probing.atMs : null }
 }
 
 /**

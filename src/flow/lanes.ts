@@ -72,7 +72,9 @@ export function createLanes(perEndpoint: () => number): Lanes {
     for (const state of states) laneOf(state.endpoint.id).state = state
   }
 
-  const limitOf = ({ state }: Lane) => state?.endpoint.concurrency ?? perEndpoint()
+  const isProbed = ({ state }: Lane) => state !== null && state.health.probing !== null
+  const limitOf = (lane: Lane) => (isProbed(lane) ? 1 : (lane.state?.endpoint.concurrency ?? perEndpoint()))
+  const claimsOf = (lane: Lane) => (isProbed(lane) ? 1 : CLAIMS_PER_ATTEMPT * limitOf(lane))
   /** Claimed and not being written down yet. */
   const openOf = ({ held, ended }: Lane) => held.size + ended
   const isTurnWorthwhileFor = (lane: Lane) => lane.isMoreDue && lane.ended > 0 && lane.ended >= Math.min(openOf(lane), limitOf(lane))
@@ -101,7 +103,7 @@ export function createLanes(perEndpoint: () => number): Lanes {
       let count = 0
       for (const lane of lanes.values()) {
         const isKept = what === 'surplus' && lane.state !== null && lane.state.disabled === null
-        const tooMany = isKept ? Math.max(0, openOf(lane) - CLAIMS_PER_ATTEMPT * limitOf(lane)) : lane.waiting.length
+        const tooMany = isKept ? Math.max(0, openOf(lane) - claimsOf(lane)) : lane.waiting.length
         count += release(lane, lane.waiting.splice(Math.max(0, lane.waiting.length - tooMany)))
       }
       return count

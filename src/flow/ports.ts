@@ -1,6 +1,7 @@
 import type { BackoffPolicy } from '../domain/backoff.ts'
-import type { AttemptResult, DeadReason, Delivery, EndpointHealth, Settlement } from '../domain/delivery.ts'
+import type { AttemptResult, DeadReason, Delivery, Settlement } from '../domain/delivery.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
+import type { EndpointHealth } from '../domain/endpoint-health.ts'
 import type { SealedKeys } from '../domain/endpoint-keys.ts'
 import type { FeedItem } from '../domain/feed-event.ts'
 import type { Entry } from '../domain/history.ts'
@@ -521,6 +522,10 @@ export interface WriteTx {
   reviewClaims(deliveryIds: readonly number[]): Promise<ReviewedClaims>
   /** The deliveries of an endpoint that may go next, the most overdue first; of a parcel at most one. */
   findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
+  /** What an endpoint that is failing is asked with next: what was never attempted first, then what was last attempted longest ago. */
+  findProbe(request: ProbeRequest): Promise<NextDelivery | null>
+  /** Whether something of another parcel may go to an endpoint, now or later. */
+  waitsForOthers(endpointId: string, parcelId: number): Promise<boolean>
   /** See the verbs of the same names. */
   replayDeliveries(request: ReplayRequest): Promise<ReplayedStretch>
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
@@ -690,7 +695,7 @@ export interface ListedDelivery {
   readonly reason: DeadReason | 'endpoint_removed' | null
   readonly attempts: number
   readonly queuedAtMs: number
-  /** Null: it waits for an earlier one of its parcel, or has ended. */
+  /** Null: it waits for an earlier one of its parcel, or for its endpoint, which is failing, or it has ended. */
   readonly nextAttemptAtMs: number | null
   readonly settledAtMs: number | null
 }
@@ -722,6 +727,8 @@ export interface ClaimRef {
 export interface DeliveryRef extends Delivery, ClaimRef {
   readonly parcelId: number
   readonly sequence: number
+  /** When it was to be attempted by its schedule: later than it was claimed if it was woken, or is a probe. */
+  readonly plannedAtMs: number
 }
 
 /** A delivery that is somebody's to attempt. */
@@ -744,10 +751,22 @@ export interface SettledAttempt extends DeliveryRef {
 /** An attempt, and what it made of its delivery; `attempts` with this one counted. */
 export interface Settled extends SettledAttempt {
   readonly settlement: Settlement
+  /** Of its endpoint, after this attempt. */
+  readonly round: number
+}
+
+export interface ProbeRequest {
+  readonly endpointId: string
+  /** A parcel, by id, that is left out; null: none is. */
+  readonly exceptParcelId: number | null
+  readonly nowMs: number
 }
 
 export interface NextRequest {
   readonly endpointId: string
+  /** Of the endpoint's health: what was last attempted in an earlier round is due since it was woken. */
+  readonly round: number
+  readonly wokenAtMs: number
   /** The parcels of what is claimed: nothing of theirs goes before that has ended. */
   readonly besides: readonly number[]
   readonly limit: number

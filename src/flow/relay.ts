@@ -181,10 +181,11 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     underWay += 1
     const onAgain = () => rates.started(delivery.endpointId)
     const onEnd = (result: AttemptResult) => {
-      const { deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs } = delivery
+      const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs } = delivery
       const isFirst = ended.length === 0
       if (isFirst) settleAtMs = clock.monotonic() + SETTLE_MS
-      ended.push({ deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, result, atMs, random: ports.random() })
+      const attempted = { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs }
+      ended.push({ ...attempted, result, atMs, random: ports.random() })
       lanes.ended(lane, deliveryId, result)
       underWay -= 1
       ports.meter.deliveryAttempted(result.kind, result.durationMs)

@@ -1,5 +1,5 @@
-import { freshHealth } from '../domain/delivery.ts'
 import { noFilters } from '../domain/endpoint.ts'
+import { freshHealth, reenabledHealth } from '../domain/endpoint-health.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../domain/operator-event.ts'
 import type { CarrierState, EndpointState, WriteSide, WriteTx } from './ports.ts'
 
@@ -40,7 +40,7 @@ export async function syncOperator(tx: WriteTx, url: string | null, nowMs: numbe
     },
     origin: 'operator',
     disabled: null,
-    health: known?.disabled === null ? known.health : freshHealth,
+    health: known === undefined ? freshHealth : known.disabled === null ? known.health : reenabledHealth(known.health, nowMs),
     keys: null,
     queuedTo: null,
     backfilled: null,

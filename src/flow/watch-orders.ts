@@ -1,4 +1,4 @@
-import { healthByClock } from '../domain/delivery.ts'
+import { healthByClock } from '../domain/endpoint-health.ts'
 import { revival, schedule } from './plan-check.ts'
 import type { Watched, WriteSide, WriteStore, WriteTx } from './ports.ts'
 import type { RecordOptions, RecordPorts } from './record.ts'

@@ -72,9 +72,11 @@ function presentEndpoint({ endpoint, origin, disabled, health, keys, queuedTo }:
   return {
     ...presentSettings(endpoint),
     origin,
+    state: disabled !== null ? 'disabled' : health.probing !== null ? 'failing' : 'active',
     disabledBecause: disabled,
     lastSuccessAt: presentInstant(health.lastSuccessAtMs),
     failingSince: presentInstant(health.failingSinceMs),
+    nextProbeAt: presentInstant(disabled === null ? (health.probing?.atMs ?? null) : null),
     nextKeyFrom: presentInstant(keys?.next?.fromMs ?? null),
     previousKeyUntil: presentInstant(keys?.previous?.untilMs ?? null),
     queuedTo,

@@ -22,8 +22,8 @@ export interface PackedReport extends Omit<DeliveryTurnReport, 'claimed' | 'endp
   readonly endpoints: readonly EndpointState[] | null
 }
 
-const SETTLED_WIDTH = 10
-const CLAIMED_WIDTH = 8
+const SETTLED_WIDTH = 12
+const CLAIMED_WIDTH = 10
 type AttemptResult = SettledAttempt['result']
 
 /** In the place of a time that is none, and of the length of a body that is none. */
@@ -34,7 +34,7 @@ export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
   const numbers = new Float64Array(settled.length * SETTLED_WIDTH)
   const results: [number, AttemptResult][] = []
   for (const [place, attempt] of settled.entries()) {
-    const { deliveryId, endpointId, parcelId, sequence, attempts, firstFailedAtMs, atMs, random, result } = attempt
+    const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs, atMs, random, result } = attempt
     const isPlain = result.kind === 'accepted' && result.answerStart.byteLength === 0 && result.byNextKey === undefined
     // Copied: a view would take all the memory it looks into along.
     if (!isPlain) results.push([place, { ...result, answerStart: new Uint8Array(result.answerStart) }])
@@ -50,6 +50,8 @@ export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
     numbers[at + 7] = random
     numbers[at + 8] = result.durationMs
     numbers[at + 9] = status
+    numbers[at + 10] = plannedAtMs
+    numbers[at + 11] = spared
   }
   return { ...rest, endpointIds: places.all(), settled: numbers.buffer, results }
 }
@@ -67,7 +69,9 @@ export function unpackTurn({ endpointIds, settled: packed, results, ...rest }: P
       endpointId: endpointIds[numberAt(numbers, at + 1)] ?? '',
       parcelId: numberAt(numbers, at + 2),
       sequence: numberAt(numbers, at + 3),
+      plannedAtMs: numberAt(numbers, at + 10),
       attempts: numberAt(numbers, at + 4),
+      spared: numberAt(numbers, at + 11),
       firstFailedAtMs: timeAt(numbers, at + 5),
       atMs: numberAt(numbers, at + 6),
       random: numberAt(numbers, at + 7),
@@ -91,7 +95,8 @@ export function createReportPacker(): (report: DeliveryTurnReport) => PackedRepo
     const bytes = new Uint8Array(claimed.reduce((sum, { body }) => sum + (body?.byteLength ?? 0), 0))
     let end = 0
     for (const [place, delivery] of claimed.entries()) {
-      const { deliveryId, endpointId, parcelId, sequence, previousSequence, attempts, firstFailedAtMs, body } = delivery
+      const { deliveryId, endpointId, parcelId, sequence, previousSequence, plannedAtMs, attempts, spared, firstFailedAtMs, body } =
+        delivery
       const at = place * CLAIMED_WIDTH
       numbers[at] = deliveryId
       numbers[at + 1] = places.of(endpointId)
@@ -101,6 +106,8 @@ export function createReportPacker(): (report: DeliveryTurnReport) => PackedRepo
       numbers[at + 5] = attempts
       numbers[at + 6] = firstFailedAtMs ?? NONE
       numbers[at + 7] = body?.byteLength ?? NONE
+      numbers[at + 8] = plannedAtMs
+      numbers[at + 9] = spared
       if (body === null) continue
       bytes.set(body, end)
       end += body.byteLength
@@ -124,7 +131,9 @@ export function createReportUnpacker(): (report: PackedReport) => DeliveryTurnRe
         parcelId: numberAt(numbers, at + 2),
         sequence: numberAt(numbers, at + 3),
         previousSequence: numberAt(numbers, at + 4),
+        plannedAtMs: numberAt(numbers, at + 8),
         attempts: numberAt(numbers, at + 5),
+        spared: numberAt(numbers, at + 9),
         firstFailedAtMs: timeAt(numbers, at + 6),
         body: length === NONE ? null : Buffer.from(bytes, end, length),
       })
@@ -159,5 +168,7 @@ function createPlaces() {
 }
 
 function isSame(state: EndpointState, known: EndpointState | undefined): boolean {
-  return known !== undefined && state.endpoint === known.endpoint && state.keys === known.keys && state.disabled === known.disabled
+  if (known === undefined || state.endpoint !== known.endpoint || state.keys !== known.keys) return false
+  // Of its health only whether it is probed decides what leaves.
+  return state.disabled === known.disabled && (state.health.probing === null) === (known.health.probing === null)
 }

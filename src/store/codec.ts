@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Endpoint } from '../domain/endpoint.ts'
+import type { EndpointHealth } from '../domain/endpoint-health.ts'
 import type { SealedKeys } from '../domain/endpoint-keys.ts'
 import type { FeedKind } from '../domain/feed-event.ts'
 import type { Instant } from '../domain/instant.ts'
@@ -150,7 +151,7 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     endpoint: { ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
     origin: row.origin as EndpointState['origin'],
     disabled,
-    health: { lastSuccessAtMs: row.succeeded_at_ms, failingSinceMs: row.failing_since_ms },
+    health: decodeHealth(row),
     keys: row.sealed_keys === null ? null : decodeSealedKeys(row.sealed_keys),
     queuedTo: row.queued_to,
     backfilled: decodeSpan(row),
@@ -163,6 +164,32 @@ export function decodeEndpointUrl(settings: string): string {
 
 function decodeSpan({ backfill_from: from, backfill_to: to }: Selectable<Tables['endpoint']>): BackfillSpan | null {
   return from === null ? null : { from, to }
+}
+
+export function encodeHealth({ lastSuccessAtMs, failingSinceMs, failedForMs, failedParcels, probing, round, wokenAtMs }: EndpointHealth) {
+  return {
+    succeededAtMs: lastSuccessAtMs,
+    failingSinceMs,
+    failedForMs,
+    failedParcels: JSON.stringify(failedParcels),
+    probeAtMs: probing?.atMs ?? null,
+    probesFailed: probing?.failed ?? 0,
+    round,
+    wokenAtMs,
+  }
+}
+
+function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
+  return {
+    lastSuccessAtMs: row.succeeded_at_ms,
+    failingSinceMs: row.failing_since_ms,
+    failedForMs: row.failed_for_ms,
+    // Trusted: only `encodeHealth` writes it.
+    failedParcels: JSON.parse(row.failed_parcels) as readonly number[],
+    probing: row.probe_at_ms === null ? null : { atMs: row.probe_at_ms, failed: row.probes_failed },
+    round: row.round,
+    wokenAtMs: row.woken_at_ms,
+  }
 }
 
 function decodeSealedKeys(text: string): SealedKeys {
@@ -178,11 +205,11 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
 /** States of a delivery by their number in the table: append only. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
-export type DeliveryRow = Selectable<Tables['delivery']> & {
-  readonly endpoint_name: string
-  readonly disabled: string | null
-  readonly removed_at_ms: number | null
-}
+export type DeliveryRow = Selectable<Tables['delivery']> &
+  Pick<Selectable<Tables['endpoint']>, 'disabled' | 'removed_at_ms' | 'probe_at_ms' | 'woken_at_ms'> & {
+    readonly endpoint_name: string
+    readonly endpoint_round: number
+  }
 
 export function decodeDelivery(row: DeliveryRow): ListedDelivery {
   return {
@@ -197,7 +224,7 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
     reason: isCancelledUnwritten(row) ? 'endpoint_removed' : (row.reason as ListedDelivery['reason']),
     attempts: row.attempts,
     queuedAtMs: row.queued_at_ms,
-    nextAttemptAtMs: row.state === DELIVERY_STATE.due && row.removed_at_ms === null ? row.next_attempt_at_ms : null,
+    nextAttemptAtMs: nextAttemptAtMs(row),
     settledAtMs: isCancelledUnwritten(row) ? row.removed_at_ms : row.settled_at_ms,
   }
 }
@@ -205,6 +232,13 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
 /** What waited for an endpoint when it was removed is cancelled, though that is written down by and by. */
 function isCancelledUnwritten(row: DeliveryRow): boolean {
   return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
+}
+
+/** What was last attempted in an earlier round of its endpoint is due since that was woken. */
+function nextAttemptAtMs(row: DeliveryRow): number | null {
+  if (row.state !== DELIVERY_STATE.due || row.removed_at_ms !== null || row.probe_at_ms !== null) return null
+  if (row.round === row.endpoint_round) return row.next_attempt_at_ms
+  return Math.min(row.next_attempt_at_ms, Math.max(row.woken_at_ms, row.queued_at_ms))
 }
 
 function stateOf(row: DeliveryRow): ListedDelivery['state'] {

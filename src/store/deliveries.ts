@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { NextDelivery, NextRequest, QueuedDelivery, ReviewedClaims } from '../flow/ports.ts'
+import type { QueuedDelivery, ReviewedClaims } from '../flow/ports.ts'
 import { DELIVERY_STATE } from './codec.ts'
 import type { Session } from './engine.ts'
 import { oneOf, statement } from './statement.ts'
@@ -104,48 +104,6 @@ export async function reviewClaims(session: Session, deliveryIds: readonly numbe
     parcelIds: [...counts.keys()],
     overtaken: rows.filter((row) => row.state !== DELIVERY_STATE.due || !isAlone(row.parcel_id)).map(({ id }) => id),
   }
-}
-
-/** Bodies are looked up and not joined, and only of what is due: most of what waits is looked at once in vain. */
-const next = statement<{ endpointId: number; besides: string; limit: number; nowMs: number }>()((db, p) =>
-  db
-    .selectFrom('delivery')
-    .select(['id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'first_failed_at_ms', 'next_attempt_at_ms'])
-    .select((of) =>
-      of
-        .case()
-        .when('next_attempt_at_ms', '>', p.nowMs)
-        .then(null)
-        .when('inbox_id', 'is', null)
-        .then(of.selectFrom('composed_event').select('composed_event.body').whereRef('composed_event.sequence', '=', 'delivery.sequence'))
-        .else(of.selectFrom('inbox').select('inbox.body').whereRef('inbox.id', '=', 'delivery.inbox_id'))
-        .end()
-        .as('body'),
-    )
-    .where('endpoint_id', '=', p.endpointId)
-    .where('state', '=', DELIVERY_STATE.due)
-    .where(sql<boolean>`parcel_id not in (select value from json_each(${p.besides}))`)
-    .orderBy('next_attempt_at_ms')
-    .limit(p.limit),
-)
-
-/** Read off the index of what is due alone, so that it takes the same however much waits. */
-export async function findNextDeliveries(
-  session: Session,
-  { endpointId, besides, limit, nowMs }: NextRequest,
-): Promise<readonly NextDelivery[]> {
-  const rows = await session.all(next, { endpointId: Number(endpointId), besides: JSON.stringify(besides), limit, nowMs })
-  return rows.map((row) => ({
-    deliveryId: row.id,
-    endpointId,
-    parcelId: row.parcel_id,
-    sequence: row.sequence,
-    previousSequence: row.previous_sequence,
-    attempts: row.attempts,
-    firstFailedAtMs: row.first_failed_at_ms,
-    dueAtMs: row.next_attempt_at_ms,
-    body: row.body,
-  }))
 }
 
 const unsettledRemoved = statement()((db) =>

@@ -30,6 +30,7 @@ const wanted = (db: Kysely<Tables>, p: Wanted) =>
     .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
     .selectAll('delivery')
     .select(['endpoint.name as endpoint_name', 'endpoint.disabled', 'endpoint.removed_at_ms'])
+    .select(['endpoint.probe_at_ms', 'endpoint.woken_at_ms', 'endpoint.round as endpoint_round'])
     .where('delivery.id', '<', p.before)
     .where(isAny(sql.ref('delivery.endpoint_id'), p.endpointId))
     .where(stateNow, '>=', p.a)
@@ -83,6 +84,7 @@ const one = statement<{ id: number }>()((db, p) =>
     .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
     .selectAll('delivery')
     .select(['endpoint.name as endpoint_name', 'endpoint.disabled', 'endpoint.removed_at_ms'])
+    .select(['endpoint.probe_at_ms', 'endpoint.woken_at_ms', 'endpoint.round as endpoint_round'])
     .where('delivery.id', '=', p.id),
 )
 const attemptsOf = statement<{ id: number }>()((db, p) =>

@@ -1,33 +1,51 @@
-import type { EndpointHealth } from '../domain/delivery.ts'
 import type { Endpoint } from '../domain/endpoint.ts'
+import type { EndpointHealth } from '../domain/endpoint-health.ts'
 import type { EndpointState } from '../flow/ports.ts'
-import { decodeEndpoint, encodeEndpointSettings, encodeSealedKeys } from './codec.ts'
+import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys } from './codec.ts'
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 
 const standing = statement()((db) => db.selectFrom('endpoint').selectAll().where('removed_at_ms', 'is', null).orderBy('id'))
 
-interface Columns {
+/** As they are bound; a type, not an interface, because parameters are a record. */
+type HealthColumns = {
+  readonly succeededAtMs: number | null
+  readonly failingSinceMs: number | null
+  readonly failedForMs: number
+  readonly failedParcels: string
+  readonly probeAtMs: number | null
+  readonly probesFailed: number
+  readonly round: number
+  readonly wokenAtMs: number
+}
+type EndpointColumns = HealthColumns & {
   readonly name: string
   readonly origin: string
   readonly settings: string
   readonly disabled: string | null
-  readonly succeededAtMs: number | null
-  readonly failingSinceMs: number | null
   readonly sealedKeys: string | null
   readonly queuedTo: number | null
   readonly backfillFrom: number | null
   readonly backfillTo: number | null
 }
-type EndpointColumns = { [Name in keyof Columns]: Columns[Name] }
+
+const healthColumnsOf = (p: HealthColumns) => ({
+  succeeded_at_ms: p.succeededAtMs,
+  failing_since_ms: p.failingSinceMs,
+  failed_for_ms: p.failedForMs,
+  failed_parcels: p.failedParcels,
+  probe_at_ms: p.probeAtMs,
+  probes_failed: p.probesFailed,
+  round: p.round,
+  woken_at_ms: p.wokenAtMs,
+})
 
 const columnsOf = (p: EndpointColumns) => ({
   name: p.name,
   origin: p.origin,
   settings: p.settings,
   disabled: p.disabled,
-  succeeded_at_ms: p.succeededAtMs,
-  failing_since_ms: p.failingSinceMs,
+  ...healthColumnsOf(p),
   sealed_keys: p.sealedKeys,
   queued_to: p.queuedTo,
   backfill_from: p.backfillFrom,
@@ -70,8 +88,7 @@ export async function saveEndpoint(
     origin,
     settings: encodeEndpointSettings(endpoint),
     disabled,
-    succeededAtMs: health.lastSuccessAtMs,
-    failingSinceMs: health.failingSinceMs,
+    ...encodeHealth(health),
     sealedKeys: encodeSealedKeys(keys),
     queuedTo,
     backfillFrom: backfilled?.from ?? null,
@@ -82,12 +99,12 @@ export async function saveEndpoint(
   return endpoint.id
 }
 
-const updateHealth = statement<{ id: number; succeededAtMs: number | null; failingSinceMs: number | null }>()((db, p) =>
-  db.updateTable('endpoint').set({ succeeded_at_ms: p.succeededAtMs, failing_since_ms: p.failingSinceMs }).where('id', '=', p.id),
+const updateHealth = statement<HealthColumns & { id: number }>()((db, p) =>
+  db.updateTable('endpoint').set(healthColumnsOf(p)).where('id', '=', p.id),
 )
 
-export function saveHealth(session: Session, endpointId: string, { lastSuccessAtMs, failingSinceMs }: EndpointHealth): void {
-  session.tell(updateHealth, { id: Number(endpointId), succeededAtMs: lastSuccessAtMs, failingSinceMs })
+export function saveHealth(session: Session, endpointId: string, health: EndpointHealth): void {
+  session.tell(updateHealth, { id: Number(endpointId), ...encodeHealth(health) })
 }
 
 function idOf([row]: readonly { readonly id: number }[]): string {

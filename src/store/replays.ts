@@ -25,6 +25,8 @@ const requeue = statement<{ id: number; queuedAtMs: number; nowMs: number }>()((
     .set({
       state: DELIVERY_STATE.behind,
       attempts: 0,
+      spared: 0,
+      round: 0,
       queued_at_ms: p.queuedAtMs,
       first_failed_at_ms: null,
       next_attempt_at_ms: p.nowMs,

@@ -132,6 +132,14 @@ interface EndpointTable {
   readonly disabled: string | null
   readonly succeeded_at_ms: number | null
   readonly failing_since_ms: number | null
+  readonly failed_for_ms: Generated<number>
+  /** JSON: ids of the parcels whose attempts failed last. */
+  readonly failed_parcels: Generated<string>
+  /** Null: it is not failing. */
+  readonly probe_at_ms: number | null
+  readonly probes_failed: Generated<number>
+  readonly round: Generated<number>
+  readonly woken_at_ms: Generated<number>
   /** JSON: its keys, encrypted; null: the config file names its key. */
   readonly sealed_keys: string | null
   /** Up to which sequence the feed has been queued for it; null: all of it. */
@@ -153,6 +161,10 @@ interface DeliveryTable {
   readonly state: number
   readonly reason: string | null
   readonly attempts: number
+  /** Of these, those that were not on its schedule. */
+  readonly spared: Generated<number>
+  /** Its endpoint's when it was last attempted; 0: it was not since it was queued; below: an operator asked for it to be next. */
+  readonly round: Generated<number>
   readonly queued_at_ms: number
   readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number

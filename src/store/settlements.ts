@@ -22,10 +22,39 @@ const insertAttempt = statement<{
 )
 /** What has ended stays as it ended, whatever an attempt comes to that nobody waits for any more. */
 const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
-const retry = statement<{ id: number; attempts: number; firstFailedAtMs: number | null; nextAttemptAtMs: number }>()((db, p) =>
+/** The newest are kept: a delivery that waits for years would have no end of them. */
+const ATTEMPTS_KEPT = 50
+const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
+  db
+    .deleteFrom('attempt')
+    .where('delivery_id', '=', p.deliveryId)
+    .where('id', '<=', (of) =>
+      of
+        .selectFrom('attempt as kept')
+        .select('kept.id')
+        .where('kept.delivery_id', '=', p.deliveryId)
+        .orderBy('kept.id', 'desc')
+        .limit(1)
+        .offset(ATTEMPTS_KEPT),
+    ),
+)
+const retry = statement<{
+  id: number
+  attempts: number
+  spared: number
+  round: number
+  firstFailedAtMs: number | null
+  nextAttemptAtMs: number
+}>()((db, p) =>
   db
     .updateTable('delivery')
-    .set({ attempts: p.attempts, first_failed_at_ms: p.firstFailedAtMs, next_attempt_at_ms: p.nextAttemptAtMs })
+    .set({
+      attempts: p.attempts,
+      spared: p.spared,
+      round: p.round,
+      first_failed_at_ms: p.firstFailedAtMs,
+      next_attempt_at_ms: p.nextAttemptAtMs,
+    })
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
@@ -88,7 +117,7 @@ const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
 /** See the verb of the same name. Held deliveries stay due: what holds them is that their endpoint is disabled. */
 export function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): void {
   for (const one of settled) {
-    const { deliveryId: id, attempts, result, atMs, settlement } = one
+    const { deliveryId: id, attempts, spared, round, firstFailedAtMs, result, atMs, settlement } = one
     if (result.kind === 'accepted' && result.answerStart.byteLength === 0) {
       session.tell(releaseNext, { id, nowMs })
       session.tell(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
@@ -97,7 +126,7 @@ export function saveSettlements(session: Session, settled: readonly Settled[], n
     saveAttempt(session, one)
     if (settlement.state === 'retrying' || settlement.state === 'held') {
       const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
-      session.tell(retry, { id, attempts, firstFailedAtMs: one.firstFailedAtMs, nextAttemptAtMs })
+      session.tell(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
       continue
     }
     const reason = settlement.state === 'dead' ? settlement.reason : null
@@ -115,4 +144,5 @@ function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): v
     reason: result.kind === 'failed' ? result.reason : null,
     answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
   })
+  session.tell(forgetAttempts, { deliveryId })
 }

@@ -1,7 +1,7 @@
 import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
 import { dropAnswers, loadAnswers, saveAnswer } from './answers.ts'
 import { createContents } from './contents.ts'
-import { cancelRemoved, findNextDeliveries, queueDelivery, reviewClaims, saveComposedEvent } from './deliveries.ts'
+import { cancelRemoved, queueDelivery, reviewClaims, saveComposedEvent } from './deliveries.ts'
 import { findAskable, findDuePolls } from './due-polls.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './endpoints.ts'
 import type { WriteEngine } from './engine.ts'
@@ -13,6 +13,7 @@ import { cancelJob, insertJob, listUnendedJobs, saveJob } from './jobs.ts'
 import { joinParcels } from './join.ts'
 import { createKnownParcels } from './known-parcels.ts'
 import { createLeases } from './leases.ts'
+import { findNextDeliveries, findProbe, waitsForOthers } from './next-deliveries.ts'
 import { markRefused, pollableIdentifiers } from './parcels.ts'
 import { replayDeliveries } from './replays.ts'
 import { shiftSchedule } from './schedule-shift.ts'
@@ -123,6 +124,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     queueDelivery: (delivery) => queueDelivery(session, delivery),
     reviewClaims: (deliveryIds) => reviewClaims(session, deliveryIds),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
+    findProbe: (request) => findProbe(session, request),
+    waitsForOthers: (endpointId, parcelId) => waitsForOthers(session, endpointId, parcelId),
     cancelRemoved: (limit) => cancelRemoved(session, limit),
     insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
     listUnendedJobs: (limit) => listUnendedJobs(session, limit),

@@ -5,14 +5,12 @@ import {
   type AttemptOutcome,
   countAttempt,
   type Delivery,
-  type EndpointHealth,
   FAILING_MAX_MS,
   type FailureReason,
-  freshHealth,
-  healthAfter,
   type Settlement,
   settle,
 } from '../../src/domain/delivery.ts'
+import { type EndpointHealth, freshHealth, healthAfter } from '../../src/domain/endpoint-health.ts'
 
 const HOUR_MS = 3_600_000
 const policy: BackoffPolicy = {
@@ -22,7 +20,12 @@ const policy: BackoffPolicy = {
 const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
 const nowMs = queuedAtMs + 60_000
 const usedUp = policy.scheduleMs.length + 1
-const alive: EndpointHealth = { lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
+const alive: EndpointHealth = { ...freshHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
+/** Of an endpoint that has taken nothing for longer than is borne. */
+const worn: EndpointHealth = { ...freshHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
+/** The health of an endpoint after an attempt for one of its parcels. */
+const healthThen = (health: EndpointHealth, outcome: AttemptOutcome, atMs: number) =>
+  healthAfter(health, { parcelId: 1, outcome, atMs }, atMs)
 
 const accepted: AttemptOutcome = { kind: 'accepted', status: 200 }
 const rejected = (status: number, retryAfterMs: number | null = null): AttemptOutcome => ({ kind: 'rejected', status, retryAfterMs })
@@ -37,7 +40,7 @@ interface Given {
 
 function settled(outcome: AttemptOutcome, given: Given = {}): Settlement {
   const { attempts = 1, firstFailedAtMs = queuedAtMs, health = freshHealth } = given
-  return settle({ attempts, firstFailedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
+  return settle({ attempts, spared: 0, firstFailedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
 }
 
 const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
@@ -51,7 +54,7 @@ const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
 describe('settling a delivery', () => {
   test.each([200, 201, 202, 204, 299])('O1: %i delivers, at whatever attempt and however the endpoint fared', (status) => {
     for (const attempts of [1, usedUp, 1000]) {
-      for (const health of [freshHealth, alive, { lastSuccessAtMs: null, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }]) {
+      for (const health of [freshHealth, alive, worn]) {
         expect(settled({ kind: 'accepted', status }, { attempts, health })).toEqual({ state: 'delivered' })
       }
     }
@@ -97,7 +100,7 @@ describe('settling a delivery', () => {
     const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs, queuedAtMs + 1, firstFailedAtMs), fc.nat({ max: firstFailedAtMs }))
     fc.assert(
       fc.property(anyFailure, fc.integer({ min: usedUp, max: 10_000 }), lastSuccesses, (outcome, attempts, lastSuccessAtMs) => {
-        const health = { lastSuccessAtMs, failingSinceMs: firstFailedAtMs }
+        const health = { ...freshHealth, lastSuccessAtMs, failingSinceMs: firstFailedAtMs }
         expect(settled(outcome, { attempts, firstFailedAtMs, health })).toEqual({
           state: 'retrying',
           nextAttemptAtMs: nowMs + 10 * HOUR_MS,
@@ -108,15 +111,15 @@ describe('settling a delivery', () => {
 
   test.each([
     ['', freshHealth],
-    [', though it accepted something else just after this was queued', { lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: null }],
+    [', though it accepted something else just after this was queued', { ...freshHealth, lastSuccessAtMs: queuedAtMs + 1 }],
   ])('O6: an endpoint that is down for three days loses nothing%s', (_when, healthAtQueuing) => {
     let health: EndpointHealth = healthAtQueuing
-    let delivery: Delivery = { attempts: 0, firstFailedAtMs: null }
+    let delivery: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     let atMs = queuedAtMs + 2
     while (atMs < queuedAtMs + 72 * HOUR_MS) {
       delivery = countAttempt(delivery, failed('refused'), atMs)
       const settlement = settle(delivery, failed('refused'), atMs, policy, health, 0.5)
-      health = healthAfter(health, failed('refused'), atMs)
+      health = healthThen(health, failed('refused'), atMs)
       if (settlement.state !== 'retrying') throw new Error(`ended as ${settlement.state}`)
       atMs = settlement.nextAttemptAtMs
     }
@@ -125,13 +128,13 @@ describe('settling a delivery', () => {
   })
 
   test('an attempt is counted with the time of the first that failed; one that we interrupted is not', () => {
-    const fresh: Delivery = { attempts: 0, firstFailedAtMs: null }
+    const fresh: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     const once = countAttempt(fresh, rejected(500), 1_000)
-    expect(once).toEqual({ attempts: 1, firstFailedAtMs: 1_000 })
-    expect(countAttempt(once, failed('dns'), 2_000)).toEqual({ attempts: 2, firstFailedAtMs: 1_000 })
+    expect(once).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: 1_000 })
+    expect(countAttempt(once, failed('dns'), 2_000)).toEqual({ attempts: 2, spared: 0, firstFailedAtMs: 1_000 })
     expect(countAttempt(once, failed('interrupted'), 2_000)).toEqual(once)
     expect(countAttempt(fresh, failed('interrupted'), 2_000)).toEqual(fresh)
-    expect(countAttempt(fresh, accepted, 2_000)).toEqual({ attempts: 1, firstFailedAtMs: null })
+    expect(countAttempt(fresh, accepted, 2_000)).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: null })
   })
 
   test('O3: 410 disables the endpoint and the delivery waits, at the first attempt and at the last', () => {
@@ -141,49 +144,48 @@ describe('settling a delivery', () => {
   })
 
   test('O7: 120 h of only failures disable the endpoint, and the delivery waits instead of dying', () => {
-    const since = (failingSinceMs: number): Given => ({ attempts: usedUp, health: { lastSuccessAtMs: null, failingSinceMs } })
+    const seen = (failedForMs: number): Given => ({ attempts: usedUp, health: { ...worn, failedForMs } })
     fc.assert(
       fc.property(anyFailure, (outcome) => {
-        expect(settled(outcome, since(nowMs - 120 * HOUR_MS))).toEqual({ state: 'held', reason: 'failing' })
-        expect(settled(outcome, since(nowMs - 120 * HOUR_MS + 1)).state).toBe('retrying')
+        expect(settled(outcome, seen(120 * HOUR_MS))).toEqual({ state: 'held', reason: 'failing' })
+        expect(settled(outcome, seen(120 * HOUR_MS - 1)).state).toBe('retrying')
       }),
     )
-  })
-
-  test('O7: one success, however sporadic, starts the 120 h anew', () => {
-    const longAgo = { lastSuccessAtMs: null, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }
-    const after = healthAfter(longAgo, accepted, nowMs)
-    expect(after).toEqual({ lastSuccessAtMs: nowMs, failingSinceMs: null })
-    expect(settled(failed('timeout'), { health: after, nowMs: nowMs + 1 }).state).toBe('retrying')
-    expect(healthAfter(after, failed('timeout'), nowMs + 1)).toEqual({ lastSuccessAtMs: nowMs, failingSinceMs: nowMs + 1 })
-  })
-
-  test('failing counts from the first failure, not from the last', () => {
-    const first = healthAfter(freshHealth, rejected(500), 1_000)
-    expect(healthAfter(first, failed('dns'), 2_000)).toEqual({ lastSuccessAtMs: null, failingSinceMs: 1_000 })
   })
 
   test('an endpoint that is enabled again starts afresh: its first failure does not disable it', () => {
     expect(settled(failed('timeout'), { attempts: usedUp, health: freshHealth }).state).toBe('retrying')
   })
 
+  test('an attempt that was not on the schedule uses up nothing of it, and the one that was planned stays planned', () => {
+    const once: Delivery = { attempts: 2, spared: 0, firstFailedAtMs: queuedAtMs }
+    const spared = countAttempt(once, rejected(500), nowMs, true)
+    expect(spared).toEqual({ attempts: 3, spared: 1, firstFailedAtMs: queuedAtMs })
+    const planned = nowMs + 200_000
+    const settledEarly = (outcome: AttemptOutcome) => settle(spared, outcome, nowMs, policy, alive, 0.5, planned)
+    expect(settledEarly(rejected(500))).toEqual({ state: 'retrying', nextAttemptAtMs: planned })
+    expect(settledEarly(rejected(503, 400_000))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 400_000 })
+    const counted = countAttempt(spared, rejected(500), nowMs)
+    expect(settle(counted, rejected(500), nowMs, policy, alive, 0.5)).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 1_800_000 })
+    const exhausted = { attempts: usedUp + 4, spared: 5, firstFailedAtMs: queuedAtMs }
+    expect(settle(exhausted, rejected(500), nowMs, policy, alive, 0.5).state).toBe('retrying')
+  })
+
   test('our own stopping says nothing of the endpoint: the delivery is due at once and nobody is blamed', () => {
-    const health = { lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }
-    expect(settled(failed('interrupted'), { attempts: usedUp, health })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
-    expect(healthAfter(health, failed('interrupted'), nowMs)).toBe(health)
+    expect(settled(failed('interrupted'), { attempts: usedUp, health: worn })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
+    expect(healthThen(worn, failed('interrupted'), nowMs)).toBe(worn)
   })
 
   test('what is no longer kept cannot be sent: the delivery is dead at once, says so, and nobody is blamed', () => {
-    const health = { lastSuccessAtMs: null, failingSinceMs: nowMs - 2 * FAILING_MAX_MS }
-    expect(settled(failed('body_gone'), { health })).toEqual({ state: 'dead', reason: 'body_gone' })
-    expect(healthAfter(health, failed('body_gone'), nowMs)).toBe(health)
+    expect(settled(failed('body_gone'), { health: worn })).toEqual({ state: 'dead', reason: 'body_gone' })
+    expect(healthThen(worn, failed('body_gone'), nowMs)).toBe(worn)
   })
 
   test('O15: a clock that jumps back kills nothing, and what is retried is never due in the past of that clock', () => {
     const jumps = fc.integer({ min: 0, max: 10 * 365 * 24 }).map((hours) => nowMs - hours * HOUR_MS)
     fc.assert(
       fc.property(anyFailure, jumps, fc.integer({ min: 1, max: 20 }), (outcome, atMs, attempts) => {
-        const settlement = settled(outcome, { attempts, nowMs: atMs, health: { lastSuccessAtMs: null, failingSinceMs: nowMs } })
+        const settlement = settled(outcome, { attempts, nowMs: atMs, health: { ...freshHealth, failingSinceMs: nowMs } })
         expect(settlement.state === 'retrying' && settlement.nextAttemptAtMs > atMs).toBe(true)
       }),
     )

@@ -85,14 +85,15 @@ test('7.4: an endpoint that is down loses nothing, though the schedule is long u
   const first = await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
   await push(first.publicUrl, at(1))
   await push(first.publicUrl, at(2))
-  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(6), { timeout: 5000 })
+  // Failing by then: its schedule allows three.
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThanOrEqual(5), { timeout: 5000 })
   await first.stop()
   receiver.answer(() => 200)
   const before = receiver.pushes.length
   await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
-  await vi.waitFor(() => expect(receiver.pushes.length).toBe(before + 2), { timeout: 5000 })
+  await vi.waitFor(() => expect(receiver.pushes.length).toBe(before + 2), { timeout: 20_000 })
   expect(receiver.pushes.slice(-2).map(({ body }) => body.toString())).toEqual([at(1).toString(), at(2).toString()])
-})
+}, 30_000)
 
 test('7.4: 410 disables an endpoint; what comes meanwhile waits', async () => {
   const receiver = await startReceiver()

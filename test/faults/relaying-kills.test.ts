@@ -90,7 +90,7 @@ test.each(LONG ? PLANTS : PLANTS.slice(0, 2))(
     expect(found.length).toBeGreaterThan(0)
     expect(found.filter((one) => !breach.test(one))).toEqual([])
   },
-  60_000,
+  180_000,
 )
 
 /** Pushes, kills and starts anew; then everything comes to its end, with all endpoints up. */

@@ -153,7 +153,7 @@ test('in a rush of pushes turns are kept apart, and what ended meanwhile is sett
   expect(turns).toHaveLength(3)
 })
 
-test('an endpoint with a rate, and one that fails, are handed out no more than is sent at once', async () => {
+test('an endpoint with a rate is handed out no more than is sent at once', async () => {
   const { turns, underWay, answerAll, look, pushParcels } = await openRelay({ ratePerSecond: 5 })
   await pushParcels(5)
   // The first turn only shows that it has one.
@@ -163,16 +163,25 @@ test('an endpoint with a rate, and one that fails, are handed out no more than i
   }
   expect(turns.map(({ settled: { length } }) => length)).toEqual([0, 1, CONCURRENCY])
   expect(underWay).toHaveLength(0)
+})
 
+test('an endpoint that refuses everything is sent one probe at a time, and what waits for it is given back', async () => {
   const failing = await openRelay()
   await failing.pushParcels(12)
   await failing.look()
   const failed: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, ...kept }
   const claims = CLAIMS_PER_ATTEMPT * CONCURRENCY
   for (let nth = 0; nth < claims; nth++) await failing.answer(failed)
+  for (const probes of [0, 1]) {
+    await failing.look()
+    expect([failing.underWay.length, failing.sent.length]).toEqual([probes, claims + probes])
+    failing.elapse(5000)
+    await failing.look()
+    expect([failing.underWay.length, failing.sent.length]).toEqual([1, claims + 1])
+  }
+  await failing.answer()
   await failing.look()
-  await failing.answerAll()
-  expect(failing.sent).toHaveLength(claims + CONCURRENCY)
+  expect(failing.underWay).toHaveLength(CONCURRENCY)
 })
 
 test('what waits for an endpoint that is disabled is not sent, and is to be had at once when it is enabled again', async () => {

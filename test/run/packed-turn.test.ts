@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { freshHealth } from '../../src/domain/delivery.ts'
+import { freshHealth } from '../../src/domain/endpoint-health.ts'
 import type { DeliveryTurn, DeliveryTurnReport, EndpointState } from '../../src/flow/ports.ts'
 import { createReportPacker, createReportUnpacker, packTurn, unpackTurn } from '../../src/run/packed-turn.ts'
 import { endpointSettings } from '../support/stored-endpoint.ts'
@@ -9,7 +9,9 @@ const ref = (deliveryId: number, endpointId: string) => ({
   endpointId,
   parcelId: 7,
   sequence: 3,
+  plannedAtMs: 4,
   attempts: 2,
+  spared: 1,
   firstFailedAtMs: null,
 })
 const answered = { durationMs: 1.5, answerStart: new Uint8Array() }
@@ -92,11 +94,12 @@ test('endpoints are told when they changed, and are the same until then', () => 
     return { isTold: packed.endpoints !== null, endpoints: unpack(structuredClone(packed)).endpoints }
   }
   const first = tell([shop])
-  const healthy = tell([{ ...shop, health: { lastSuccessAtMs: 5, failingSinceMs: null } }])
+  const healthy = tell([{ ...shop, health: { ...freshHealth, lastSuccessAtMs: 5 } }])
   expect([first.isTold, healthy.isTold]).toEqual([true, false])
   expect(healthy.endpoints).toBe(first.endpoints)
   for (const changed of [
     [{ ...shop, disabled: 'gone' as const }],
+    [{ ...shop, health: { ...freshHealth, probing: { atMs: 5, failed: 0 } } }],
     [{ ...shop, endpoint: { ...shop.endpoint } }],
     [],
     [shop, state('11')],

@@ -12,7 +12,8 @@ import { temporaryFolder } from './temporary.ts'
 /** The write side and the read side on a real file of their own, on a clock that the test moves. */
 export async function openStore(startMs: number) {
   let nowMs = startMs
-  const clock = { now: () => nowMs, monotonic: () => performance.now() }
+  let monotonicMs = 0
+  const clock = { now: () => nowMs, monotonic: () => monotonicMs }
   const errors: object[] = []
   const path = join(temporaryFolder(), 'relay.db')
   const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, {
@@ -34,7 +35,12 @@ export async function openStore(startMs: number) {
     poll: (fields: PollFields = {}) => record({ kind: 'poll', observation: aPoll({ askedAtMs: nowMs, ...fields }), watch: true }),
     pass: (ms: number) => {
       nowMs += ms
+      monotonicMs += Math.max(0, ms)
       return nowMs
+    },
+    /** Sets the wall clock, in which no time passes. */
+    setClock: (ms: number) => {
+      nowMs = ms
     },
     now: () => nowMs,
   }

@@ -9,6 +9,7 @@ import { told } from '../migrations/0005-told.ts'
 import { uniqueParcelIds } from '../migrations/0005-unique-parcel-ids.ts'
 import { listings } from '../migrations/0006-listings.ts'
 import { deliveries } from '../migrations/0007-deliveries.ts'
+import { failingEndpoints } from '../migrations/0008-failing-endpoints.ts'
 import { expiredPushes } from '../migrations/0009-expired-pushes.ts'
 import { parcelStatuses } from '../migrations/0011-parcel-statuses.ts'
 
@@ -22,6 +23,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0005-unique-parcel-ids': uniqueParcelIds,
   '0006-listings': listings,
   '0007-deliveries': deliveries,
+  '0008-failing-endpoints': failingEndpoints,
   '0009-expired-pushes': expiredPushes,
   '0011-parcel-statuses': parcelStatuses,
 }

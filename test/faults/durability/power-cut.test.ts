@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
+import { seeded } from '../../support/seeded.ts'
 import { createDisk, LOSSES, readStore } from '../../support/simulated-disk.ts'
 import { readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -111,15 +112,4 @@ function scratch(): string {
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'parcel-relay-image-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return join(folder, 'image')
-}
-
-/** The same sequence in every run (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

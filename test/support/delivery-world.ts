@@ -1,0 +1,117 @@
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { EndpointSettings } from '../../src/domain/endpoint.ts'
+import type { ClaimedDelivery, DeliveryTurnReport, EndpointState, SettledAttempt } from '../../src/flow/ports.ts'
+import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
+import { createReadStore } from '../../src/store/read-store.ts'
+import { openWriteSide, type WriteSideOptions } from '../../src/write-side.ts'
+import { type PushFields, pushBody } from './builders.ts'
+import { strictLog } from './observed.ts'
+import { deliverOptions, recordOptions } from './policy.ts'
+import { addEndpoint } from './stored-endpoint.ts'
+import { temporaryFolder } from './temporary.ts'
+import { incomingPush } from './write-side.ts'
+
+/** An attempt, from when it was handed out until its answer is told. */
+export interface WorldAttempt {
+  readonly delivery: ClaimedDelivery
+  readonly beganMs: number
+  readonly endsMs: number
+  readonly status: number
+}
+
+export interface DeliveryWorldOptions {
+  /** What the receiver answers to an attempt that began then. */
+  readonly statusOf: (delivery: ClaimedDelivery, beganMs: number) => number
+  readonly latencyMs?: () => number
+  readonly settings?: Partial<EndpointSettings>
+  readonly deliver?: Partial<WriteSideOptions['deliver']>
+  readonly onAttempt?: (attempt: WorldAttempt, report: DeliveryTurnReport) => void
+  /** Its answer is told to the store. */
+  readonly onEnd?: (attempt: WorldAttempt) => void
+}
+
+/** One endpoint on a real store, in simulated time: what is handed out is answered after a while, and the relay may be killed in between. */
+export async function openDeliveryWorld(startMs: number, options: DeliveryWorldOptions) {
+  const { statusOf, latencyMs = () => 20, onAttempt, onEnd } = options
+  const path = join(temporaryFolder(), 'relay.db')
+  let nowMs = startMs
+  let runBeganMs = startMs
+  const clock = { now: () => nowMs, monotonic: () => nowMs - runBeganMs }
+  const open = () =>
+    openWriteSide({ sqlitePath: path, record: recordOptions, deliver: { ...deliverOptions, ...options.deliver } }, clock, strictLog)
+  let writes = await open()
+  const reads = createReadStore(openSqliteReader(path))
+  onTestFinished(async () => {
+    await reads.close()
+    await writes.close()
+  })
+  const { id } = await addEndpoint(writes, startMs, { name: 'shop', ...options.settings })
+  const attempts: WorldAttempt[] = []
+  let underWay: readonly WorldAttempt[] = []
+  let nextAtMs: number | null = startMs
+
+  async function turn(): Promise<void> {
+    const ended = underWay.filter(({ endsMs }) => endsMs <= nowMs)
+    underWay = underWay.filter(({ endsMs }) => endsMs > nowMs)
+    const report = await writes.deliveryTurn({
+      settled: ended.map(settledAttempt),
+      inFlight: { [id]: underWay.map(({ delivery }) => delivery.deliveryId) },
+      allowance: {},
+      claimsMax: 100,
+      nowMs,
+    })
+    nextAtMs = report.nextAtMs
+    for (const attempt of ended) onEnd?.(attempt)
+    for (const delivery of report.claimed) {
+      const attempt = { delivery, beganMs: nowMs, endsMs: nowMs + latencyMs(), status: statusOf(delivery, nowMs) }
+      attempts.push(attempt)
+      onAttempt?.(attempt, report)
+      underWay = [...underWay, attempt]
+    }
+  }
+
+  return {
+    id,
+    path,
+    attempts,
+    reads,
+    writes: () => writes,
+    now: () => nowMs,
+    underWay: () => underWay,
+    push: (fields: PushFields) => writes.record([incomingPush(pushBody(fields), nowMs)]),
+    /** Lives until then, from one event to the next. */
+    async run(untilMs: number): Promise<void> {
+      await turn()
+      for (;;) {
+        const times = [...underWay.map(({ endsMs }) => endsMs), ...(nextAtMs === null ? [] : [Math.max(nextAtMs, nowMs + 1)])]
+        const atMs = Math.min(...times)
+        if (atMs > untilMs) break
+        nowMs = atMs
+        await turn()
+      }
+      nowMs = untilMs
+    },
+    /** What is under way arrives, and nobody hears of it. */
+    async kill(whileDown?: (path: string) => Promise<unknown>): Promise<void> {
+      underWay = []
+      await writes.close()
+      await whileDown?.(path)
+      runBeganMs = nowMs
+      writes = await open()
+    },
+    endpoint: async (): Promise<EndpointState> => {
+      const state = (await reads.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
+      if (state === undefined) throw new Error('the endpoint is gone')
+      return state
+    },
+  }
+}
+
+function settledAttempt({ delivery, beganMs, status }: WorldAttempt): SettledAttempt {
+  const { body: _body, previousSequence: _previous, ...rest } = delivery
+  const kept = { durationMs: 1, answerStart: new Uint8Array() }
+  const result =
+    status < 300 ? ({ kind: 'accepted', status, ...kept } as const) : ({ kind: 'rejected', status, retryAfterMs: null, ...kept } as const)
+  return { ...rest, result, atMs: beganMs, random: 0.5 }
+}
