@@ -70,6 +70,8 @@ const VERBS = [
   'startJob',
   'workOnJobs',
   'cancelJob',
+  'retryEndpoint',
+  'retryDelivery',
   'relayId',
   'tokenKey',
   'close',

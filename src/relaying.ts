@@ -50,6 +50,8 @@ type WriteSideOfRelaying = Pick<
   | 'startJob'
   | 'workOnJobs'
   | 'cancelJob'
+  | 'retryEndpoint'
+  | 'retryDelivery'
 >
 
 export interface Relaying {

@@ -9,6 +9,7 @@ import { createPlanAnew } from './flow/plan-anew.ts'
 import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from './flow/ports.ts'
 import { createRecord, type RecordOptions } from './flow/record.ts'
 import { createReprocess } from './flow/reprocess.ts'
+import { createRetryNow } from './flow/retry-now.ts'
 import { createWatch } from './flow/watch.ts'
 import { createWatchOrders } from './flow/watch-orders.ts'
 import { openSqliteWriter } from './store/engines/sqlite.ts'
@@ -48,6 +49,7 @@ export async function openWriteSide(
     ...createCarrierMemory(store),
     ...createCatchUp(store),
     ...createJobs(store),
+    ...createRetryNow(store),
     ...createDeliver(
       store,
       {

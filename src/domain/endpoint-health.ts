@@ -62,6 +62,11 @@ export function wokenHealth(health: EndpointHealth, nowMs: number): EndpointHeal
   return { ...health, failedParcels: [], probing: null, round: health.round + 1, wokenAtMs: nowMs }
 }
 
+/** If the endpoint is failing it is probed now. */
+export function hastenedHealth(health: EndpointHealth, nowMs: number): EndpointHealth {
+  return health.probing === null ? health : { ...health, probing: { ...health.probing, atMs: nowMs } }
+}
+
 /** An endpoint that was enabled again: what was before is not held against it. */
 export function reenabledHealth({ round }: EndpointHealth, nowMs: number): EndpointHealth {
   return wokenHealth({ ...freshHealth, round }, nowMs)

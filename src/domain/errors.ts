@@ -15,6 +15,7 @@ export type ErrorCode =
   | 'not_replayable'
   | 'not_reprocessable'
   | 'too_many_jobs'
+  | 'not_retryable'
   | 'not_rotating'
   | 'feed_gone'
   | 'feed_rewound'

@@ -19,7 +19,7 @@ import type {
 import { readIdentifier } from './read-identifier.ts'
 
 export interface ManageDeliveriesPorts {
-  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob'>
+  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery'>
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly clock: Clock
   /** Something may have become deliverable, and what waits may have another place in the order of its parcel. */
@@ -76,6 +76,8 @@ export interface ManageDeliveries {
   find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[]; readonly request: ShownRequest }>
   /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
   replay(id: string, body: unknown): Promise<void>
+  /** Attempts one that waits now, and not when its schedule says. Throws `not_found` and `not_retryable`. */
+  retry(id: string): Promise<ShownDelivery>
   /**
    * Queues many of one endpoint again, or those of another for it, or (`dryRun`) says how many it would be, up to 10,001. More than 10,000 are a
    * job. Ends where it is when the one who asks has `left`.
@@ -93,6 +95,13 @@ export const STRETCH = 100
 /** So many are replayed while the one who asks waits; more are a job. */
 const AT_ONCE_MAX = 10_000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
+
+const WHY_NOT_RETRIED = {
+  unknown: 'The delivery is gone.',
+  ended: 'It has ended: POST /relay/deliveries/{id}/replay queues it again.',
+  behind: 'It waits for an earlier delivery of its parcel, which goes first: retry that one, or the endpoint.',
+  disabled: 'Its endpoint is disabled: enable it, and everything that waits is sent.',
+} as const
 
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock } = ports
@@ -156,8 +165,17 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       }
       const task = { selection: { ...anyOf(endpointId), deliveryId }, to: other ?? endpointId, untilMs: clock.now() }
       if ((await replayAll(task, new AbortController().signal)) === 0) {
-        throw new AppError('not_replayable', 'It has not ended: it is attempted anyway.')
+        const detail = 'It has not ended, so it need not be queued again: POST /relay/deliveries/{id}/retry attempts it now.'
+        throw new AppError('not_replayable', detail)
       }
+    },
+    async retry(id) {
+      const { delivery } = await find(id)
+      const { deliveryId } = delivery
+      const done = await write.retryDelivery({ deliveryId, nowMs: clock.now() })
+      if (done !== 'done') throw new AppError('not_retryable', WHY_NOT_RETRIED[done])
+      ports.review()
+      return (await find(id)).delivery
     },
     async replayMany(endpointId, body, { name, left }) {
       const { parcel, dryRun, of, ...order } = parseReplayOrder(body)

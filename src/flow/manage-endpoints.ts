@@ -10,7 +10,7 @@ import type { RouteOf, SignerOf } from './send-delivery.ts'
 import { whyNot } from './start-of-endpoint.ts'
 
 export interface ManageEndpointsPorts {
-  readonly write: Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
+  readonly write: Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint'>
   readonly reads: Pick<ReadSide, 'listEndpoints'>
   readonly vault: Vault
   readonly sender: DeliverySender
@@ -49,6 +49,8 @@ export interface ManageEndpoints {
    * is nothing to end, `not_rotating`.
    */
   rotate(id: string, body: unknown): Promise<KeyedEndpoint>
+  /** Everything that waits for it is due now. Throws `not_retryable`. */
+  retry(id: string): Promise<EndpointState>
   remove(id: string): Promise<void>
   /** One attempt with an event that is none and is not recorded; says nothing about the endpoint's health. */
   test(id: string): Promise<AttemptResult>
@@ -111,6 +113,15 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const { sharedKey, isAtOnce } = parseKeyRotation(body)
       await find(id)
       return await edit(id, {}, sharedKey, isAtOnce ? 'replace' : 'rotate')
+    },
+    async retry(id) {
+      await find(id)
+      const done = await write.retryEndpoint({ id, nowMs: clock.now() })
+      if (done === 'unknown') return unknown()
+      if (done === 'disabled')
+        throw new AppError('not_retryable', 'The endpoint is disabled: enable it, and everything that waits is sent.')
+      ports.review()
+      return await find(id)
     },
     async remove(id) {
       await find(id)

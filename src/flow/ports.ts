@@ -273,6 +273,13 @@ export interface WriteSide {
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly isDone: boolean }>
   /** Ends a job where it is; one that has ended stays as it ended. Null: there is none. */
   cancelJob(request: { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
+  /** Makes everything that waits for an endpoint due now. `disabled`: nothing is sent to it until it is enabled. */
+  retryEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
+  /** Makes one delivery due now, before what else waits for its endpoint. `behind`: an earlier one of its parcel goes first. */
+  retryDelivery(request: {
+    readonly deliveryId: number
+    readonly nowMs: number
+  }): Promise<'done' | 'unknown' | 'disabled' | 'behind' | 'ended'>
   /** What this relay calls itself in the ids of events: made on first use, then kept. */
   relayId(): Promise<string>
   close(): Promise<void>
@@ -524,6 +531,8 @@ export interface WriteTx {
   findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
   /** What an endpoint that is failing is asked with next: what was never attempted first, then what was last attempted longest ago. */
   findProbe(request: ProbeRequest): Promise<NextDelivery | null>
+  /** Puts a delivery that may go, now or later, before what else waits for its endpoint; tells how it stands. Null: there is none. */
+  hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
   /** Whether something of another parcel may go to an endpoint, now or later. */
   waitsForOthers(endpointId: string, parcelId: number): Promise<boolean>
   /** See the verbs of the same names. */

@@ -44,6 +44,11 @@ export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRout
       presentJson(ctx, 202, { count: 1 })
     },
   })
+  routes.add('post', '/relay/deliveries/:id/retry', {
+    scope: 'admin',
+    query: NO_QUERY,
+    answer: async (ctx, { param }) => presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id')))),
+  })
   routes.add('post', '/relay/endpoints/:id/replay', {
     scope: 'admin',
     query: NO_QUERY,

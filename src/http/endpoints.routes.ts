@@ -57,6 +57,10 @@ export function endpointsRoutes({ manageEndpoints, authorize }: EndpointsRouteOp
     bodyBytesMax: BODY_BYTES_MAX,
     answer: async (ctx, { param, body }) => presentJson(ctx, 200, presentKeyed(await manageEndpoints.rotate(param('id'), body))),
   })
+  routes.add('post', '/relay/endpoints/:id/retry', {
+    ...admin,
+    answer: async (ctx, { param }) => presentJson(ctx, 202, presentEndpoint(await manageEndpoints.retry(param('id')))),
+  })
   routes.add('post', '/relay/endpoints/:id/test', {
     ...admin,
     answer: async (ctx, { param }) => presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id')))),

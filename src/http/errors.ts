@@ -36,6 +36,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   endpoint_exists: [409, 'An endpoint has this name already'],
   not_replayable: [409, 'This delivery cannot be replayed'],
   too_many_jobs: [409, 'Too many jobs have not ended'],
+  not_retryable: [409, 'Nothing can be retried here now'],
   not_rotating: [409, 'No key is being replaced'],
   not_reprocessable: [409, 'This push cannot be processed again'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],

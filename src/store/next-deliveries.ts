@@ -5,7 +5,9 @@ import type { Session } from './engine.ts'
 import type { Tables } from './schema.ts'
 import { statement } from './statement.ts'
 
-/** The round of a delivery that was not attempted since it was queued; below it, one that an operator asked for. */
+/** The round of a delivery that an operator asked for, before all others. */
+const ASKED_FOR = -1
+/** The round of one that was not attempted since it was queued. */
 const UNTRIED = 0
 const FIRST_ROUND = 1
 
@@ -72,6 +74,23 @@ export async function findProbe(session: Session, { endpointId, exceptParcelId, 
   }
   const [row] = await session.all(nextOfAll, look)
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
+}
+
+const hasten = statement<{ id: number }>()((db, p) =>
+  db.updateTable('delivery').set({ round: ASKED_FOR }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
+)
+const standing = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select(['endpoint_id', 'state']).where('id', '=', p.id))
+
+/** See the verb of the same name. */
+export async function hastenDelivery(
+  session: Session,
+  deliveryId: number,
+): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null> {
+  await session.run(hasten, { id: deliveryId })
+  const [row] = await session.all(standing, { id: deliveryId })
+  if (row === undefined) return null
+  const state = row.state === DELIVERY_STATE.due ? 'due' : row.state === DELIVERY_STATE.behind ? 'behind' : 'ended'
+  return { endpointId: String(row.endpoint_id), state }
 }
 
 const parcelsWaiting = statement<{ endpointId: number }>()((db, p) =>

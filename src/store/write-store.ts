@@ -13,7 +13,7 @@ import { cancelJob, insertJob, listUnendedJobs, saveJob } from './jobs.ts'
 import { joinParcels } from './join.ts'
 import { createKnownParcels } from './known-parcels.ts'
 import { createLeases } from './leases.ts'
-import { findNextDeliveries, findProbe, waitsForOthers } from './next-deliveries.ts'
+import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './next-deliveries.ts'
 import { markRefused, pollableIdentifiers } from './parcels.ts'
 import { replayDeliveries } from './replays.ts'
 import { shiftSchedule } from './schedule-shift.ts'
@@ -125,6 +125,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     reviewClaims: (deliveryIds) => reviewClaims(session, deliveryIds),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     findProbe: (request) => findProbe(session, request),
+    hastenDelivery: (deliveryId) => hastenDelivery(session, deliveryId),
     waitsForOthers: (endpointId, parcelId) => waitsForOthers(session, endpointId, parcelId),
     cancelRemoved: (limit) => cancelRemoved(session, limit),
     insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),

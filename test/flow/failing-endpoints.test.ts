@@ -121,6 +121,23 @@ describe('an endpoint that is failing', () => {
     expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
   })
 
+  test('is sent everything at once when an operator says retry, and probed with one delivery when he says it of that', async () => {
+    const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown()
+    await pushParcels(30)
+    await run(now() + HOUR_MS)
+    const { deliveries } = await reads.listDeliveries({ endpointId: id, parcelId: null, state: 'retrying', before: null, limit: 1 })
+    const deliveryId = deliveries[0]?.deliveryId ?? 0
+    const before = attempts.length
+    expect(await writes().retryDelivery({ deliveryId, nowMs: now() })).toBe('done')
+    await run(now() + 100)
+    expect(attempts.slice(before).map(({ delivery }) => delivery.deliveryId)).toEqual([deliveryId])
+    expect((await endpoint()).health.probing).not.toBeNull()
+    mend()
+    expect(await writes().retryEndpoint({ id, nowMs: now() })).toBe('done')
+    await run(now() + 1000)
+    expect(await countOf('delivered')).toBe(30)
+  })
+
   test('keeps no more than the newest attempts of a delivery', async () => {
     const { now, run, reads, pushParcels, attempts } = await openDown()
     await pushParcels(1)

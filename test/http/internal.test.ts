@@ -25,7 +25,16 @@ const answer: Served = {
 }
 
 const notAsked = () => Promise.reject(new Error('not asked'))
-const noEndpoints = { list: notAsked, find: notAsked, add: notAsked, change: notAsked, rotate: notAsked, remove: notAsked, test: notAsked }
+const noEndpoints = {
+  list: notAsked,
+  find: notAsked,
+  add: notAsked,
+  change: notAsked,
+  rotate: notAsked,
+  retry: notAsked,
+  remove: notAsked,
+  test: notAsked,
+}
 
 interface World {
   readonly serve?: (question: Question) => Promise<Served>
@@ -71,7 +80,7 @@ async function startInternal(world: World = {}) {
     watchList: notAsked,
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,
-    manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, replayMany: notAsked },
+    manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, replayMany: notAsked },
     admitLogin: createAdmitLogin(createTries(world.failuresPerMinute ?? 100_000), addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },

@@ -1,0 +1,84 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+/** On a machine that is busy with more. */
+const LATE = { timeout: 15_000 }
+
+/** An endpoint that refuses everything, and whose schedule is far too long to wait for. */
+async function start() {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  receiver.answer(() => 500)
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', {
+    delivery: { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] },
+  })
+  onTestFinished(() => relay.stop())
+  const operate = await operatorOf(relay)
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
+  const path = `/relay/endpoints/${String(body.id)}`
+  const listed = async (state: string) => {
+    const { deliveries } = (await operate('GET', `/relay/deliveries?state=${state}`)).body
+    return Array.isArray(deliveries) ? deliveries.map(({ id }) => String(id)) : []
+  }
+  const pushParcels = async (...parcels: readonly number[]) => {
+    for (const parcel of parcels) await push(relay.publicUrl, pushBody({ trackingIds: [String(parcel)] }))
+  }
+  const retry = (id: string) => operate('POST', `/relay/deliveries/${id}/retry`)
+  return { operate, path, receiver, publicUrl: relay.publicUrl, listed, pushParcels, retry }
+}
+
+test('what waits ten hours for a receiver that was mended is sent at once when an operator says retry, and replay says that it can be', async () => {
+  const { operate, path, receiver, listed, pushParcels } = await start()
+  await pushParcels(1001, 1002)
+  await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2), LATE)
+  receiver.answer(() => 200)
+  const [one] = await listed('retrying')
+  const replayed = await operate('POST', `/relay/deliveries/${one}/replay`)
+  expect(replayed).toMatchObject({ status: 409, body: { detail: expect.stringContaining('/retry') } })
+  expect(await operate('POST', `${path}/retry`)).toMatchObject({ status: 202, body: { name: 'shop', state: 'active' } })
+  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2), LATE)
+})
+
+test('one delivery is attempted at once, and the others wait on; one that cannot be says why', async () => {
+  const { operate, path, receiver, publicUrl, listed, pushParcels, retry } = await start()
+  await pushParcels(1001, 1002)
+  await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2), LATE)
+  receiver.answer(() => 200)
+  const [one = ''] = await listed('retrying')
+  expect(await retry(one)).toMatchObject({ status: 202, body: { id: one } })
+  await vi.waitFor(async () => expect(await listed('delivered')).toEqual([one]), LATE)
+  const [other = ''] = await listed('retrying')
+  await push(publicUrl, pushBody({ trackingIds: ['1001'], eventTime: '2026-03-01T11:00:00.000Z' }))
+  await push(publicUrl, pushBody({ trackingIds: ['1002'], eventTime: '2026-03-01T11:00:00.000Z' }))
+  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2), LATE)
+  const [behind = ''] = await listed('queued')
+  const refusals = [await retry(behind), await retry(one)]
+  await operate('PATCH', path, { enabled: false })
+  refusals.push(await retry(other), await operate('POST', `${path}/retry`))
+  expect(refusals.map(({ status, body }) => [status, body.type])).toEqual(
+    Array.from({ length: 4 }, () => [409, 'urn:parcel-relay:error:not_retryable']),
+  )
+  const said = ['an earlier delivery', '/replay', 'is disabled', 'is disabled']
+  expect(refusals.map(({ body }) => body.detail)).toEqual(said.map((part) => expect.stringContaining(part)))
+  for (const unknown of ['/relay/deliveries/99/retry', '/relay/endpoints/99/retry'])
+    expect(await operate('POST', unknown)).toMatchObject({ status: 404 })
+})
+
+test('an endpoint that is failing is shown as that, with when it is probed next, and apart from one that is disabled', async () => {
+  const { operate, path, receiver, listed, pushParcels } = await start()
+  const view = async () => (await operate('GET', path)).body
+  expect(await view()).toMatchObject({ state: 'active', nextProbeAt: null })
+  await pushParcels(1001, 1002, 1003, 1004, 1005)
+  await vi.waitFor(async () => expect(await view()).toMatchObject({ state: 'failing', disabledBecause: null }), LATE)
+  expect(Date.parse(String((await view()).nextProbeAt))).toBeGreaterThan(Date.parse(String((await view()).failingSince)))
+  await operate('PATCH', path, { enabled: false })
+  expect(await view()).toMatchObject({ state: 'disabled', disabledBecause: 'operator', nextProbeAt: null })
+  receiver.answer(() => 200)
+  await operate('PATCH', path, { enabled: true })
+  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(5), LATE)
+  expect(await view()).toMatchObject({ state: 'active', failingSince: null })
+})
