@@ -69,7 +69,7 @@ test('1.4: a push that names 100 parcels joins them in sets: each is read once, 
 
   const { outcomes, work, cpuMs } = await recordCounted(path, namingAll)
   expect(outcomes).toMatchObject([{ kind: 'recorded', newEntries: 0, queued: 0 }])
-  expect(work.rowsRead).toBeLessThan(PARCELS * (entries + 5))
+  expect(work.rowsRead).toBeLessThan(PARCELS * (entries + 6))
   expect(work.statements).toBeLessThan(PARCELS * 3)
   expect(cpuMs).toBeLessThan(2000)
   expect(query(path, 'select kind, count(*) as count from feed group by kind')).toEqual([
