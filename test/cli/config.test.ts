@@ -222,7 +222,6 @@ describe('settings', () => {
         freeSpaceBytesMin: 268_435_456,
         failuresPerMinute: 600,
         unknownPerMinute: 600,
-        feedFollowers: 1000,
       },
       log: { level: 'info' },
       warnings: [],
