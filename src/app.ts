@@ -10,6 +10,7 @@ import { createAsking } from './flow/asking.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/authenticate.ts'
 import type { Pause } from './flow/carrier-questions.ts'
 import { type CommitNews, newsOf } from './flow/commit-news.ts'
+import { readEndpointGauges } from './flow/endpoint-gauges.ts'
 import { createEndpointKeys } from './flow/endpoint-keys.ts'
 import { createExpiredPushWarning } from './flow/expired-pushes.ts'
 import { createFeedTail } from './flow/feed-tail.ts'
@@ -35,7 +36,7 @@ import { createInternalListener } from './http/internal.ts'
 import { createPerMinute, createTries } from './http/per-minute.ts'
 import { createTokens } from './http/tokens.ts'
 import { listen } from './listen.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, ENDPOINT_LABELS_MAX } from './metrics.ts'
 import { VERSION } from './package-files.ts'
 import type { ReceiverNews } from './receive-side.ts'
 import { openRelaying } from './relaying.ts'
@@ -113,16 +114,20 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     remember: (left) => write.rememberCarrier(left),
     password: () => settings.upstream.password.reveal(),
   })
-  const metrics = createMetrics(VERSION, async () => ({
-    ...(await reads.counts(clock.now())),
-    commitQueue: recorder.waiting() + (await receiver.verbs.waiting()),
-    carrierQueue: carrier.state().budget.waiting,
-    carrierCallsToday: carrier.state().budget.callsToday,
-    carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
-    pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
-    pushesSilent: pushes.health() === 'silent' ? 1 : 0,
-    ...disk.state(),
-  }))
+  const metrics = createMetrics(
+    VERSION,
+    async () => ({
+      ...(await reads.counts(clock.now())),
+      commitQueue: recorder.waiting() + (await receiver.verbs.waiting()),
+      carrierQueue: carrier.state().budget.waiting,
+      carrierCallsToday: carrier.state().budget.callsToday,
+      carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
+      pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
+      pushesSilent: pushes.health() === 'silent' ? 1 : 0,
+      ...disk.state(),
+    }),
+    () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS_MAX),
+  )
   const { meter } = metrics
   const { keys, keyFile } = atRestKeys(config, storePath)
   const endpointKeys = createEndpointKeys({ vault: createVault(keys), reads, log }, { keyFile })

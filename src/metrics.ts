@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { EndpointGauge } from './flow/endpoint-gauges.ts'
 import type { Meter } from './flow/ports.ts'
 
 /** What is looked up only when somebody scrapes. */
@@ -17,6 +18,10 @@ export interface Gauges {
   readonly logBytes: number
 }
 
+/** Each endpoint is a label: of more than these the rest is told as one. */
+export const ENDPOINT_LABELS_MAX = 200
+const OTHERS = 'others'
+
 export interface Metrics {
   readonly meter: Meter
   /** The Prometheus text format. */
@@ -24,7 +29,7 @@ export interface Metrics {
 }
 
 /** The counters of one relay, on a registry of its own; event loop delay and memory come from the library. */
-export function createMetrics(version: string, gauges: () => Promise<Gauges>): Metrics {
+export function createMetrics(version: string, gauges: () => Promise<Gauges>, endpoints: () => Promise<readonly EndpointGauge[]>): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
@@ -58,7 +63,7 @@ export function createMetrics(version: string, gauges: () => Promise<Gauges>): M
   const attempted = new Counter({
     name: 'relay_delivery_attempts_total',
     help: 'Attempts to push to endpoints by outcome.',
-    labelNames: ['outcome'],
+    labelNames: ['endpoint', 'outcome'],
     registers,
   })
   const attemptTime = new Histogram({
@@ -76,12 +81,15 @@ export function createMetrics(version: string, gauges: () => Promise<Gauges>): M
   })
   // Looking up labels costs as much as answering from the cache does: once for each is enough.
   const servedBy = remembered((result) => served.labels(result))
-  const attemptedWith = remembered((outcome) => attempted.labels(outcome))
+  const nameOf = boundedNames()
+  const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))
   const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
   const readGauges = createGauges(registry, gauges)
+  const readEndpoints = createEndpointGauges(registry, endpoints)
   return {
     async render() {
       await readGauges()
+      await readEndpoints()
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
@@ -95,8 +103,8 @@ export function createMetrics(version: string, gauges: () => Promise<Gauges>): M
         missed.inc()
         missedDelay.observe(latencyMs / 1000)
       },
-      deliveryAttempted(outcome, durationMs) {
-        attemptedWith(outcome).inc()
+      deliveryAttempted(endpoint, outcome, durationMs) {
+        attemptedWith(nameOf(endpoint), outcome).inc()
         attemptTime.observe(durationMs / 1000)
       },
       merged: (result, count) => merged.inc({ result }, count),
@@ -114,6 +122,38 @@ function remembered<T>(make: (label: string, more: string) => T): (label: string
     const one = make(label, more)
     made.set(name, one)
     return one
+  }
+}
+
+function boundedNames(): (name: string) => string {
+  const names = new Set<string>()
+  return (name) => {
+    if (names.has(name)) return name
+    if (names.size >= ENDPOINT_LABELS_MAX) return OTHERS
+    names.add(name)
+    return name
+  }
+}
+
+function createEndpointGauges(registry: Registry, read: () => Promise<readonly EndpointGauge[]>): () => Promise<void> {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['endpoint'], registers: [registry] })
+  const waiting = gauge('relay_endpoint_waiting', 'Deliveries that wait for the endpoint.')
+  const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'How long the first of what waits has been queued; 0: nothing waits.')
+  const dead = gauge('relay_endpoint_dead', 'Deliveries to the endpoint that were given up and are kept.')
+  const failing = gauge('relay_endpoint_failing', '1 while the endpoint takes nothing and is probed.')
+  const disabled = gauge('relay_endpoint_disabled', '1 while the endpoint is disabled, by order, by its 410 or by 120 h of failures.')
+  return async () => {
+    // A store that cannot be read is told of by `relay_store_readable`.
+    const endpoints = await read().catch(() => null)
+    if (endpoints === null) return
+    for (const one of [waiting, oldest, dead, failing, disabled]) one.reset()
+    for (const { name, ...of } of endpoints) {
+      waiting.set({ endpoint: name }, of.waiting)
+      oldest.set({ endpoint: name }, of.oldestWaitingSeconds)
+      dead.set({ endpoint: name }, of.dead)
+      failing.set({ endpoint: name }, of.failing ? 1 : 0)
+      disabled.set({ endpoint: name }, of.disabled ? 1 : 0)
+    }
   }
 }
 

@@ -574,6 +574,14 @@ export interface EndpointState {
   readonly backfilled: BackfillSpan | null
 }
 
+/** How much is owed to an endpoint, and was given up. */
+export interface EndpointBacklog {
+  readonly waiting: number
+  /** When the first of what waits was queued; null: nothing waits. */
+  readonly oldestAtMs: number | null
+  readonly dead: number
+}
+
 export interface EndpointChangeRequest {
   readonly id: string
   readonly change: EndpointChange
@@ -949,6 +957,8 @@ export interface ReadSide {
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedReading>
   /** Those that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
+  /** What waits for an endpoint and what is dead, counted in stretches between which others read. */
+  countBacklog(endpointId: string): Promise<EndpointBacklog>
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   listInbox(query: InboxQuery): Promise<InboxPage>
   /** With its bytes; null: there is none. */
@@ -1054,7 +1064,8 @@ export interface Meter {
   batchCommitted(size: number, durationMs: number): void
   pollEnded(outcome: string): void
   missedPush(latencyMs: number): void
-  deliveryAttempted(outcome: 'accepted' | 'rejected' | 'failed', durationMs: number): void
+  /** `endpoint`: its name. */
+  deliveryAttempted(endpoint: string, outcome: 'accepted' | 'rejected' | 'failed', durationMs: number): void
   merged(result: string, count: number): void
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }

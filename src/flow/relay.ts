@@ -1,17 +1,8 @@
 import type { AttemptResult } from '../domain/delivery.ts'
+import { createEndpointLog } from './endpoint-log.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
 import { createLanes, type Lane } from './lanes.ts'
-import type {
-  ClaimedDelivery,
-  Clock,
-  DeliveryTurnReport,
-  EndpointNotice,
-  EndpointState,
-  Log,
-  Meter,
-  SettledAttempt,
-  WriteSide,
-} from './ports.ts'
+import type { ClaimedDelivery, Clock, DeliveryTurnReport, EndpointState, Log, Meter, SettledAttempt, WriteSide } from './ports.ts'
 import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
 
 export interface RelayPorts extends SendDeliveryPorts {
@@ -46,12 +37,6 @@ export interface Relay {
   stop(): Promise<void>
 }
 
-const NOTICES: Readonly<Record<EndpointNotice['kind'], string>> = {
-  disabled_gone: 'an endpoint answered 410 and is disabled; everything for it waits',
-  disabled_failing: 'an endpoint gave nothing but failures for 120 h and is disabled; everything for it waits',
-  recovered: 'an endpoint takes events again',
-}
-
 /** How long after the store failed it is tried again. */
 const REST_MS = 1000
 /** How long what ended may wait to be written down together with more. */
@@ -71,6 +56,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   const { write, clock, log, wake } = ports
   const lanes = createLanes(perEndpoint)
   const rates = createEndpointRates()
+  const endpointLog = createEndpointLog(ports)
   const send = createSendDelivery(ports, { relayId })
   let endpoints: readonly EndpointState[] = []
   let ended: SettledAttempt[] = []
@@ -132,7 +118,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     lanes.claimed(report.claimed)
     const waitMs = rates.waitMs()
     if (waitMs !== null) lookAt(clock.now() + waitMs)
-    for (const { endpoint, kind } of report.notices) log.warn({ endpoint }, NOTICES[kind])
+    endpointLog.follow(endpoints)
     if (report.nextAtMs !== null) lookAt(report.nextAtMs)
     // What waits for an endpoint that gets nothing now, and what is overtaken, is not this relay's to keep.
     if (lanes.giveBack('surplus') + lanes.giveBackThese(report.overtaken) > 0) lookAt(clock.now())
@@ -188,7 +174,9 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
       ended.push({ ...attempted, result, atMs, random: ports.random() })
       lanes.ended(lane, deliveryId, result)
       underWay -= 1
-      ports.meter.deliveryAttempted(result.kind, result.durationMs)
+      const name = lane.state?.endpoint.name ?? 'removed'
+      ports.meter.deliveryAttempted(name, result.kind, result.durationMs)
+      endpointLog.attempted(name, result)
       beginAll(lane)
       if (lanes.isTurnWorthwhileFor(lane)) wake(null)
       else if (isFirst) settleLater()

@@ -3,6 +3,7 @@ import type { ReadSide } from '../flow/ports.ts'
 import { createContents } from './contents.ts'
 import { findDelivery, listDeliveries } from './delivery-lists.ts'
 import { countReplayable } from './ended-deliveries.ts'
+import { countBacklog } from './endpoint-backlogs.ts'
 import { listEndpoints } from './endpoints.ts'
 import type { ReadEngine } from './engine.ts'
 import { findParcel } from './find-parcel.ts'
@@ -51,6 +52,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listStatuses: () => listStatuses(session),
     inspectParcel: (identifier) => engine.snapshot(() => inspectParcel(session, contents, identifier)),
     listEndpoints: () => listEndpoints(session),
+    countBacklog: (endpointId) => countBacklog(session, Number(endpointId)),
     listDeliveries: (query) => engine.snapshot(() => listDeliveries(session, query)),
     listInbox: (query) => engine.snapshot(() => listInbox(session, query)),
     findPush: (inboxId) => findPush(session, inboxId),

@@ -154,7 +154,7 @@ export const ROOMS: readonly Room[] = [
     platform: ['node:worker_threads'],
   },
   { place: 'log.ts', imports: ['flow/ports.ts', 'secret.ts'], libraries: ['pino'], platform: EDGE },
-  { place: 'metrics.ts', imports: ['flow/ports.ts'], libraries: ['prom-client'], platform: ['node:perf_hooks'] },
+  { place: 'metrics.ts', imports: ['flow/endpoint-gauges.ts', 'flow/ports.ts'], libraries: ['prom-client'], platform: ['node:perf_hooks'] },
   { place: 'secret.ts', imports: [], libraries: [], platform: ['node:util'] },
   { place: 'system-clock.ts', imports: ['flow/ports.ts'], libraries: [], platform: ['node:perf_hooks'] },
 ]

@@ -11,7 +11,7 @@ export const deliveries: Migration = {
     await db.schema
       .createIndex('delivery_waiting')
       .on('delivery')
-      .columns(['endpoint_id', 'parcel_id', 'sequence'])
+      .columns(['endpoint_id', 'parcel_id', 'sequence', 'state', 'queued_at_ms'])
       .where(sql.ref('state'), '<', sql.lit(2))
       .execute()
     for (const [name, column] of [

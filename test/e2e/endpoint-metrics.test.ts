@@ -1,0 +1,36 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+const LATE = { timeout: 15_000 }
+
+test('the metrics tell of each endpoint by its name what waits, for how long, what is dead, how attempts ended and whether it is disabled', async () => {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  receiver.answer(() => 500)
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', {
+    delivery: { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] },
+  })
+  onTestFinished(() => relay.stop())
+  const operate = await operatorOf(relay)
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
+  for (const parcel of [1001, 1002, 1003]) await push(relay.publicUrl, pushBody({ trackingIds: [String(parcel)] }))
+  const metricsText = async () => await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  const readMetric = async (name: string, labels = 'endpoint="shop"') =>
+    Number(new RegExp(`^${name}\\{${labels}\\} (.*)$`, 'm').exec(await metricsText())?.[1])
+  await vi.waitFor(
+    async () => expect(await readMetric('relay_delivery_attempts_total', 'endpoint="shop",outcome="rejected"')).toBe(3),
+    LATE,
+  )
+  expect(await readMetric('relay_endpoint_waiting')).toBe(3)
+  expect(await readMetric('relay_endpoint_oldest_waiting_seconds')).toBeGreaterThan(0)
+  expect([await readMetric('relay_endpoint_dead'), await readMetric('relay_endpoint_disabled')]).toEqual([0, 0])
+  await operate('PATCH', `/relay/endpoints/${String(body.id)}`, { enabled: false })
+  expect(await readMetric('relay_endpoint_disabled')).toBe(1)
+  await operate('DELETE', `/relay/endpoints/${String(body.id)}`)
+  expect(await metricsText()).not.toContain('relay_endpoint_waiting{')
+  expect(relay.lines.filter(({ message }) => message === 'attempts to deliver to an endpoint failed').length).toBe(1)
+})
