@@ -6,11 +6,11 @@ import { relaying } from '../migrations/0002-relaying.ts'
 import { feedJoins } from '../migrations/0003-feed-joins.ts'
 import { parcelLists } from '../migrations/0004-parcel-lists.ts'
 import { told } from '../migrations/0005-told.ts'
-import { uniqueParcelIds } from '../migrations/0005-unique-parcel-ids.ts'
-import { listings } from '../migrations/0006-listings.ts'
-import { deliveries } from '../migrations/0007-deliveries.ts'
-import { failingEndpoints } from '../migrations/0008-failing-endpoints.ts'
-import { expiredPushes } from '../migrations/0009-expired-pushes.ts'
+import { uniqueParcelIds } from '../migrations/0006-unique-parcel-ids.ts'
+import { listings } from '../migrations/0007-listings.ts'
+import { deliveries } from '../migrations/0008-deliveries.ts'
+import { failingEndpoints } from '../migrations/0009-failing-endpoints.ts'
+import { expiredPushes } from '../migrations/0010-expired-pushes.ts'
 import { parcelStatuses } from '../migrations/0011-parcel-statuses.ts'
 
 /** Append only: what has been released is never changed. */
@@ -20,11 +20,11 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0003-feed-joins': feedJoins,
   '0004-parcel-lists': parcelLists,
   '0005-told': told,
-  '0005-unique-parcel-ids': uniqueParcelIds,
-  '0006-listings': listings,
-  '0007-deliveries': deliveries,
-  '0008-failing-endpoints': failingEndpoints,
-  '0009-expired-pushes': expiredPushes,
+  '0006-unique-parcel-ids': uniqueParcelIds,
+  '0007-listings': listings,
+  '0008-deliveries': deliveries,
+  '0009-failing-endpoints': failingEndpoints,
+  '0010-expired-pushes': expiredPushes,
   '0011-parcel-statuses': parcelStatuses,
 }
 
