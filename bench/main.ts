@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -32,6 +32,8 @@ function build(): string {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     stdio: ['ignore', 'ignore', 'inherit'],
   })
+  // As in an installed package, the manifest lies beside what is compiled: the relay reads its version there.
+  copyFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), join(RESULTS, 'package.json'))
   return join(folder, 'main.js')
 }
 
