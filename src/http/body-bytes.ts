@@ -1,5 +1,7 @@
 /** A body as it comes in. */
 export interface Body {
+  /** How many bytes it would hold with so many more: where it grows it makes room for what may follow. */
+  heldWith(more: number): number
   add(chunk: Buffer): void
   /** All of it. It is not to be added to afterwards. */
   bytes(): Buffer
@@ -18,7 +20,12 @@ const NOTHING = Buffer.alloc(0)
 export function createBody(bytesMax: number): Body {
   let kept: Buffer = NOTHING
   let length = 0
+  const heldWith = (more: number): number => {
+    if (length === 0) return more
+    return length + more <= kept.length ? kept.length : Math.max(length + more, Math.min(bytesMax, 2 * kept.length))
+  }
   return {
+    heldWith,
     add(chunk) {
       if (length === 0) {
         kept = chunk
@@ -26,7 +33,7 @@ export function createBody(bytesMax: number): Body {
         return
       }
       if (length + chunk.length > kept.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.max(length + chunk.length, Math.min(bytesMax, 2 * kept.length)))
+        const larger = Buffer.allocUnsafeSlow(heldWith(chunk.length))
         larger.set(length < kept.length ? kept.subarray(0, length) : kept)
         giveBackSoon(kept)
         kept = larger

@@ -35,14 +35,14 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
   let poolBytes = Math.floor(bytesInFlightMax / 2)
 
-  /** `take` is asked before anything is kept, and says why so many bytes cannot be held, if they cannot. */
-  const read = (req: IncomingMessage, take: (received: number) => Error | null): Promise<Buffer> =>
+  /** `take` is asked before anything is kept, and says why so many bytes cannot be received or held, if they cannot. */
+  const read = (req: IncomingMessage, take: (received: number, kept: number) => Error | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const body = createBody(Math.min(declaredBytes(req) ?? bodyBytesMax, bodyBytesMax))
       let received = 0
       const keep = (chunk: Buffer) => {
         received += chunk.length
-        const refused = take(received)
+        const refused = take(received, body.heldWith(chunk.length))
         if (refused === null) {
           body.add(chunk)
           return
@@ -66,9 +66,9 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
     async use(req, res, use) {
       // What this request holds of the pool, beyond its own share.
       let held = 0
-      const take = (received: number): Error | null => {
+      const take = (received: number, kept: number): Error | null => {
         if (received > bodyBytesMax) return tooLarge(bodyBytesMax)
-        const wanted = Math.max(0, received - shareBytes) - held
+        const wanted = Math.max(0, kept - shareBytes) - held
         if (wanted > poolBytes) return overloaded()
         held += wanted
         poolBytes -= wanted
@@ -118,8 +118,14 @@ async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean>
   return req.complete
 }
 
+/** What still comes of the body, at most two reads of it, is given back: kept by the request it would wait for the collector. */
 function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
-  req.pause()
+  let left = DRAIN_UNSIGNED_BYTES_MAX
+  req.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    giveBackSoon(chunk)
+    if (left <= 0) req.pause()
+  })
   res.setHeader('Connection', 'close')
 }
 
