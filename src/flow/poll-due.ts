@@ -49,6 +49,11 @@ export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly c
     inFlight.add(asked)
   }
 
+  /** Looked at anew after each wait: meanwhile quiet hours may have begun, or the carrier failed. */
+  function limit(): number {
+    return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.askable?.() ?? concurrency)
+  }
+
   async function rest(): Promise<'idle'> {
     await Promise.all(inFlight)
     isRefused = false
@@ -60,9 +65,8 @@ export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly c
     const missed = await write.settleMissedPushes(nowMs)
     for (const { eventAtMs, foundAtMs } of missed) ports.meter.missedPush(Math.max(0, foundAtMs - eventAtMs))
     tellMissed(missed)
-    const limit = ports.isQuiet(nowMs) ? 0 : Math.min(concurrency, ports.askable?.() ?? concurrency)
-    while (!isRefused && inFlight.size > 0 && limit - inFlight.size < limit * FREE_PART) await Promise.race(inFlight)
-    const room = limit - inFlight.size
+    while (!isRefused && inFlight.size > 0 && limit() - inFlight.size < limit() * FREE_PART) await Promise.race(inFlight)
+    const room = limit() - inFlight.size
     if (isRefused || room <= 0) return await rest()
     const due = await write.claimDuePolls({ nowMs: clock.now(), limit: room, leaseMs: LEASE_MS, asking: asking.list() })
     due.forEach(start)

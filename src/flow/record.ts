@@ -249,7 +249,12 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   if (observation.kind === 'poll') for (const { kind, entry } of changes) if (kind === 'entry') ports.found(entry.atMs)
   if (observation.kind === 'poll') tx.releasePoll(parcel.parcelId)
   const latest = newestOf(parcel, entries, second) ?? (await findLatest(tx, parcel, entries, second))
-  const merged = { ...parcel, entryCount, latest, ...(observation.kind === 'poll' ? afterPoll(parcel, observation.askedAtMs) : null) }
+  const merged = {
+    ...parcel,
+    entryCount,
+    latest,
+    ...(observation.kind === 'poll' ? afterPoll(parcel, Math.min(observation.askedAtMs, nowMs)) : null),
+  }
   const scheduled = await schedule(tx, merged, ports, options)
   tx.saveParcel(observation.kind === 'push' ? noLater(scheduled, parcel.nextPollAtMs) : scheduled)
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
@@ -265,10 +270,11 @@ function withTold(changed: readonly KeptSighting[], events: readonly PlannedEven
   return bySequence.values()
 }
 
-function afterPoll(parcel: ParcelState, askedAtMs: number): Pick<ParcelState, 'heardAtMs' | 'checkedAtMs' | 'failures'> {
+/** The clock may have been put back while the carrier was asked: a check in the future would put the next one off by as much. */
+function afterPoll(parcel: ParcelState, checkedAtMs: number): Pick<ParcelState, 'heardAtMs' | 'checkedAtMs' | 'failures'> {
   return {
-    heardAtMs: Math.max(parcel.heardAtMs ?? 0, askedAtMs),
-    checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, askedAtMs),
+    heardAtMs: Math.max(parcel.heardAtMs ?? 0, checkedAtMs),
+    checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, checkedAtMs),
     failures: 0,
   }
 }

@@ -1,0 +1,212 @@
+import { createAsking } from '../../src/flow/asking.ts'
+import { createFollowClock } from '../../src/flow/follow-clock.ts'
+import { createManageParcels } from '../../src/flow/manage-parcels.ts'
+import { createPollDue } from '../../src/flow/poll-due.ts'
+import type { Carrier, CarrierAnswer, DuePoll } from '../../src/flow/ports.ts'
+import { createRefresh } from '../../src/flow/refresh.ts'
+import { startWorker } from '../../src/run/worker.ts'
+import { openSqliteReader } from '../../src/store/engines/sqlite.ts'
+import { createReadStore } from '../../src/store/read-store.ts'
+import { openWriteSide } from '../../src/write-side.ts'
+import { aPoll, pushBody } from './builders.ts'
+import { deliverOptions, recordOptions } from './policy.ts'
+import { seeded } from './seeded.ts'
+import { incomingPush } from './write-side.ts'
+
+export const MINUTE_MS = 60_000
+const START_MS = Date.UTC(2026, 2, 1, 12)
+export const CONCURRENCY = 4
+type CarrierQuestion = Parameters<Carrier['fetchAll']>[0]
+
+const LANGUAGES = ['en', 'sv'] as const
+const STATUSES = ['Created', 'TerminalArrived', 'DeliveryStarted'] as const
+
+/** What a poll of the schedule, or an operator's order, came to. */
+export type Ended = 'found' | 'unknown' | 'unavailable' | 'not kept'
+
+/** Whoever watches the poller: told before a poll begins, and when one has ended. */
+export interface Watcher {
+  begins(due: DuePoll): void
+  ordered(due: DuePoll): void
+  ended(due: DuePoll, how: Ended, retryAfterMs: number): void
+}
+
+export type World = Awaited<ReturnType<typeof openPollingWorld>>
+
+/** The poller over a real store, on simulated time, with a carrier that the seed makes moody. */
+export async function openPollingWorld(seed: number, sqlitePath: string, parcels: number, watcher: Watcher) {
+  const random = seeded(seed)
+  const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
+  const timers = new Set<{ readonly atMs: number; readonly run: () => void }>()
+  const entries = Array.from({ length: parcels }, () => 0)
+  const state = { isQuiet: false, askable: CONCURRENCY, isWell: false }
+  let elapsedMs = 0
+  let offsetMs = 0
+  let runs = 0
+  const clock = { now: () => START_MS + elapsedMs + offsetMs, monotonic: () => elapsedMs }
+  const after = (ms: number, run: () => void) => timers.add({ atMs: elapsedMs + ms, run })
+
+  /** The carrier's clock is right, whatever the relay's says. */
+  const happen = (parcel: number) => {
+    entries[parcel] = (entries[parcel] ?? 0) + 1
+  }
+  const timeOf = (parcel: number, at: number) => new Date(START_MS - 3_600_000 + parcel * 1000 + at * 61_000).toISOString()
+  const statusOf = (parcel: number, at: number) => STATUSES[(parcel + at) % STATUSES.length] ?? 'Created'
+
+  function answerTo({ identifier, language }: CarrierQuestion, askedAtMs: number): CarrierAnswer {
+    const parcel = parcelOf(identifier)
+    const mood = state.isWell ? 1 : random()
+    if (mood < 0.06) return { kind: 'not_found' }
+    if (mood < 0.1) return { kind: 'unavailable', reason: 'rate_limited', retryAfterMs: pick(1, 20) * MINUTE_MS }
+    if (mood < 0.14) return { kind: 'unavailable', reason: 'timeout' }
+    if (mood < 0.17) return { kind: 'unavailable', reason: 'bad_response' }
+    const statuses = Array.from({ length: entries[parcel] ?? 0 }, (_, at) => ({
+      status: statusOf(parcel, at),
+      eventTimestamp: timeOf(parcel, at),
+      detailedStatusDescription: `${language} ${at}`,
+      consumerDescription: `${language} ${at}`,
+    }))
+    return { kind: 'found', observation: aPoll({ asked: identifier, language, askedAtMs, trackingIds: [trackingId(parcel)], statuses }) }
+  }
+
+  async function start(lastSeenMs: number | null) {
+    const own = ++runs
+    const meter = { pollEnded: () => undefined, missedPush: () => undefined }
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const write = await openWriteSide({ sqlitePath, record: recordOptions, deliver: deliverOptions }, clock, log)
+    const reads = createReadStore(openSqliteReader(sqlitePath))
+    let retryAfterMs = 0
+    const carrier = {
+      // Of a run that was killed no question is ever answered.
+      fetchAll: (question: CarrierQuestion) =>
+        new Promise<CarrierAnswer>((resolve) => {
+          const askedAtMs = clock.now()
+          const slow = !state.isWell && random() < 0.12
+          after(slow ? pick(1, 15) * MINUTE_MS : pick(50, 2000), () => {
+            if (own !== runs) return
+            const answer = answerTo(question, askedAtMs)
+            if (answer.kind === 'unavailable') retryAfterMs = answer.retryAfterMs ?? 0
+            resolve(answer)
+          })
+        }),
+    }
+    const recorder = {
+      async submit(incoming: Parameters<Parameters<typeof createRefresh>[0]['recorder']['submit']>[0]) {
+        if (!state.isWell && random() < 0.03) return { kind: 'quarantined', reason: 'failed' } as const
+        if (!state.isWell && random() < 0.02) throw new Error('the disk is full')
+        const [outcome] = (await write.record([incoming])).outcomes
+        if (outcome === undefined) throw new Error('a batch without an outcome')
+        return outcome
+      },
+    }
+    const refresh = createRefresh({ carrier, recorder, reads, write, meter, clock }, { languages: LANGUAGES })
+    const watched = async (due: DuePoll, work: () => ReturnType<typeof refresh.poll>) => {
+      try {
+        const how = await work()
+        watcher.ended(due, how === 'recorded' ? 'found' : how, how === 'unavailable' ? retryAfterMs : 0)
+        return how
+      } catch (error) {
+        watcher.ended(due, 'not kept', 0)
+        throw error
+      }
+    }
+    const poll = (due: DuePoll) => {
+      watcher.begins(due)
+      return watched(due, () => refresh.poll(due))
+    }
+    const asking = createAsking()
+    const pass = createPollDue(
+      { write, refresh: { poll }, asking, meter, clock, log, isQuiet: () => state.isQuiet, askable: () => state.askable },
+      { concurrency: CONCURRENCY },
+    )
+    const followClock = createFollowClock({ write, clock, log, onShifted: () => undefined }, lastSeenMs)
+    const worker = startWorker(
+      async () => {
+        await followClock()
+        return await pass()
+      },
+      (error) => {
+        throw error
+      },
+    )
+    const wakeOn = () =>
+      after(MINUTE_MS, () => {
+        if (own !== runs) return
+        worker.wake()
+        wakeOn()
+      })
+    const lookOn = () =>
+      after(5000, () => {
+        if (own !== runs) return
+        void followClock()
+        lookOn()
+      })
+    wakeOn()
+    lookOn()
+    worker.wake()
+    const refreshNow = (due: DuePoll) => {
+      watcher.ordered(due)
+      return watched(due, () => refresh.refreshNow(due))
+    }
+    const manage = createManageParcels({ write, refresh: { refreshNow }, asking, clock, invalidate: () => undefined })
+    const close = async () => {
+      await reads.close()
+      await write.close()
+    }
+    return { write, reads, manage, close }
+  }
+
+  let relay = await start(null)
+  await relay.write.watchMany({ identifiers: Array.from({ length: parcels }, (_, at) => trackingNumber(at)), nowMs: clock.now() })
+
+  return {
+    random,
+    pick,
+    state,
+    clock,
+    relay: () => relay,
+    happen,
+    async pushLatest(parcel: number) {
+      happen(parcel)
+      const at = (entries[parcel] ?? 1) - 1
+      const [status, eventTime] = [statusOf(parcel, at), timeOf(parcel, at)]
+      const body = pushBody({ trackingIds: [trackingId(parcel)], status, eventTime, texts: { en: `pushed ${at}` } })
+      await relay.write.record([incomingPush(body, clock.now())])
+    },
+    /** What was being asked about is forgotten; the clock was last seen shortly before. */
+    async kill() {
+      runs += 1
+      const seenMs = clock.now() - pick(0, 30) * 1000
+      await relay.close()
+      relay = await start(seenMs)
+    },
+    setOffset: (ms: number) => {
+      offsetMs = ms
+    },
+    async pass(ms: number) {
+      const endMs = elapsedMs + ms
+      for (;;) {
+        await settled()
+        let next: { readonly atMs: number; readonly run: () => void } | null = null
+        for (const timer of timers) if (next === null || timer.atMs < next.atMs) next = timer
+        if (next === null || next.atMs > endMs) break
+        timers.delete(next)
+        elapsedMs = next.atMs
+        next.run()
+      }
+      elapsedMs = endMs
+    },
+  }
+}
+
+export const trackingNumber = (parcel: number) => `PM${String(parcel).padStart(4, '0')}SE`
+const trackingId = (parcel: number) => String(90_000 + parcel)
+
+export function parcelOf(identifier: string): number {
+  return identifier.startsWith('PM') ? Number(identifier.slice(2, 6)) : Number(identifier) - 90_000
+}
+
+/** The store's verbs are promises of work that is done at once: after this, whoever can go on has gone on. */
+async function settled(): Promise<void> {
+  await new Promise(setImmediate)
+}
