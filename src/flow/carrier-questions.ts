@@ -53,12 +53,12 @@ export function createUnknownQuestions(
     }
     if (asked.kind === 'recorded') return
     notFound.set(question.identifier, clock.now() + options.notFoundForMs)
-    throw notFoundError()
+    throw notFoundError(options.fetchUnknown)
   }
 
   return async (question: ReadQuestion): Promise<void> => {
     const untilMs = notFound.get(question.identifier)
-    if (untilMs !== undefined && untilMs > clock.now()) throw notFoundError()
+    if (untilMs !== undefined && untilMs > clock.now()) throw notFoundError(options.fetchUnknown)
     // Counted once per app and flight: a thousand askers of one new parcel are one unknown identifier.
     await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
@@ -85,6 +85,7 @@ export function createKnownQuestions({ pauses, clock, log }: CarrierQuestionPort
   }
 }
 
-function notFoundError(): AppError {
-  return new AppError('not_found', 'Neither the relay nor the carrier knows this tracking number.')
+function notFoundError(isAsked: boolean): AppError {
+  const carrier = isAsked ? 'and neither does the carrier' : 'and does not ask the carrier about unknown ones'
+  return new AppError('not_found', `The relay does not know this tracking number, ${carrier}.`)
 }

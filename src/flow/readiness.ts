@@ -80,7 +80,7 @@ function isFailing({ lastAnswerAtMs, lastFailure }: CarrierState): boolean {
 
 function describeLost(lost: LostFile | null): string {
   const what = lost === null ? 'a file of the store was taken away' : `${lost.name} was ${lost.fate === 'gone' ? 'deleted' : 'replaced'}`
-  return `store_lost: ${what} while the relay runs; put it back, or restart the relay`
+  return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
 /** The code of a store's error and no more: messages name paths. */

@@ -58,7 +58,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
     if (lost !== null && before.lost === null)
       log.error(
         { file: lost.name, fate: lost.fate },
-        'a file of the store was taken away or replaced while it is open: nothing is written any more, and pushes are answered 503. Put it back, or restart the relay',
+        'a file of the store was taken away or replaced while it is open: nothing is written any more, and pushes are answered 503. Put it back, or restore a backup',
       )
     if (lost === null && before.lost !== null) log.info({ file: before.lost.name }, 'the file of the store is back: pushes are taken')
     if (isShort(state) && !isShort(before))
