@@ -2,6 +2,8 @@
 export interface Leases {
   take(parcelIds: readonly number[], untilMs: number): void
   release(parcelId: number): void
+  /** The clock was put back: leases end that much sooner by it. */
+  putBack(byMs: number): void
   /** Forgets those that lapsed; returns the rest. */
   held(nowMs: number): ReadonlyMap<number, number>
 }
@@ -17,6 +19,9 @@ export function createLeases(): Leases {
       for (const parcelId of parcelIds) leases.set(parcelId, untilMs)
     },
     release: (parcelId) => void leases.delete(parcelId),
+    putBack(byMs) {
+      for (const [parcelId, untilMs] of leases) leases.set(parcelId, untilMs - byMs)
+    },
     held(nowMs) {
       for (const [parcelId, untilMs] of leases) if (untilMs <= nowMs) leases.delete(parcelId)
       return leases

@@ -98,6 +98,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
     leasePolls: leases.take,
     releasePoll: leases.release,
     async shiftSchedule(request) {
+      if (request.afterParcelId === 0) leases.putBack(request.byMs)
       known.forget()
       return await shiftSchedule(session, request)
     },

@@ -141,3 +141,16 @@ test('a parcel whose answers are quarantined is asked about at its interval, not
   expect(asked).toBeLessThan(40)
   expect(asked).toBeGreaterThan(20)
 })
+
+test('P13: a lease goes back with the clock, so that a parcel is not held for as long as the clock was put back', async () => {
+  const { writes, push, pass, now } = await openStore(NOW)
+  await push({ trackingIds: ['1001'] })
+  const claim = async () => (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: 5 * MINUTE_MS })).length
+  pass(2 * HOUR_MS)
+  expect([await claim(), await claim()]).toEqual([1, 0])
+  const nowMs = pass(-12 * HOUR_MS)
+  await writes.shiftSchedule({ byMs: 12 * HOUR_MS, nowMs, afterParcelId: 0, limit: 10 })
+  expect(await claim()).toBe(0)
+  pass(6 * MINUTE_MS)
+  expect(await claim()).toBe(1)
+})
