@@ -5,8 +5,8 @@ import { type Config, ConfigError, loadConfig } from '../config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../log.ts'
 import { VERSION } from '../package-files.ts'
+import { setHeapFlags } from '../run/heap-flags.ts'
 import { putHelpersBehind } from '../run/priority.ts'
-import { keepNewObjectsYoung } from '../run/young-objects.ts'
 import { startThreads } from '../threads.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -68,7 +68,7 @@ function endOnFault(log: Log): void {
 
 /** The threads load their code while this one loads all the rest: one after the other they are most of a start. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
-  keepNewObjectsYoung()
+  setHeapFlags()
   putHelpersBehind()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
   const { startRelay } = await import('../app.ts')

@@ -43,7 +43,7 @@ export const ROOMS: readonly Room[] = [
   },
   // Which threads a process has, and what each is called, the system tells in files.
   { place: 'run/priority.ts', imports: [], libraries: [], platform: [...EDGE, ...FILES] },
-  { place: 'run/young-objects.ts', imports: [], libraries: [], platform: ['node:v8'] },
+  { place: 'run/heap-flags.ts', imports: [], libraries: [], platform: ['node:v8'] },
   // What a push says crosses threads as text: it is written and read in this one place.
   {
     place: 'run/packed-reading.ts',
@@ -64,7 +64,7 @@ export const ROOMS: readonly Room[] = [
       'package-files.ts',
       'remote/',
       'run/priority.ts',
-      'run/young-objects.ts',
+      'run/heap-flags.ts',
       'sandbox/',
       'secret.ts',
       'store/',
