@@ -4,9 +4,9 @@ import { defineConfig } from 'rolldown'
 export default defineConfig({
   input: {
     main: 'src/main.ts',
-    'receiver-thread': 'src/receiver-thread.ts',
-    'writer-thread': 'src/writer-thread.ts',
-    'sqlite-carry-thread': 'src/store/engines/sqlite-carry-thread.ts',
+    'receiver-thread': 'src/wiring/receiver-thread.ts',
+    'writer-thread': 'src/wiring/writer-thread.ts',
+    'sqlite-checkpoint-thread': 'src/store/sqlite/sqlite-checkpoint-thread.ts',
   },
   platform: 'node',
   // The first two are programs of the machine's own; `pino` looks for files of its own beside itself.

@@ -1,4 +1,4 @@
-import { parseAllAnswer } from '../../src/domain/pull-response.ts'
+import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import type { Carrier, CarrierAnswer } from '../../src/flow/ports.ts'
 import type { Lifecycle } from './lifecycles.ts'
 import { isWithin, type Span } from './losses.ts'

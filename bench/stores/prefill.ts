@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type EndpointSettings, noFilters } from '../../src/domain/endpoint.ts'
-import { readPush } from '../../src/flow/read-push.ts'
-import { systemClock } from '../../src/system-clock.ts'
-import { openWriteSide } from '../../src/write-side.ts'
+import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endpoint.ts'
+import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import { systemClock } from '../../src/runtime/system-clock.ts'
+import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
 import { contentsOf } from './contents.ts'
 
@@ -21,7 +21,7 @@ const POLICY = {
   deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8 },
 }
 /** What decides what a store looks like. */
-const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
+const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/wiring/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
 
 /**
  * Copies to `path` a store that holds the events of this many parcels, made through the relay's own write side. Made once a version. Of

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { stringify } from 'yaml'
+import { ConfigError, loadConfig } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
-import { ConfigError, loadConfig } from '../config.ts'
 import { configSchemaCommand } from './config-schema.ts'
 import { fail, withExitCodes } from './exit-codes.ts'
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { configJsonSchema } from '../config.ts'
+import { configJsonSchema } from '../config/config.ts'
 
 /** `config schema`: what `config/relay.schema.json` is made with. */
 export function configSchemaCommand(): Command {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type AddressRefusal, parseAllowed, parseNetwork, refuseNetwork } from '../remote/address-rules.ts'
+import { type AddressRefusal, parseAllowed, parseNetwork, refuseNetwork } from '../outbound/address-rules.ts'
 
 const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*$/
 const error = 'must be a network such as 10.0.0.0/8, an address, a host name, or an address with its port such as 127.0.0.1:9000'

@@ -1,4 +1,4 @@
-import type { Settings } from '../config.ts'
+import type { Settings } from './config.ts'
 
 /** How the write side settles deliveries and hands them out. */
 export function deliveryRules({ delivery }: Pick<Settings, 'delivery'>) {

@@ -1,7 +1,7 @@
 import { isMap, isNode, isScalar, isSeq } from 'yaml'
 import { suggestName } from '../domain/near-name.ts'
-import { REDACTED } from '../secret.ts'
 import { type Finding, formatPath, isPlainName, type Path } from './finding.ts'
+import { REDACTED } from './secret.ts'
 import { keyName, pairAt, type Source } from './source.ts'
 
 // Shows a finding with its line and a caret. A line of a config file may hold a secret, and a finding ends up in logs and tickets:

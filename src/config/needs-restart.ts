@@ -1,5 +1,5 @@
-import type { Settings } from '../config.ts'
-import { isSecret } from '../secret.ts'
+import type { Settings } from './config.ts'
+import { isSecret } from './secret.ts'
 
 /** Taken by a reload. */
 const LIVE: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
-import type { Settings } from '../config.ts'
 import { formatDuration } from '../domain/duration.ts'
-import { isSecret, REDACTED } from '../secret.ts'
+import type { Settings } from './config.ts'
+import { isSecret, REDACTED } from './secret.ts'
 
 /**
  * The effective settings in the shape of the file, for `config print`: secrets and password hashes masked, durations as one writes them.

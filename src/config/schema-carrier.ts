@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { SEEN_STATUSES } from '../domain/history/status-entry.ts'
 import { suggestName } from '../domain/near-name.ts'
-import { SEEN_STATUSES } from '../domain/status-entry.ts'
 import { type SchemaContext, secret } from './secret-setting.ts'
 import {
   cron,

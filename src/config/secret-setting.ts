@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { systemCode } from '../domain/errors.ts'
-import { createSecret, type Secret } from '../secret.ts'
+import { createSecret, type Secret } from './secret.ts'
 
 /** How a secret is written: where it is kept, or (discouraged) itself. */
 type SecretReference = string | { readonly env: string } | { readonly file: string }

@@ -1,5 +1,5 @@
 /**
- * Every expected failure of the product, by stable code. `http/errors` gives each its status: adding a code here makes the compiler
+ * Every expected failure of the product, by stable code. `http/server/errors` gives each its status: adding a code here makes the compiler
  * demand one there.
  */
 export type ErrorCode =

@@ -1,19 +1,19 @@
-import type { BackoffPolicy } from '../domain/backoff.ts'
-import type { AttemptResult, DeadReason, Delivery, Settlement } from '../domain/delivery.ts'
-import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/endpoint.ts'
-import type { EndpointHealth } from '../domain/endpoint-health.ts'
-import type { SealedKeys } from '../domain/endpoint-keys.ts'
-import type { FeedItem } from '../domain/feed-event.ts'
-import type { Entry } from '../domain/history.ts'
-import type { MissedPushes } from '../domain/learnt-record.ts'
-import type { PollObservation, QuarantineReason } from '../domain/observation.ts'
-import type { OperatorEvent } from '../domain/operator-event.ts'
-import type { KeptAnswer } from '../domain/parcel-record.ts'
-import type { PushHealth } from '../domain/push-health.ts'
-import type { Remark } from '../domain/remark.ts'
-import type { KeptSighting } from '../domain/sightings.ts'
-import type { BackfillSpan, Told } from '../domain/told.ts'
-import type { EventReading } from '../domain/webhook-event.ts'
+import type { BackoffPolicy } from '../domain/delivery/backoff.ts'
+import type { AttemptResult, DeadReason, Delivery, Settlement } from '../domain/delivery/delivery.ts'
+import type { Endpoint, EndpointChange, EndpointSettings } from '../domain/delivery/endpoint.ts'
+import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
+import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
+import type { FeedItem } from '../domain/delivery/feed-event.ts'
+import type { OperatorEvent } from '../domain/delivery/operator-event.ts'
+import type { Entry } from '../domain/history/history.ts'
+import type { PollObservation, QuarantineReason } from '../domain/history/observation.ts'
+import type { KeptAnswer } from '../domain/history/parcel-record.ts'
+import type { KeptSighting } from '../domain/history/sightings.ts'
+import type { BackfillSpan, Told } from '../domain/history/told.ts'
+import type { Remark } from '../domain/ingest/anomaly.ts'
+import type { EventReading } from '../domain/ingest/parse-push.ts'
+import type { MissedPushes } from '../domain/polling/model-codec.ts'
+import type { PushHealth } from '../domain/polling/push-health.ts'
 
 /** Wall clock for what is written down, monotonic clock for intervals; both in milliseconds. Injected so tests own time. */
 export interface Clock {
@@ -230,7 +230,7 @@ export interface WriteSide {
   /** What the last run left about its dealings with the carrier; null: nothing. */
   carrierMemory(): Promise<CarrierMemory | null>
   rememberCarrier(memory: CarrierMemory): Promise<void>
-  /** What is known of the push channel (see `domain/push-health`). */
+  /** What is known of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
   /** Writes down what was learnt of the carrier's rhythm and pushes, when it is time to, and tells operators when pushes fall silent. */
   keepLearnt(): Promise<PushNews>
@@ -1054,7 +1054,7 @@ export interface CarrierState {
   readonly lastAnswerAtMs: number | null
   readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
   readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
-  /** See `domain/breaker`; `restMs`: until the schedule may ask again. */
+  /** See `domain/polling/breaker`; `restMs`: until the schedule may ask again. */
   readonly breaker: { readonly state: 'closed' | 'open' | 'probing'; readonly failures: number; readonly restMs: number }
 }
 

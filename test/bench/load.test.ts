@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { EVENTS_PER_PARCEL, eventAt, eventBody, trackingId } from '../../bench/load/event.ts'
 import { startGenerator } from '../../bench/load/generator-process.ts'
 import { type RequestPlan, WEBHOOK_PATH } from '../../bench/load/requests.ts'
-import { signBody } from '../../src/domain/signature.ts'
-import { parseWebhookEvent } from '../../src/domain/webhook-event.ts'
+import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
+import { signBody } from '../../src/domain/ingest/signature.ts'
 
 const KEY = 'a-shared-key-for-tests-only'
 

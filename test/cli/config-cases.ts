@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { type Config, ConfigError, loadConfig } from '../../src/config.ts'
+import { type Config, ConfigError, loadConfig } from '../../src/config/config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-config-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,8 +1,8 @@
 import { chmodSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { ConfigError } from '../../src/config.ts'
-import { createSecret } from '../../src/secret.ts'
+import { ConfigError } from '../../src/config/config.ts'
+import { createSecret } from '../../src/config/secret.ts'
 import { CANARY, fileOf, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
 
 const withKey = (written: string) => minimal.replace(`sharedKeys: [${CANARY}]`, `sharedKeys: [${written}]`)

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { existsSync, openSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { createForwardedLog, createLog, type LogLine, type LogOptions } from '../../src/log.ts'
-import { createSecret } from '../../src/secret.ts'
+import { createSecret } from '../../src/config/secret.ts'
+import { createForwardedLog, createLog, type LogLine, type LogOptions } from '../../src/ops/log.ts'
 import { CANARY } from './config-cases.ts'
 
 function capture(level: LogOptions['level'] = 'debug') {
@@ -145,7 +145,7 @@ describe('redaction', () => {
 })
 
 describe('standard output', () => {
-  const program = `import { createLog } from './src/log.ts'
+  const program = `import { createLog } from './src/ops/log.ts'
     const log = createLog({ level: 'info' })
     process.stdin.once('data', () => {
       for (let i = 0; i < 100; i++) log.info({ i, text: 'x'.repeat(1000) }, 'line')

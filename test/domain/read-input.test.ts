@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { parseEndpointChange, parseNewEndpoint } from '../../src/domain/endpoint-settings.ts'
+import { parseEndpointChange, parseNewEndpoint } from '../../src/domain/delivery/endpoint-settings.ts'
+import { parseReplayOrder } from '../../src/domain/delivery/replay-order.ts'
 import { AppError } from '../../src/domain/errors.ts'
 import { readInput } from '../../src/domain/read-input.ts'
-import { parseReplayOrder } from '../../src/domain/replay-order.ts'
 
 /** The refusal of a body: its sentences, and where each is about. */
 function refusalOf(read: () => unknown): readonly unknown[] {

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { signBody } from '../../src/domain/signature.ts'
+import { signBody } from '../../src/domain/ingest/signature.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, writeConfig } from '../support/relay.ts'

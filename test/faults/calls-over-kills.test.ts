@@ -1,5 +1,5 @@
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { closeOpened, json, openCarrier } from '../remote/carrier-double.ts'
+import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { ask, logIn, type RelayProcess, spawnRelay, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from './world.ts'

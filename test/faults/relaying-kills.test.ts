@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test, vi } from 'vitest'
-import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery.ts'
+import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import { type Random, randomFor } from '../../src/sandbox/random.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'

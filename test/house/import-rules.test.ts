@@ -30,7 +30,7 @@ const SOUND = {
   'main.ts': "import { serveCommand } from './cli/serve.ts'\nserveCommand()",
   'app.ts':
     "import { createServe } from './flow/serve.ts'\nimport { openStore } from './store/open.ts'\nexport const relay = [createServe, openStore]",
-  'config.ts': "import { readFileSync } from 'node:fs'\nexport const load = () => [process.env.RELAY, readFileSync]",
+  'config/config.ts': "import { readFileSync } from 'node:fs'\nexport const load = () => [process.env.RELAY, readFileSync]",
   'cli/serve.ts': "import { relay } from '../app.ts'\nexport const serveCommand = () => relay",
   'domain/history.ts':
     "import { createHash } from 'node:crypto'\nimport type { Entry } from './entry.ts'\nexport const derive = (e: Entry) => createHash(e)",
@@ -75,8 +75,8 @@ describe('a planted fault is seen', () => {
     ],
     [
       'the same for its effects only',
-      { 'remote/x.ts': "import '../http/status.routes.ts'" },
-      'remote/x.ts:1: remote/ may not import http/status.routes.ts',
+      { 'carrier/x.ts': "import '../http/status.routes.ts'" },
+      'carrier/x.ts:1: carrier/ may not import http/status.routes.ts',
     ],
     [
       'the same over several lines',
@@ -85,8 +85,8 @@ describe('a planted fault is seen', () => {
     ],
     [
       'a loop that knows the domain',
-      { 'run/x.ts': "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry" },
-      'run/x.ts:1: run/ may not import domain/entry.ts',
+      { 'runtime/x.ts': "import type { Entry } from '../domain/entry.ts'\nexport type X = Entry" },
+      'runtime/x.ts:1: runtime/ may not import domain/entry.ts',
     ],
     [
       'the relay in the sandbox',
@@ -145,8 +145,8 @@ describe('a planted fault is seen', () => {
     ],
     [
       'the environment in brackets',
-      { 'log.ts': "export const x = process['env']" },
-      'log.ts:1: reads the environment, which only the settings do',
+      { 'ops/log.ts': "export const x = process['env']" },
+      'ops/log.ts:1: reads the environment, which only the settings do',
     ],
     [
       'the environment taken apart',
@@ -257,7 +257,7 @@ describe('a planted fault is seen', () => {
       'domain/x.ts': "// import '../store/open.ts'\nexport const x = \"import y from 'koa'\"\nexport const y = ['a'] as const",
       'store/codec.ts':
         "import type { Entry } from '../domain/entry.ts'\nexport const decode = (text: string) => JSON.parse(text) as Entry",
-      'run/x.ts': 'export const x = () => Date.now()',
+      'runtime/x.ts': 'export const x = () => Date.now()',
     }
     expect(violationsOf(innocent)).toEqual([])
   })

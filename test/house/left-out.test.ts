@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/temporary.ts'
 test('without the tools of the system the tests pass, and the last line names what was left out and how to get it', () => {
   const onlyNode = temporaryFolder()
   symlinkSync(process.execPath, join(onlyNode, 'node'))
-  const files = ['test/faults/durability/syscall-order.test.ts', 'test/domain/delivery-request.test.ts']
+  const files = ['test/faults/durability/syscall-order.test.ts', 'test/domain/delivery/delivery-request.test.ts']
   const { status, stdout } = spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...files], {
     encoding: 'utf8',
     env: { PATH: onlyNode, TMPDIR: onlyNode, NO_COLOR: '1' },

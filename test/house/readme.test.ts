@@ -12,7 +12,7 @@ test('every file and folder the README names is there', () => {
 })
 
 test('every metric the README names is one', () => {
-  const source = readFileSync('src/metrics.ts', 'utf8')
+  const source = readFileSync('src/ops/metrics.ts', 'utf8')
   const metrics = named(/\b(relay_[a-z_]+)\b/g)
   expect(metrics.length).toBeGreaterThan(10)
   expect(metrics.filter((metric) => !source.includes(`'${metric}'`))).toEqual([])

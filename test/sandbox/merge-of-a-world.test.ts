@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { parseAllAnswer } from '../../src/domain/pull-response.ts'
-import { parseWebhookEvent } from '../../src/domain/webhook-event.ts'
+import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
+import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
 import { randomFor, shuffled } from '../../src/sandbox/random.ts'
 import { answers, recordAll } from '../support/model.ts'
 import type { Seen } from '../support/observations.ts'

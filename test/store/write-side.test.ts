@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { parseAllAnswer } from '../../src/domain/pull-response.ts'
+import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
 import { openInbox } from '../support/inbox.ts'
 import { DAY_MS, recordOptions } from '../support/policy.ts'

@@ -1,7 +1,7 @@
+import type { PollObservation, PushObservation } from '../../src/domain/history/observation.ts'
+import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
+import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
 import { readJson } from '../../src/domain/json-body.ts'
-import type { PollObservation, PushObservation } from '../../src/domain/observation.ts'
-import { parseAllAnswer } from '../../src/domain/pull-response.ts'
-import { parseWebhookEvent } from '../../src/domain/webhook-event.ts'
 
 export interface PushFields {
   readonly status?: string

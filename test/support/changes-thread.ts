@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads'
-import { type ParcelChanges, tellChanged } from '../../src/run/parcel-changes.ts'
+import { type ParcelChanges, tellChanged } from '../../src/runtime/threads/change-table.ts'
 
 const changes: ParcelChanges = workerData
 for (let time = 0; time < 200_000; time++) tellChanged(changes, [7])

@@ -1,7 +1,7 @@
-import { deriveEntries, type Entry, orderHistory } from '../../src/domain/history.ts'
-import { emptyParcel, observe, type ParcelRecord, presentParcel, unite } from '../../src/domain/parcel-record.ts'
-import { encodeAll, encodeLatest } from '../../src/domain/pull-response.ts'
-import type { KeptSighting } from '../../src/domain/sightings.ts'
+import { deriveEntries, type Entry, orderHistory } from '../../src/domain/history/history.ts'
+import { emptyParcel, observe, type ParcelRecord, presentParcel, unite } from '../../src/domain/history/parcel-record.ts'
+import { encodeAll, encodeLatest } from '../../src/domain/history/pull-response.ts'
+import type { KeptSighting } from '../../src/domain/history/sightings.ts'
 import type { Seen } from './observations.ts'
 
 export type Matcher = (sightings: readonly KeptSighting[]) => readonly Entry[]

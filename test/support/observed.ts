@@ -1,5 +1,5 @@
+import { readPush } from '../../src/flow/ingest/parse-push.ts'
 import type { Incoming } from '../../src/flow/ports.ts'
-import { readPush } from '../../src/flow/read-push.ts'
 import type { Seen } from './observations.ts'
 
 /** An observation as the write side takes it. */

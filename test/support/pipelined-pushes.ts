@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { signBody } from '../../src/domain/signature.ts'
+import { signBody } from '../../src/domain/ingest/signature.ts'
 import { pushBody } from './builders.ts'
 import { SHARED_KEY } from './relay.ts'
 

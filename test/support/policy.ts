@@ -1,6 +1,6 @@
-import type { CadencePolicy } from '../../src/domain/cadence.ts'
-import type { DeliverOptions } from '../../src/flow/deliver.ts'
-import type { RecordOptions } from '../../src/flow/record.ts'
+import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
+import type { DeliverOptions } from '../../src/flow/delivery/settle.tx.ts'
+import type { RecordOptions } from '../../src/flow/history/record.tx.ts'
 
 const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS

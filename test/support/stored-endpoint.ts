@@ -1,4 +1,4 @@
-import { type EndpointSettings, noFilters } from '../../src/domain/endpoint.ts'
+import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endpoint.ts'
 import type { ClaimedDelivery, SettledAttempt, WriteSide } from '../../src/flow/ports.ts'
 
 export const endpointSettings: EndpointSettings = {

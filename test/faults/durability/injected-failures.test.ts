@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { openSqliteWriter } from '../../../src/store/engines/sqlite.ts'
+import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { pushBody } from '../../support/builders.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { push } from '../../support/relay.ts'

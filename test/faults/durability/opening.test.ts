@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openSqliteWriter } from '../../../src/store/engines/sqlite.ts'
+import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { readStore } from '../../support/simulated-disk.ts'
 import { spawnTraced } from '../../support/strace.ts'

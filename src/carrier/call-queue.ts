@@ -1,0 +1,150 @@
+import { clampRetryAfterMs } from '../domain/retry-after.ts'
+import type { CallPriority, Clock } from '../flow/ports.ts'
+import type { StartTimer } from '../outbound/deadline.ts'
+import type { CallBudget } from './call-budget.ts'
+
+export interface Permit {
+  readonly kind: 'granted'
+  /** Frees the slot; more than once changes nothing. */
+  release(): void
+}
+
+export interface Refusal {
+  readonly kind: 'refused'
+  readonly reason: 'budget' | 'rate_limited'
+  readonly retryAfterMs: number
+}
+
+export interface TakeRequest {
+  readonly priority: CallPriority
+  /** Monotonic: a wait known to last beyond it is refused at once. `null`: any wait for the rate is fine, a long pause is not. */
+  readonly giveUpAtMs: number | null
+  readonly signal: AbortSignal
+}
+
+export interface CallQueue {
+  take(request: TakeRequest): Promise<Permit | Refusal>
+  /** Lets nothing leave for a while, whoever asks. */
+  pause(waitMs: number): void
+  waiting(): number
+}
+
+export interface CallQueueOptions {
+  readonly budget: CallBudget
+  readonly clock: Clock
+  readonly startTimer: StartTimer
+  /** Who would rather wait for the rate than be refused still does not sit through a pause longer than this. */
+  readonly pausePatienceMs: number
+  /** Per priority. */
+  readonly waitingMax: number
+  /** Has more of the day's calls written down; false: that cannot be done now, and nothing may leave. */
+  readonly writeDown: () => Promise<boolean>
+}
+
+/** When nothing can be written down. */
+const UNWRITABLE_RETRY_MS = 5000
+
+interface Waiter {
+  readonly giveUpAtMs: number | null
+  readonly settle: (outcome: Permit | Refusal) => void
+}
+
+/** The waiting room in front of the budget: apps before the schedule, first come first served within each. */
+export function createCallQueue(options: CallQueueOptions): CallQueue {
+  const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
+  const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
+  let cancelTimer: (() => void) | null = null
+  let isWriting = false
+
+  const everybody = (): readonly Waiter[] => [...rooms.app, ...rooms.schedule]
+  const leave = (waiter: Waiter, outcome: Permit | Refusal): void => {
+    if (rooms.app.delete(waiter) || rooms.schedule.delete(waiter)) waiter.settle(outcome)
+  }
+  const permit = (): Permit => {
+    let held = true
+    return {
+      kind: 'granted',
+      release() {
+        if (!held) return
+        held = false
+        budget.release()
+        admit()
+      },
+    }
+  }
+  const refuseImpatient = (untilMs: number, nowMs: number): void => {
+    for (const waiter of everybody()) {
+      if (untilMs <= (waiter.giveUpAtMs ?? nowMs + pausePatienceMs)) continue
+      leave(waiter, { kind: 'refused', reason: 'rate_limited', retryAfterMs: clampRetryAfterMs(untilMs - nowMs) })
+    }
+  }
+
+  const refuseAll = (retryAfterMs: number): void => {
+    for (const waiter of everybody()) leave(waiter, { kind: 'refused', reason: 'budget', retryAfterMs })
+  }
+  const writeDown = async (): Promise<void> => {
+    if (isWriting) return
+    isWriting = true
+    const isWritten = await options.writeDown()
+    isWriting = false
+    if (isWritten) admit()
+    else refuseAll(UNWRITABLE_RETRY_MS)
+  }
+
+  /** Lets in whom the budget lets in, then sleeps until it may let in the next. A slot released, and calls written down, come back here. */
+  function admit(): void {
+    cancelTimer?.()
+    cancelTimer = null
+    for (;;) {
+      const next = rooms.app.values().next().value ?? rooms.schedule.values().next().value
+      if (next === undefined) return
+      const nowMs = clock.monotonic()
+      const take = budget.takeSlot(nowMs, clock.now())
+      if (take.kind === 'taken') {
+        leave(next, permit())
+        continue
+      }
+      if (take.kind === 'spent') refuseAll(take.retryAfterMs)
+      if (take.kind === 'unwritten') void writeDown()
+      if (take.kind === 'paused') refuseImpatient(take.untilMs, nowMs)
+      if ('untilMs' in take && rooms.app.size + rooms.schedule.size > 0) {
+        cancelTimer = startTimer(Math.max(1, Math.ceil(take.untilMs - nowMs)), admit)
+      }
+      return
+    }
+  }
+
+  return {
+    take({ priority, giveUpAtMs, signal }) {
+      const room = rooms[priority]
+      const nowMs = clock.monotonic()
+      const ahead = rooms.app.size + (priority === 'app' ? 0 : rooms.schedule.size)
+      const outOfBudget = (): Refusal => ({
+        kind: 'refused',
+        reason: 'budget',
+        retryAfterMs: clampRetryAfterMs(budget.earliestMs(nowMs, ahead) - nowMs),
+      })
+      if (signal.aborted || room.size >= waitingMax) return Promise.resolve(outOfBudget())
+      return new Promise((resolve) => {
+        const onAbort = (): void => leave(waiter, outOfBudget())
+        const waiter: Waiter = {
+          giveUpAtMs,
+          settle(outcome) {
+            signal.removeEventListener('abort', onAbort)
+            resolve(outcome)
+          },
+        }
+        signal.addEventListener('abort', onAbort, { once: true })
+        room.add(waiter)
+        admit()
+        // After the admission, which knows better why it has to wait when the carrier asked for a pause.
+        if (giveUpAtMs !== null && room.has(waiter) && budget.earliestMs(nowMs, ahead) > giveUpAtMs) leave(waiter, outOfBudget())
+      })
+    },
+    pause(waitMs) {
+      budget.pauseUntil(clock.monotonic() + waitMs)
+      admit()
+    },
+    waiting: () => rooms.app.size + rooms.schedule.size,
+  }
+}

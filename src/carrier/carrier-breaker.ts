@@ -1,0 +1,55 @@
+import { type Asker, admit, afterAnswer, afterFailure, afterNothing, afterProbeLeft, closedBreaker } from '../domain/polling/breaker.ts'
+import type { CarrierState, Clock, Log, UnavailableReason } from '../flow/ports.ts'
+import type { StatusOutcome } from './status-call.ts'
+
+/** Which failures are the carrier's or the way's to it: asking about something else would fail as well. */
+const FAILURES: ReadonlySet<UnavailableReason> = new Set(['network', 'timeout', 'server_error'])
+
+export interface CarrierBreaker {
+  /** Asks, unless the carrier rests; `ask` answers null when the question was taken back. */
+  guard(asker: Asker, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
+  state(): CarrierState['breaker']
+}
+
+/** Keeps a carrier that fails from being asked by everybody (see `domain/polling/breaker`), and logs when that begins and ends. */
+export function createCarrierBreaker(clock: Clock, log: Log, random: () => number = Math.random): CarrierBreaker {
+  let breaker = closedBreaker
+
+  const settle = (outcome: StatusOutcome | null, wasProbe: boolean): void => {
+    const before = breaker
+    if (outcome === null) breaker = afterNothing(breaker, wasProbe)
+    else if (outcome.kind !== 'unavailable') breaker = afterAnswer()
+    else if (outcome.telling && FAILURES.has(outcome.reason)) breaker = afterFailure(breaker, wasProbe, clock.monotonic(), random())
+    else breaker = afterNothing(breaker, wasProbe)
+    const { state, failures, restUntilMs } = breaker
+    if (before.state === 'closed' && state === 'open') {
+      log.debug(
+        { failures, restMs: Math.round(restUntilMs - clock.monotonic()) },
+        'the carrier fails again and again: it is left alone for a while',
+      )
+    }
+    if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
+  }
+
+  return {
+    async guard(asker, ask) {
+      const admission = admit(breaker, asker, clock.monotonic())
+      if (admission.kind === 'rest') {
+        return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker', telling: false }
+      }
+      const wasProbe = admission.kind === 'probe'
+      if (wasProbe) breaker = afterProbeLeft(breaker)
+      let outcome: StatusOutcome | null = null
+      try {
+        outcome = await ask()
+        return outcome
+      } finally {
+        settle(outcome, wasProbe)
+      }
+    },
+    state() {
+      const { state, failures, restUntilMs } = breaker
+      return { state, failures, restMs: state === 'closed' ? 0 : Math.max(0, Math.round(restUntilMs - clock.monotonic())) }
+    },
+  }
+}

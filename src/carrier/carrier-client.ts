@@ -1,0 +1,145 @@
+import { Agent, type Dispatcher } from 'undici'
+import type { Carrier, CarrierMemory, Clock, Log } from '../flow/ports.ts'
+import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../outbound/deadline.ts'
+import { createProxiedAgent } from '../outbound/proxied-agent.ts'
+import { trusting } from '../outbound/trust.ts'
+import { createCallBudget } from './call-budget.ts'
+import { createCallQueue } from './call-queue.ts'
+import { createCarrierBreaker } from './carrier-breaker.ts'
+import { createCarrierLedger, leftOfWait } from './carrier-ledger.ts'
+import { createCarrierNews } from './carrier-log.ts'
+import { createExchange } from './exchange.ts'
+import { askStatus, type StatusPorts } from './status-call.ts'
+import { createTokenClient, type TokenClient } from './token-client.ts'
+
+const WAITING_MAX = 10_000
+/** A question that was cut says something about the carrier if it had so much of its time for being answered. */
+const FAIR_SHARE = 1 / 2
+
+export interface CarrierOptions {
+  readonly baseUrl: string
+  readonly authUrl: string
+  readonly username: string
+  /** Read at every token request, so that a new one needs no restart. */
+  readonly password: () => string
+  /** Over everything one question does once it left: connecting, headers, body, retries. An app's waiting counts too. */
+  readonly timeoutMs: number
+  readonly ratePerSecond: number
+  /** By UTC day. */
+  readonly callsPerDay: number
+  readonly concurrency: number
+  readonly clock: Clock
+  readonly log: Log
+  /** What an earlier run left: the day's calls, waits the carrier asked for and refused credentials still count. */
+  readonly memory?: CarrierMemory | null
+  /** Keeps the same for the next run, durably: calls leave, and waits and refusals are told, only when it has resolved. */
+  readonly remember?: (memory: CarrierMemory) => Promise<void>
+  /** A private authority (PEM), trusted besides the well-known ones. */
+  readonly ca?: string
+  /** An HTTP proxy to go through. */
+  readonly proxy?: string
+  readonly startTimer?: StartTimer
+}
+
+/** The carrier as it is on the network. `close` ends what is in flight; afterwards every question is unavailable. */
+export interface RemoteCarrier extends Carrier {
+  /** Writes down how things stand for the next run. */
+  keep(): Promise<unknown>
+  close(): Promise<void>
+}
+
+/** Everything that leaves for the carrier, token requests included, goes through one budget and one pool of connections. */
+export function createCarrier(options: CarrierOptions): RemoteCarrier {
+  const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
+  const agent = createAgent(options)
+  const startedMs = clock.monotonic()
+  const left = (untilMs: number | null): number => (memory === null ? 0 : leftOfWait(untilMs, memory.atMs, clock.now()))
+  const pausedUntilMs = startedMs + left(memory?.pausedUntilMs ?? null)
+  const budget = createCallBudget({ ...options, earlier: memory === null ? null : { ...memory, pausedUntilMs, endedMs: startedMs } })
+  const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember: options.remember, clock, log })
+  const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
+  const queue = createCallQueue({ budget, clock, startTimer, ...waiting, writeDown: ledger.keep })
+  const exchange = createExchange({ agent, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE })
+  const deadlines = createDeadlines(timeoutMs, startTimer)
+  const tokens: TokenClient = createTokenClient({
+    ...options,
+    earlier: memory === null ? null : { ...memory, pausedForMs: left(memory.tokenPausedUntilMs) },
+    keep: ledger.keep,
+    exchange,
+    openDeadline: () => deadlines.open(),
+  })
+  const pause = async (waitMs: number): Promise<void> => {
+    queue.pause(waitMs)
+    await ledger.keep()
+  }
+  const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
+  const news = createCarrierNews(clock, log)
+  const breaker = createCarrierBreaker(clock, log)
+
+  return {
+    async fetchAll({ identifier, language, priority, signal }) {
+      const deadline = deadlines.open(signal)
+      // An app waits for the whole of it; of the schedule nobody minds how long it waits for its turn.
+      if (priority === 'app') deadline.start()
+      const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
+      try {
+        const outcome = await breaker.guard(priority, async () => {
+          const answered = await askStatus(ports, { identifier, language, priority, giveUpAtMs, deadline })
+          // Nobody is to blame for a question that was taken back.
+          const takenBack = signal?.aborted === true || deadlines.closed()
+          return answered.kind === 'unavailable' && takenBack ? null : answered
+        })
+        return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : news.tell(outcome)
+      } finally {
+        deadline.end()
+      }
+    },
+    keep: ledger.keep,
+    state: () => ({
+      breaker: breaker.state(),
+      credentials: tokens.credentials(),
+      ...news.latest(),
+      budget: { waiting: queue.waiting(), inFlight: budget.inFlight(), callsToday: budget.callsToday(clock.now()), callsPerDay },
+    }),
+    async close() {
+      deadlines.close()
+      await agent.destroy()
+      await ledger.close()
+    },
+  }
+}
+
+function createAgent({ concurrency, timeoutMs, ca, proxy }: CarrierOptions): Dispatcher {
+  if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, connections: concurrency })
+  return new Agent({
+    connections: concurrency,
+    allowH2: false,
+    // Said out loud, because the environment could otherwise turn the check off.
+    connect: { timeout: timeoutMs, rejectUnauthorized: true, secureContext: trusting(ca) },
+  })
+}
+
+/** Every deadline that runs, so that closing can end them all, and those opened afterwards at once. */
+function createDeadlines(timeoutMs: number, startTimer: StartTimer) {
+  const running = new Set<Deadline>()
+  let closed = false
+  return {
+    open(outer?: AbortSignal): Deadline {
+      const deadline = createDeadline(timeoutMs, startTimer, outer)
+      running.add(deadline)
+      if (closed) deadline.abort()
+      return {
+        ...deadline,
+        end() {
+          running.delete(deadline)
+          deadline.end()
+        },
+      }
+    },
+    closed: () => closed,
+    close() {
+      closed = true
+      for (const deadline of running) deadline.abort()
+    },
+  }
+}

@@ -1,0 +1,64 @@
+import { systemCode } from '../domain/errors.ts'
+import type { CarrierMemory, Clock, CredentialRefusal, Log } from '../flow/ports.ts'
+import { createSharedWrite } from '../outbound/shared-write.ts'
+import type { CallBudget } from './call-budget.ts'
+
+export interface CarrierLedgerPorts {
+  readonly budget: CallBudget
+  readonly tokens: () => {
+    /** Monotonic; until when the token endpoint asked to be left alone. */
+    pausedUntilMs(): number
+    refusal(): CredentialRefusal | null
+  }
+  readonly remember: ((memory: CarrierMemory) => Promise<void>) | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What must outlive this run of its dealings with the carrier, written down before it counts. */
+export interface CarrierLedger {
+  /** Writes down how things stand, and some of the calls to come; false: that cannot be done now. */
+  keep(): Promise<boolean>
+  /** The same without calls to come: none leaves any more. */
+  close(): Promise<boolean>
+}
+
+export function createCarrierLedger({ budget, tokens, remember, clock, log }: CarrierLedgerPorts): CarrierLedger {
+  let isClosed = false
+  let isWell = true
+
+  const wallOf = (untilMs: number): number | null => {
+    const leftMs = untilMs - clock.monotonic()
+    return leftMs > 0 ? Math.round(clock.now() + leftMs) : null
+  }
+  const write = createSharedWrite(async () => {
+    const atMs = clock.now()
+    const days = budget.toWriteDown(atMs, !isClosed)
+    const pauses = { pausedUntilMs: wallOf(budget.pausedUntilMs()), tokenPausedUntilMs: wallOf(tokens().pausedUntilMs()) }
+    await remember?.({ atMs, days, ...pauses, refusal: tokens().refusal() })
+    budget.writtenDown(days)
+  })
+  const keep = async (): Promise<boolean> => {
+    const failure = await write().then(
+      () => null,
+      (error: unknown) => ({ code: systemCode(error) ?? 'UNKNOWN' }),
+    )
+    if (failure !== null && isWell) log.error(failure, 'the calls to the carrier cannot be written down: none is made until they can')
+    if (failure === null && !isWell) log.info({}, 'the calls to the carrier can be written down again')
+    isWell = failure === null
+    return isWell
+  }
+
+  return {
+    keep,
+    close() {
+      isClosed = true
+      return keep()
+    },
+  }
+}
+
+/** How long a wait still lasts that an earlier run wrote down in wall time: no longer than it was to last then, whatever the clock says now. */
+export function leftOfWait(untilMs: number | null, atMs: number, nowMs: number): number {
+  return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))
+}

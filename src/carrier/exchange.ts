@@ -1,0 +1,131 @@
+import { type Dispatcher, errors, request } from 'undici'
+import { systemCode } from '../domain/errors.ts'
+import type { CallPriority, Clock, UnavailableReason } from '../flow/ports.ts'
+import { readBoundedBody } from '../outbound/bounded-body.ts'
+import type { Deadline } from '../outbound/deadline.ts'
+import type { CallQueue } from './call-queue.ts'
+
+/** Longest body of an answer that is not wanted but read all the same, so that its connection can be used again. */
+const UNWANTED_BYTES_MAX = 65_536
+
+/** Connection errors that come at once and before any answer: asking again soon may well help, and a question may be asked twice. */
+const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+
+const NO_HTTP = 'NO_HTTP'
+
+export interface Question {
+  readonly method: 'GET' | 'POST'
+  readonly url: string
+  /** Read when the question leaves, which may be long after it was asked. */
+  readonly headers: () => Readonly<Record<string, string>>
+  readonly body?: string
+  readonly bodyBytesMax: number
+  readonly priority: CallPriority
+  readonly giveUpAtMs: number | null
+  /** Started when the question leaves, unless it already runs. */
+  readonly deadline: Deadline
+}
+
+/** Any answer in HTTP. The body is read only when the status says success. */
+export interface Answered {
+  readonly kind: 'answered'
+  readonly status: number
+  readonly header: (name: string) => string | null
+  readonly body: Uint8Array
+  /** Wall clock at which the question left. */
+  readonly askedAtMs: number
+}
+
+export interface Failed {
+  readonly kind: 'failed'
+  readonly reason: UnavailableReason
+  readonly retryAfterMs?: number
+  /** A code without any text of others in it, fit for the log. */
+  readonly detail: string
+  /** Whether it says anything about the other side: the question left, and if it was cut, it had had a fair share of its time. */
+  readonly telling: boolean
+  readonly quick: boolean
+}
+
+/** One question and its answer: one call of the budget. Never throws for what the other side or the network does. */
+export type Exchange = (question: Question) => Promise<Answered | Failed>
+
+interface ExchangePorts {
+  readonly agent: Dispatcher
+  readonly queue: CallQueue
+  readonly clock: Clock
+  /** Of the time a question has: cut before, it says nothing about who was asked. */
+  readonly fairShareMs: number
+}
+
+export function createExchange(ports: ExchangePorts): Exchange {
+  const { queue, clock, fairShareMs } = ports
+  return async (question) => {
+    const { deadline, priority, giveUpAtMs } = question
+    const slot = await queue.take({ priority, giveUpAtMs, signal: deadline.signal })
+    if (slot.kind === 'refused') {
+      return { kind: 'failed', reason: slot.reason, retryAfterMs: slot.retryAfterMs, detail: 'did_not_leave', telling: false, quick: false }
+    }
+    deadline.start()
+    const leftAtMs = clock.monotonic()
+    const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
+    try {
+      return await ask(question, ports.agent, clock.now(), isFair)
+    } finally {
+      slot.release()
+    }
+  }
+}
+
+async function ask(question: Question, agent: Dispatcher, askedAtMs: number, isFair: () => boolean): Promise<Answered | Failed> {
+  const { method, url, headers, body, deadline, bodyBytesMax } = question
+  const { signal } = deadline
+  const failed = (reason: UnavailableReason, detail: string, quick = false): Failed => ({
+    kind: 'failed',
+    reason,
+    detail,
+    telling: reason !== 'timeout' || isFair(),
+    quick,
+  })
+  let response: Dispatcher.ResponseData
+  try {
+    response = await request(url, { method, headers: headers(), body: body ?? null, dispatcher: agent, signal })
+  } catch (error) {
+    const code = codeOf(error)
+    if (signal.aborted || code === 'UND_ERR_CONNECT_TIMEOUT') return failed('timeout', code)
+    // What answered does not speak HTTP, or says too much of it.
+    if (code === NO_HTTP || code === 'UND_ERR_HEADERS_OVERFLOW') return failed('bad_response', code)
+    return failed('network', code, QUICK_CODES.has(code))
+  }
+  const answered = (bytes: Uint8Array): Answered => ({
+    kind: 'answered',
+    status: response.statusCode,
+    header: (name) => headerOf(response, name),
+    body: bytes,
+    askedAtMs,
+  })
+  // The status says it all; failing to get rid of its body changes nothing.
+  if (response.statusCode < 200 || response.statusCode > 299) {
+    await response.body.dump({ limit: UNWANTED_BYTES_MAX, signal }).catch(() => null)
+    return answered(new Uint8Array())
+  }
+  try {
+    const bytes = await readBoundedBody(response.body, bodyBytesMax)
+    if (bytes === null) return failed('bad_response', 'too_large')
+    // Nothing but plain bytes was asked for, and inflating them would let a small answer grow without bound.
+    const encoding = headerOf(response, 'content-encoding')
+    return encoding === null || encoding.toLowerCase() === 'identity' ? answered(bytes) : failed('bad_response', 'content_encoding')
+  } catch (error) {
+    return signal.aborted ? failed('timeout', codeOf(error)) : failed('bad_response', 'cut_short')
+  }
+}
+
+/** Repeated headers are joined, as HTTP allows; whoever reads one that must not repeat then finds it unreadable. */
+function headerOf(response: Dispatcher.ResponseData, name: string): string | null {
+  const value = response.headers[name]
+  return typeof value === 'string' ? value : (value?.join(', ') ?? null)
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof errors.HTTPParserError ? NO_HTTP : (systemCode(error) ?? 'UNKNOWN')
+}

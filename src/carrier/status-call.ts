@@ -1,0 +1,114 @@
+import { parseAllAnswer } from '../domain/history/pull-response.ts'
+import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
+import type { CallPriority, CarrierAnswer, Clock, UnavailableReason } from '../flow/ports.ts'
+import type { Deadline } from '../outbound/deadline.ts'
+import type { Answered, Exchange, Failed } from './exchange.ts'
+import { withQuickRetries } from './quick-retry.ts'
+import type { TokenClient } from './token-client.ts'
+
+const BODY_BYTES_MAX = 1_048_576
+/** Who waited too long for his turn may be luckier at once. */
+const CUT_RETRY_MS = 1000
+
+export interface StatusPorts {
+  /** Without a slash at its end. */
+  readonly baseUrl: string
+  readonly exchange: Exchange
+  readonly tokens: TokenClient
+  /** Lets nothing leave for a while; resolves when that outlives a kill. */
+  readonly pause: (waitMs: number) => Promise<void>
+  readonly clock: Clock
+}
+
+export interface StatusCall {
+  readonly identifier: string
+  readonly language: string
+  readonly priority: CallPriority
+  readonly giveUpAtMs: number | null
+  readonly deadline: Deadline
+}
+
+/** As the port says it, but with a `detail` fit for the log. */
+export type StatusOutcome =
+  | Exclude<CarrierAnswer, { kind: 'unavailable' }>
+  | {
+      readonly kind: 'unavailable'
+      readonly reason: UnavailableReason
+      readonly retryAfterMs?: number | undefined
+      readonly detail: string
+      /** Whether it says anything about the carrier: what did not leave, or was cut too soon, does not. */
+      readonly telling: boolean
+    }
+
+interface Unauthorized {
+  readonly kind: 'unauthorized'
+  readonly token: string
+}
+
+/** A 401 costs one new token and one more try; while the credentials count as refused, not even that. */
+export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
+  const { tokens } = ports
+  const { signal } = call.deadline
+  const first = await tokens.get(signal)
+  if (first.kind === 'none') return { ...first, kind: 'unavailable' }
+  const outcome = await askWith(ports, call, first.token)
+  if (outcome.kind !== 'unauthorized') return outcome
+  const hopeless = tokens.credentials() === 'refused' && tokens.current() === outcome.token
+  const second = hopeless ? tokens.refuse(outcome.token) : await tokens.renew(outcome.token, signal)
+  if (second.kind === 'none') return { ...second, kind: 'unavailable' }
+  const again = await askWith(ports, call, second.token)
+  return again.kind === 'unauthorized' ? { ...tokens.refuse(again.token), kind: 'unavailable' } : again
+}
+
+/** `GET {baseUrl}/v1/status/{identifier}/all` with a bearer (spec, "Endpoints"). */
+async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Unauthorized> {
+  const { baseUrl, exchange, tokens } = ports
+  const { identifier, language, priority, giveUpAtMs, deadline } = call
+  let token = obtained
+  const ask = (): Promise<Answered | Failed> =>
+    exchange({
+      method: 'GET',
+      url: `${baseUrl}/v1/status/${encodeURIComponent(identifier)}/all?language=${encodeURIComponent(language)}`,
+      headers: () => {
+        // The one obtained may have been replaced while this question waited for its turn.
+        token = tokens.current() ?? token
+        return { accept: 'application/json', 'accept-encoding': 'identity', authorization: `Bearer ${token}` }
+      },
+      bodyBytesMax: BODY_BYTES_MAX,
+      priority,
+      giveUpAtMs,
+      deadline,
+    })
+  const answer = await withQuickRetries(ask, deadline.signal)
+  if (answer.kind === 'failed') {
+    const { reason, detail, telling } = answer
+    const retryAfterMs = reason === 'timeout' && !telling ? CUT_RETRY_MS : answer.retryAfterMs
+    return { kind: 'unavailable', reason, retryAfterMs, detail, telling }
+  }
+  if (answer.status === 401) return { kind: 'unauthorized', token }
+  if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
+  return await readAnswer(answer, call, ports)
+}
+
+async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: StatusPorts): Promise<StatusOutcome> {
+  const { status, body, askedAtMs } = answer
+  if (status === 200) {
+    const { identifier: asked, language } = call
+    const reading = parseAllAnswer(body, { asked, language, contentLanguage: answer.header('content-language'), askedAtMs })
+    return reading.ok
+      ? { kind: 'found', observation: reading.observation }
+      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, telling: true }
+  }
+  if (status === 404 || status === 410) return { kind: 'not_found' }
+  const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
+  // Both statuses speak of the service, not of the parcel: nobody asks it anything meanwhile.
+  if (waitMs !== null && (status === 429 || status === 503)) await pause(waitMs)
+  return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}`, telling: true }
+}
+
+function reasonOf(status: number): UnavailableReason {
+  if (status === 429) return 'rate_limited'
+  if (status >= 500) return 'server_error'
+  if (status >= 400) return 'rejected'
+  return status >= 300 ? 'redirect' : 'bad_response'
+}

@@ -1,0 +1,75 @@
+import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
+import type { Clock, UnavailableReason } from '../flow/ports.ts'
+import type { Deadline } from '../outbound/deadline.ts'
+import type { Answered, Exchange, Failed } from './exchange.ts'
+import { withQuickRetries } from './quick-retry.ts'
+import { parseTokenAnswer } from './token-answer.ts'
+
+const BODY_BYTES_MAX = 65_536
+
+export interface NoToken {
+  readonly kind: 'none'
+  readonly reason: UnavailableReason
+  readonly retryAfterMs?: number
+  /** Fit for the log. */
+  readonly detail: string
+  /** Whether a token was asked for, by this very question, and that says something about the carrier. */
+  readonly telling: boolean
+}
+
+/** How presenting the credentials ended. */
+export type Presented =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'refused'; readonly detail: string }
+  | { readonly kind: 'trouble'; readonly failure: NoToken }
+
+export interface TokenRequestOptions {
+  readonly authUrl: string
+  readonly username: string
+  readonly clock: Clock
+  readonly exchange: Exchange
+  readonly openDeadline: () => Deadline
+}
+
+/** `POST {authUrl}` (spec, "Authentication"): within the budget, with a deadline of its own because many may wait for it. */
+export async function requestToken(options: TokenRequestOptions, password: string): Promise<Presented> {
+  const deadline = options.openDeadline()
+  const { authUrl: url, username, exchange, clock } = options
+  const ask = (): Promise<Answered | Failed> =>
+    exchange({
+      method: 'POST',
+      url,
+      headers: () => ({ 'content-type': 'application/json', accept: 'application/json', 'accept-encoding': 'identity' }),
+      body: JSON.stringify({ username, password }),
+      bodyBytesMax: BODY_BYTES_MAX,
+      // Every question waits for it.
+      priority: 'app',
+      giveUpAtMs: null,
+      deadline,
+    })
+  try {
+    return readPresented(await withQuickRetries(ask, deadline.signal), clock.now())
+  } finally {
+    deadline.end()
+  }
+}
+
+function readPresented(answer: Answered | Failed, nowMs: number): Presented {
+  const trouble = (reason: UnavailableReason, detail: string, retryAfterMs?: number | null, telling = true): Presented => {
+    const wait = retryAfterMs === undefined || retryAfterMs === null ? {} : { retryAfterMs }
+    return { kind: 'trouble', failure: { kind: 'none', reason, detail, telling, ...wait } }
+  }
+  if (answer.kind === 'failed') {
+    const reason = answer.reason === 'bad_response' ? 'token_bad_response' : answer.reason
+    return trouble(reason, answer.detail, answer.retryAfterMs, answer.telling)
+  }
+  const { status } = answer
+  const detail = `token endpoint: ${status}`
+  if ([400, 401, 403].includes(status)) return { kind: 'refused', detail }
+  const retryAfterMs = parseRetryAfter(answer.header('retry-after'), nowMs)
+  if (status === 429) return trouble('rate_limited', detail, retryAfterMs ?? retryAfterDefaultMs)
+  if (status >= 500) return trouble('server_error', detail, retryAfterMs)
+  if (status >= 300) return trouble(status < 400 ? 'redirect' : 'token_bad_response', detail)
+  const token = parseTokenAnswer(answer.body)
+  return token === null ? trouble('token_bad_response', detail) : { kind: 'token', token }
+}

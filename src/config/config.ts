@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { systemCode } from '../domain/errors.ts'
+import { crossCheck } from './cross-checks.ts'
+import { maskedSpans, presentFinding } from './excerpt.ts'
+import type { Finding } from './finding.ts'
+import { findingsOf, unknownPaths } from './issues.ts'
+import { configSchema } from './schema.ts'
+import { offsetOf, parseSource, type Source, valuesOf } from './source.ts'
+
+type DeepReadonly<T> = T extends (...args: never[]) => unknown
+  ? T
+  : T extends object
+    ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
+    : T
+
+/** Every setting, checked, with its default filled in and its unit in its name. Secrets are wrapped (`Secret`). */
+export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
+
+export type Config = Settings & {
+  /** What is allowed yet unwise: to be told at every start. Each with its place, none with a secret. */
+  readonly warnings: readonly string[]
+  /** What this version understands and cannot do yet: `serve` refuses to start with it. Each with its place. */
+  readonly unsupported: readonly string[]
+}
+
+/** The config cannot be used. `problems` holds every reason, each with file, line, column, path and what to write instead. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.length === 1 ? 'the config has a problem' : `the config has ${problems.length} problems`)
+    this.problems = problems
+  }
+}
+
+/** Reads the config file and the secrets it names. This and the files beside it are the only readers of settings. Throws ConfigError. */
+export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): Config {
+  const source = parseSource(readText(path))
+  if (!source.readable) throw problemsOf(path, source, source.findings)
+  const read = valuesOf(source)
+  if ('problem' in read) throw problemsOf(path, source, [{ severity: 'problem', offset: 0, path: [], message: read.problem }])
+
+  // Twice: warnings travel as marked issues, because only issues know their path; the second run does without and yields the settings.
+  // Without compiling the schema, which only pays when one is used often.
+  const once = { jitless: true }
+  const noted = configSchema({ env, warn: true }).safeParse(read.values, once).error?.issues ?? []
+  const findings = [...source.findings, ...findingsOf(noted, read.values, configJsonSchema(), source), ...crossCheck(read.values, source)]
+  const result = configSchema({ env, warn: false }).safeParse(read.values, once)
+  const masks = maskedSpans(source, unknownPaths(noted))
+  const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
+  if (!result.success || ofSeverity(findings, 'problem').length > 0) throw new ConfigError(present('problem'))
+  const unsupported = presentAll(path, source, unsupportedIn(result.data, source), masks)
+  return { ...result.data, warnings: present('warning'), unsupported }
+}
+
+const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })
+
+/** The JSON Schema (2020-12) of the file, for editors. */
+export function configJsonSchema(): object {
+  return jsonSchema
+}
+
+/** A setting this version cannot honour yet, at its place in the file. */
+function unsupportedIn(config: Settings, source: Source): readonly Finding[] {
+  if (config.store.engine === 'sqlite') return []
+  const message = 'names PostgreSQL, and this version keeps its data in SQLite only: write sqlite:PATH'
+  return [{ severity: 'problem', offset: offsetOf(source, ['store'], 'value'), path: ['store'], message }]
+}
+
+function readText(path: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
+  } catch (cause) {
+    const code = systemCode(cause)
+    const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8 text' : `cannot be read (${code ?? 'unknown error'})`
+    throw new ConfigError([`${path}:1:1 the config file ${reason}: copy config/example.yaml there, or name another with --config FILE`])
+  }
+}
+
+function problemsOf(path: string, source: Source, findings: readonly Finding[]): ConfigError {
+  return new ConfigError(presentAll(path, source, findings, maskedSpans(source, [])))
+}
+
+function presentAll(path: string, source: Source, findings: readonly Finding[], masks: ReturnType<typeof maskedSpans>): readonly string[] {
+  const inOrder = findings.toSorted((a, b) => a.offset - b.offset)
+  return [...new Set(inOrder.map((finding) => presentFinding(path, source, finding, masks)))]
+}
+
+function ofSeverity(findings: readonly Finding[], severity: Finding['severity']): readonly Finding[] {
+  return findings.filter((finding) => finding.severity === severity)
+}

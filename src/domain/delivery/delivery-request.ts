@@ -1,0 +1,141 @@
+import { type Entry, languagesOf } from '../history/history.ts'
+import type { Texts } from '../history/status-entry.ts'
+import { formatWebhookTime } from '../instant.ts'
+import { createMac, type Mac } from '../mac.ts'
+import type { Endpoint } from './endpoint.ts'
+
+/** What one delivery says, the same at every attempt. */
+export interface DeliveryContent {
+  /** Stable over retries and replays, so that receivers can tell what they have had: letters, digits, `_` and `-`. */
+  readonly webhookId: string
+  readonly sequence: number
+  /** Of the last event of the same parcel queued for the same endpoint; 0: there was none (DOMAIN 7.3). */
+  readonly previousSequence: number
+  /** A push's exact received bytes, or `encodeEvent` of a polled entry (DOMAIN 7.1). */
+  readonly body: Uint8Array
+}
+
+/** Knows the keys of one endpoint; made once, because turning a string into a key costs more than the HMAC of an event. */
+export interface DeliverySigner {
+  /** Every header of an attempt, by lower-case name. `exchanged`: as if the next key were the current one already, and the other way round. */
+  headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>>
+  /** Whether there is a next key to exchange the current one with. */
+  readonly hasNext: boolean
+}
+
+/** The keys of an endpoint by what they sign, as texts. */
+export interface SigningKeys {
+  readonly current: string
+  /** Will be the current one soon. */
+  readonly next?: string | undefined
+  /** Was the current one until lately. */
+  readonly previous?: string | undefined
+}
+
+/** One header holds one signature, as the specification has it. */
+const SIGNATURE = 'x-service-hmac-sha256'
+const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
+const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
+const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
+const STANDARD_PREFIX = 'whsec_'
+/** The sizes of key that the Standard Webhooks specification allows. */
+const STANDARD_KEY_BYTES = { min: 24, max: 64 }
+
+/**
+ * Signs what an endpoint is sent (CONTRACT, "Pushes to endpoints"): always with the carrier's own header, the key taken as its UTF-8 bytes
+ * (spec, "Authentication").
+ */
+export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature']): DeliverySigner {
+  const macOf = (key: string | undefined) => (key === undefined ? undefined : createMac(Buffer.from(key, 'utf8')))
+  const current = createMac(Buffer.from(keys.current, 'utf8'))
+  const [next, previous] = [macOf(keys.next), macOf(keys.previous)]
+  const all = [keys.current, keys.next, keys.previous].filter((key) => key !== undefined)
+  const standardKeys = signature === 'standard-webhooks' ? all.flatMap(standardReadings) : []
+  return {
+    hasNext: next !== undefined,
+    headers(content, nowMs, exchanged) {
+      const { webhookId, sequence, previousSequence, body } = content
+      // A full stop would let one signature stand for two different messages.
+      if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
+      const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
+      const headers = { ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
+      if (second === undefined && previous === undefined && standardKeys.length === 0) return headers
+      return {
+        ...headers,
+        ...(second === undefined ? {} : { [NEXT_SIGNATURE]: second(body) }),
+        ...(previous === undefined ? {} : { [PREVIOUS_SIGNATURE]: previous(body) }),
+        ...(standardKeys.length === 0 ? {} : standardHeaders(standardKeys, content, nowMs)),
+      }
+    },
+  }
+}
+
+/** The headers that say which event it is, without those that prove whose. */
+export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<DeliveryContent, 'body'>) {
+  return {
+    'content-type': 'application/json',
+    'webhook-id': webhookId,
+    'relay-sequence': String(sequence),
+    'relay-previous-sequence': String(previousSequence),
+  }
+}
+
+/** Signed anew at every attempt: receivers refuse old timestamps. */
+function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryContent, nowMs: number): Record<string, string> {
+  const timestamp = String(Math.floor(nowMs / 1000))
+  const signatures = keys.map((mac) => `v1,${mac(`${webhookId}.${timestamp}.`, body)}`)
+  return { 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+}
+
+/**
+ * The keys that a receiver following the Standard Webhooks specification may make of a text. `whsec_` says that Base64 follows. Without it
+ * the libraries decode too unless told that the key is raw, so a text that could be either is signed with in both readings.
+ */
+function standardReadings(key: string): readonly Mac[] {
+  const isPrefixed = key.startsWith(STANDARD_PREFIX)
+  const base64 = isPrefixed ? key.slice(STANDARD_PREFIX.length) : key
+  const decoded = Buffer.from(base64, 'base64')
+  const isStrict = decoded.length > 0 && decoded.toString('base64') === base64
+  if (isPrefixed && isStrict) return [createMac(decoded)]
+  const mayBeBase64 = isStrict && decoded.length >= STANDARD_KEY_BYTES.min && decoded.length <= STANDARD_KEY_BYTES.max
+  return [...(mayBeBase64 ? [decoded] : []), Buffer.from(key, 'utf8')].map((bytes) => createMac(bytes))
+}
+
+/** An entry that no push brought, with what is said of its parcel as a whole. */
+export interface PolledEvent {
+  readonly entry: Entry
+  /** In the order they are answered; a parcel the carrier gave none is named by what it was asked about, because an event names at least one. */
+  readonly trackingIds: readonly string[]
+  readonly distributionType: string
+}
+
+/** Most identifiers one event may name (DOMAIN 5.3). */
+const TRACKING_IDS_MAX = 100
+
+/**
+ * A polled entry as the carrier would have pushed it (spec, "Webhook event payload"): milliseconds, `null` for no location, and the texts of
+ * every language known. What is not for consumers is not told them here either (DOMAIN 2.6).
+ */
+export function encodeEvent({ entry, trackingIds, distributionType }: PolledEvent): Uint8Array {
+  return Buffer.from(
+    JSON.stringify({
+      status: entry.status,
+      detailedStatus: entry.detailedStatus,
+      eventTime: formatWebhookTime(entry.atMs),
+      location: entry.location === '' ? null : entry.location,
+      trackingIds: trackingIds.slice(0, TRACKING_IDS_MAX),
+      distributionType,
+      displayToConsumer: entry.displayToConsumer,
+      consumerDescription: entry.displayToConsumer ? localizedTexts(entry, 'consumer') : [],
+      detailedStatusDescription: localizedTexts(entry, 'detailed'),
+    }),
+  )
+}
+
+/** An empty text is one that is known to be empty; `null` is none, and this shape cannot say it. */
+function localizedTexts(entry: Entry, field: keyof Texts): readonly { readonly value: string; readonly languageCode: string }[] {
+  return languagesOf(entry).flatMap((languageCode) => {
+    const value = entry.texts[languageCode]?.[field]
+    return typeof value === 'string' ? [{ value, languageCode }] : []
+  })
+}

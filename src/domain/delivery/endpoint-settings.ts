@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import { DURATION, formatDuration, parseDuration } from '../duration.ts'
+import { readInput } from '../read-input.ts'
+import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
+
+/** A shorter key may be guessed. */
+const KEY_BYTES_MIN = 16
+const DAY_MS = 86_400_000
+const DURATIONS = 'must be a list of durations from 0s to 365d, such as ["5s", "5m", "30m"]'
+
+const label = z
+  .string()
+  .min(1)
+  .max(100)
+  .refine((value) => value.trim() === value && !/\p{Cc}/u.test(value), { error: 'must not begin or end with white space' })
+const values = z.array(z.string().min(1).max(200)).max(1000).nullable()
+const WAIT = 'must be a duration such as 30s, at most 365d'
+const wait = z
+  .string()
+  .regex(DURATION, { error: WAIT, abort: true })
+  .transform(parseDuration)
+  .pipe(z.number({ error: WAIT }).max(365 * DAY_MS, { error: WAIT }))
+const key = z
+  .string()
+  .max(1024)
+  .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
+  .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
+
+const members = {
+  name: label,
+  url: z.string().max(2048),
+  enabled: z.boolean(),
+  signature: z.enum(['carrier', 'standard-webhooks']),
+  filters: z.strictObject({
+    status: values.default(null),
+    detailedStatus: values.default(null),
+    distributionType: values.default(null),
+    displayToConsumer: z.boolean().nullable().default(null),
+  }),
+  backfill: z.boolean(),
+  rate: z.number().min(0.01).max(10_000).nullable(),
+  concurrency: z.int().min(1).max(1000).nullable(),
+  schedule: z.array(wait, { error: DURATIONS }).min(1).max(100).nullable(),
+}
+
+const newEndpoint = z.strictObject({
+  ...members,
+  enabled: members.enabled.default(true),
+  signature: members.signature.default('carrier'),
+  filters: members.filters.prefault({}),
+  backfill: members.backfill.default(false),
+  rate: members.rate.default(null),
+  concurrency: members.concurrency.default(null),
+  schedule: members.schedule.default(null),
+  sharedKey: key.nullable().default(null),
+  from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
+})
+
+const changedEndpoint = z.strictObject(members).partial().extend({ sharedKey: key.nullable().optional() })
+
+const keyRotation = z.strictObject({
+  sharedKey: key.nullable().optional(),
+  at: z.literal('now', { error: 'must be "now", or left out' }).optional(),
+})
+
+export interface NewEndpoint {
+  readonly settings: EndpointSettings
+  /** Null: one is to be made. */
+  readonly sharedKey: string | null
+  /** The sequence of the feed it starts with; null: what is recorded from now on. */
+  readonly from: number | null
+}
+
+/** What an operator asks a new endpoint to be. Throws `bad_request`, which repeats no value. */
+export function parseNewEndpoint(body: unknown): NewEndpoint {
+  const { sharedKey, from, rate, schedule, ...rest } = readInput('body', newEndpoint, body)
+  return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey, from: from === 'now' ? null : from }
+}
+
+/** What is to be different. `sharedKey` null: another is to be made; undefined: it stays. Throws `bad_request`, which repeats no value. */
+export function parseEndpointChange(body: unknown): { readonly change: EndpointChange; readonly sharedKey: string | null | undefined } {
+  const { sharedKey, rate, schedule, ...rest } = readInput('body', changedEndpoint, body)
+  return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
+}
+
+/**
+ * How a key is to be replaced. `sharedKey` null: another is to be made; undefined, which it is only with `isAtOnce`: the one that is taking over
+ * already is meant. Throws `bad_request`, which repeats no value.
+ */
+export function parseKeyRotation(body: unknown): { readonly sharedKey: string | null | undefined; readonly isAtOnce: boolean } {
+  const isEmpty = body === undefined || body === null || body === ''
+  const { sharedKey, at } = readInput('body', keyRotation, isEmpty ? {} : body)
+  return { sharedKey: at === undefined ? (sharedKey ?? null) : sharedKey, isAtOnce: at !== undefined }
+}
+
+/** Settings as they are written in the API: what `parseNewEndpoint` reads. */
+export function presentSettings(endpoint: Endpoint) {
+  const { ratePerSecond, scheduleMs, ...rest } = endpoint
+  return { ...rest, rate: ratePerSecond, schedule: scheduleMs === null ? null : scheduleMs.map(formatDuration) }
+}

@@ -1,0 +1,78 @@
+import type { Entry } from '../history/history.ts'
+import { type AnswerSource, encodeMembers } from '../history/pull-response.ts'
+import type { RawMembers } from '../json-body.ts'
+import { compareBytes } from '../text.ts'
+
+/** What an event of the feed tells of (CONTRACT): an entry that is new, changed, made of several, or set apart; or parcels that are one. */
+export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join'
+
+/** A parcel as it stands now. `entries`: its history, newest first. */
+export interface FeedParcel extends AnswerSource {
+  /** Our own number of it: the same for every event, until a `join` says which parcel goes on. */
+  readonly parcelId: number
+  /** Every identifier that finds it. */
+  readonly identifiers: readonly string[]
+}
+
+/** An event of the feed, told from what is known now: applied in sequence, events end in today's histories. */
+export interface FeedItem {
+  readonly sequence: number
+  readonly kind: FeedKind
+  readonly parcel: FeedParcel
+  /** The entry it is about, as it stands now; null: it is about the parcel as a whole. */
+  readonly entry: Entry | null
+  /** For `join`: the parcel that is no more, and what found it. */
+  readonly joined: { readonly parcelId: number; readonly identifiers: readonly string[] } | null
+}
+
+/** An event as JSON text: by hand where unknown members stand, as their numbers must print as they were received. */
+export function encodeFeedItem({ sequence, kind, parcel, entry, joined }: FeedItem): string {
+  const members: [string, string][] = [
+    ['sequence', String(sequence)],
+    ['kind', JSON.stringify(kind)],
+    ['parcel', encodeParcel(parcel)],
+    ['entry', entry === null ? 'null' : encodeEntry(entry)],
+  ]
+  if (kind === 'united' && entry !== null) members.push(['united', JSON.stringify(formerIds(entry))])
+  if (joined !== null) {
+    members.push(['joined', JSON.stringify({ id: String(joined.parcelId), identifiers: joined.identifiers })])
+    members.push(['entries', `[${parcel.entries.map(encodeEntry).join(',')}]`])
+  }
+  return objectOf(members)
+}
+
+function encodeParcel({ parcelId, identifiers, trackingIds, distributionType, extra, entries }: FeedParcel): string {
+  const known = { id: String(parcelId), identifiers: identifiers.toSorted(compareBytes), trackingIds, distributionType }
+  const history = entries.map((entry) => entry.sequence)
+  return `${JSON.stringify(known).slice(0, -1)},"extra":${encodeExtra(extra)},"history":${JSON.stringify(history)}}`
+}
+
+function encodeEntry(entry: Entry): string {
+  const { sequence: id, status, detailedStatus, eventTimestamp, location, displayToConsumer } = entry
+  const known = { id, status, detailedStatus, eventTimestamp, location, displayToConsumer, texts: shownTexts(entry) }
+  return `${JSON.stringify(known).slice(0, -1)},"extra":${encodeExtra(entry.extra)}}`
+}
+
+/** What consumers are not to see is not told here either (DOMAIN 2.6). */
+function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
+  const languages = Object.entries(texts).sort(([a], [b]) => compareBytes(a, b))
+  return Object.fromEntries(
+    languages.map(([language, { consumer, detailed }]) => [
+      language,
+      { ...(consumer === undefined || !displayToConsumer ? {} : { consumer }), ...(detailed === undefined ? {} : { detailed }) },
+    ]),
+  )
+}
+
+/** The ids its parts have, or had as entries of their own. */
+function formerIds({ members, sequence }: Entry): readonly number[] {
+  return members.flatMap((kept) => (kept.sequence === sequence ? [] : [kept.sequence])).sort((a, b) => a - b)
+}
+
+function encodeExtra(extra: RawMembers): string {
+  return `{${encodeMembers(extra).slice(1)}}`
+}
+
+function objectOf(members: RawMembers): string {
+  return `{${encodeMembers(members).slice(1)}}`
+}

@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { readInput } from '../read-input.ts'
+
+/** Which deliveries of an endpoint are to be queued again. */
+export interface ReplayOrder {
+  /** From this sequence on, or queued at this time (epoch milliseconds) or later. */
+  readonly fromSequence: number
+  readonly fromMs: number
+  /** One event; null: any. */
+  readonly sequence: number | null
+  /** An identifier of one parcel; null: any. */
+  readonly parcel: string | null
+  /** Id of the endpoint whose deliveries they are, perhaps one that was removed; null: of the one they are queued for. */
+  readonly of: string | null
+  readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
+  /** Only count them. */
+  readonly dryRun: boolean
+}
+
+const counting = z.int().min(0)
+const SINCE = 'must be a sequence or a time such as "2026-03-01T10:00:00Z"'
+const order = z
+  .strictObject({
+    since: z.union([counting, z.iso.datetime({ offset: true, error: SINCE })], { error: SINCE }).optional(),
+    sequence: counting.optional(),
+    parcel: z.string().max(100).optional(),
+    of: z
+      .string()
+      .regex(/^\d{1,15}$/, { error: 'must be the id of an endpoint' })
+      .optional(),
+    state: z.enum(['delivered', 'dead', 'cancelled']).optional(),
+    dryRun: z.boolean().default(false),
+  })
+  .refine(({ since, sequence, parcel, of }) => [since, sequence, parcel, of].some((said) => said !== undefined), {
+    error: 'must say what to replay: since, sequence, parcel or of',
+  })
+
+const orderOfOne = z.strictObject({ to: z.string().max(100).optional() })
+
+/** For which endpoint one delivery is queued; null: its own. Throws `bad_request`. */
+export function parseReplayTarget(body: unknown): string | null {
+  const isEmpty = body === undefined || body === null || body === ''
+  return readInput('body', orderOfOne, isEmpty ? {} : body).to ?? null
+}
+
+/** Without a state: what did not arrive. Throws `bad_request`. */
+export function parseReplayOrder(body: unknown): ReplayOrder {
+  const { since, sequence, parcel, of, state, dryRun } = readInput('body', order, body)
+  return {
+    fromSequence: typeof since === 'number' ? since : 0,
+    fromMs: typeof since === 'string' ? Date.parse(since) : 0,
+    sequence: sequence ?? null,
+    parcel: parcel ?? null,
+    of: of ?? null,
+    states: state === undefined ? ['dead', 'cancelled'] : [state],
+    dryRun,
+  }
+}

@@ -1,0 +1,231 @@
+import type { RawMembers } from '../json-body.ts'
+import { compareBytes, mostTelling } from '../text.ts'
+import { canonicalSighting, wholeSighting } from './content.ts'
+import { type KeptSighting, sightingId } from './sightings.ts'
+import { groupOf, joinedKey, keyOf, keysFit, type SightingKey, type Texts, tellingRank } from './status-entry.ts'
+
+/** One status of a parcel, derived from all the sightings of it (DOMAIN 2). */
+export interface Entry {
+  readonly status: string
+  readonly detailedStatus: string
+  /** As written by its best source. */
+  readonly eventTimestamp: string
+  /** The instant of `eventTimestamp`, epoch milliseconds. */
+  readonly atMs: number
+  readonly location: string
+  readonly displayToConsumer: boolean
+  /** By lower-case language tag. */
+  readonly texts: Readonly<Record<string, Texts>>
+  readonly extra: RawMembers
+  /** Place among the entries of its group in the order they were founded. */
+  readonly founding: number
+  /** The sightings it is made of, in the order they joined; never empty. */
+  readonly members: readonly KeptSighting[]
+  /** When we first learnt of it: the least of its members' sequences. */
+  readonly sequence: number
+}
+
+interface Founding {
+  /** Place in the order of founding. */
+  readonly nth: number
+  readonly members: KeptSighting[]
+  readonly listings: Set<number>
+  key: SightingKey
+}
+
+/** Entries from sightings, group by group (DOMAIN 2.3), in no order. A pure function of the set: the order given does not matter. */
+export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
+  const [only] = sightings
+  if (only !== undefined && sightings.length === 1) return [presentLone(only)]
+  const entries: Entry[] = []
+  // Most sightings have their second to themselves, which needs no look at their words.
+  for (const ofSecond of Map.groupBy(sightings, (kept) => Math.floor(kept.sighting.instant.atMs / 1000)).values()) {
+    const [lone] = ofSecond
+    if (lone !== undefined && ofSecond.length === 1) entries.push(presentLone(lone))
+    else entries.push(...deriveSecond(ofSecond))
+  }
+  return entries
+}
+
+function deriveSecond(sightings: readonly KeptSighting[]): readonly Entry[] {
+  const groups = Map.groupBy(sightings, (kept) => groupOf(kept.sighting))
+  return [...groups.values()].flatMap((group) => deriveGroup(group))
+}
+
+function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
+  const [lone] = group
+  if (lone !== undefined && group.length === 1) return [presentLone(lone)]
+  const founded: Founding[] = []
+  // By the location they have so far: where a group is large, its sightings differ in that, and each need not be held against all.
+  const located = new Map<string, Founding[]>()
+  const at = (location: string): Founding[] => {
+    const there = located.get(location) ?? []
+    if (there.length === 0) located.set(location, there)
+    return there
+  }
+  for (const kept of group.toSorted(compareTelling)) {
+    const key = keyOf(kept.sighting)
+    const takes = (entry: Founding) => !entry.listings.has(kept.listing) && keysFit(entry.key, key)
+    const entry =
+      at(key.location).find((candidate) => compareKeys(candidate.key, key) === 0 && takes(candidate)) ??
+      (key.location === '' ? founded.find(takes) : earlier(at(key.location).find(takes), at('').find(takes)))
+    if (entry === undefined) {
+      const founding = { nth: founded.length, members: [kept], listings: listingsOf(kept), key }
+      founded.push(founding)
+      at(key.location).push(founding)
+    } else {
+      entry.members.push(kept)
+      if (kept.listing !== 0) entry.listings.add(kept.listing)
+      const before = entry.key
+      entry.key = joinedKey(before, key)
+      if (entry.key.location !== before.location) relocate(entry, at(before.location), at(entry.key.location))
+    }
+  }
+  return founded.map(({ members }, founding) => presentEntry(members, founding))
+}
+
+function earlier(a: Founding | undefined, b: Founding | undefined): Founding | undefined {
+  return a === undefined || (b !== undefined && b.nth < a.nth) ? b : a
+}
+
+function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
+  from.splice(from.indexOf(entry), 1)
+  to.push(entry)
+  to.sort((a, b) => a.nth - b.nth)
+}
+
+/** A sighting that was listed alone keeps no other from its entry. */
+function listingsOf(kept: KeptSighting): Set<number> {
+  return new Set(kept.listing === 0 ? [] : [kept.listing])
+}
+
+/** The order in which sightings of a group join (DOMAIN 2.3). */
+function compareTelling(a: KeptSighting, b: KeptSighting): number {
+  const aKey = keyOf(a.sighting)
+  const bKey = keyOf(b.sighting)
+  return (
+    tellingRank(aKey) - tellingRank(bKey) ||
+    compareKeys(aKey, bKey) ||
+    a.ordinal - b.ordinal ||
+    compareBytes(canonicalSighting(a.sighting, a.content), canonicalSighting(b.sighting, b.content)) ||
+    a.listing - b.listing
+  )
+}
+
+function compareKeys(a: SightingKey, b: SightingKey): number {
+  return Number(a.whole) - Number(b.whole) || a.atMs - b.atMs || compareBytes(a.location, b.location)
+}
+
+/** The values of an entry (DOMAIN 2.5): the last-asked poll that says it, else the pushes. */
+function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
+  const [first] = members
+  if (first !== undefined && members.length === 1) return presentLone(first, founding)
+  const polls = members.filter((kept) => kept.sighting.source === 'poll').sort(compareLastAsked)
+  const pushes = members.filter((kept) => kept.sighting.source === 'push').map((kept) => kept.sighting)
+  const lastAsked = polls[0]?.sighting
+  const instant = lastAsked?.instant ?? greatestInstant(pushes.map((push) => push.instant)) ?? { text: '', atMs: 0 }
+  const shown = polls.find((kept) => kept.sighting.displayToConsumer !== null)?.sighting.displayToConsumer
+  return {
+    status: first?.sighting.status ?? '',
+    detailedStatus: first?.sighting.detailedStatus ?? '',
+    eventTimestamp: instant.text,
+    atMs: instant.atMs,
+    location: lastAsked?.location ?? mostTelling(pushes.map((push) => push.location)) ?? '',
+    displayToConsumer: shown ?? pushes.some((push) => push.displayToConsumer === true),
+    texts: presentTexts(polls, pushes),
+    extra: lastAsked?.extra ?? [],
+    founding,
+    members,
+    sequence: members.reduce((least, kept) => Math.min(least, kept.sequence), Number.POSITIVE_INFINITY),
+  }
+}
+
+/** What `presentEntry` makes of one sighting, which is all that most entries are made of: there is nothing to weigh. */
+function presentLone(kept: KeptSighting, founding = 0): Entry {
+  const { source, status, detailedStatus, instant, location, displayToConsumer, texts, extra } = kept.sighting
+  return {
+    status,
+    detailedStatus,
+    eventTimestamp: instant.text,
+    atMs: instant.atMs,
+    location,
+    displayToConsumer: displayToConsumer === true,
+    texts,
+    extra: source === 'poll' ? extra : [],
+    founding,
+    members: [kept],
+    sequence: kept.sequence,
+  }
+}
+
+/** Last asked first; of those asked at once, the bytewise greatest first. */
+function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
+  return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
+}
+
+function greatestInstant<T extends { readonly text: string }>(instants: readonly T[]): T | undefined {
+  const text = mostTelling(instants.map((instant) => instant.text))
+  return instants.find((instant) => instant.text === text)
+}
+
+function presentTexts(polls: readonly KeptSighting[], pushes: readonly KeptSighting['sighting'][]): Readonly<Record<string, Texts>> {
+  const sources = [...polls.map((kept) => kept.sighting), ...pushes]
+  const languages = new Set(sources.flatMap((sighting) => Object.keys(sighting.texts)))
+  const textIn = (language: string, field: keyof Texts): string | null | undefined => {
+    const poll = polls.find((kept) => kept.sighting.texts[language]?.[field] !== undefined)
+    if (poll !== undefined) return poll.sighting.texts[language]?.[field]
+    return mostTelling(pushes.flatMap((push) => push.texts[language]?.[field] ?? []))
+  }
+  return Object.fromEntries(
+    [...languages].map((language) => {
+      const consumer = textIn(language, 'consumer')
+      const detailed = textIn(language, 'detailed')
+      return [language, { ...(consumer === undefined ? {} : { consumer }), ...(detailed === undefined ? {} : { detailed }) }]
+    }),
+  )
+}
+
+/** Whether two entries are of the same instant, so that the order answer has a say (DOMAIN 3.1). */
+export function instantsTie(entries: readonly Entry[]): boolean {
+  return new Set(entries.map((entry) => entry.atMs)).size < entries.length
+}
+
+/** Entries newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the order answer, in its order; not looked at unless instants tie. */
+export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
+  const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
+  if (!instantsTie(byInstant)) return byInstant
+  const places = new Map(orderAnswer.map((id, place) => [id, place]))
+  const ranked = byInstant.map((entry) => ({ entry, place: placeOf(entry, places) }))
+  return ranked.sort(compareRanked).map(({ entry }) => entry)
+}
+
+interface Ranked {
+  readonly entry: Entry
+  /** In the order answer; -1 outside it. */
+  readonly place: number
+}
+
+function placeOf(entry: Entry, places: ReadonlyMap<string, number>): number {
+  return entry.members.reduce((found, kept) => Math.max(found, places.get(sightingId(kept)) ?? -1), -1)
+}
+
+function compareRanked(a: Ranked, b: Ranked): number {
+  if (a.entry.atMs !== b.entry.atMs) return b.entry.atMs - a.entry.atMs
+  if (a.place !== b.place) return a.place - b.place
+  return (
+    compareBytes(a.entry.detailedStatus, b.entry.detailedStatus) ||
+    compareBytes(a.entry.status, b.entry.status) ||
+    compareBytes(a.entry.location, b.entry.location) ||
+    a.entry.founding - b.entry.founding
+  )
+}
+
+/** The sequence up to which whoever knows these entries has learnt of any; 0 for none. */
+export function knownTo(entries: readonly Entry[]): number {
+  return entries.reduce((last, { sequence }) => Math.max(last, sequence), 0)
+}
+
+/** The languages in which something is said of an entry. */
+export function languagesOf(entry: Entry): readonly string[] {
+  return Object.keys(entry.texts).sort(compareBytes)
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import type { RawMembers } from '../json-body.ts'
+import { compareBytes, mostTelling } from '../text.ts'
+import { deriveEntries, type Entry, orderHistory } from './history.ts'
+import type { PollObservation, PushObservation } from './observation.ts'
+import type { AnswerSource } from './pull-response.ts'
+import { type KeptSighting, mergeSightings, sightingId, sightingsOf } from './sightings.ts'
+
+/** What is kept of a polled answer besides its sightings. Answers of equal bytes in one language are one, last asked when the last was. */
+export interface KeptAnswer {
+  readonly language: string
+  readonly askedAtMs: number
+  /** SHA-256 of the body in hexadecimal: stands for the bytes wherever the greatest decides. */
+  readonly digest: string
+  readonly entryCount: number
+  /** Whether items were skipped: it then decides neither multiplicity nor order (DOMAIN 6.7). */
+  readonly flawed: boolean
+  readonly trackingIds: readonly string[]
+  readonly distributionType: string | null
+  readonly extra: RawMembers
+}
+
+/** What is kept of a polled answer. */
+export function keptAnswer(poll: PollObservation): KeptAnswer {
+  const { language, askedAtMs, trackingIds, distributionType, extra } = poll
+  const digest = createHash('sha256').update(poll.body).digest('hex')
+  return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
+}
+
+/** Negative when `a` was asked after `b`; answers asked at once go by their bytes, then by language. */
+function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
+  return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
+}
+
+/** Which of two answers decides the order at equal instants: most entries, then last asked, then greatest (DOMAIN 3.1). */
+export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null): A | null {
+  const [first, second] = [a, b].filter((answer) => answer !== null && !answer.flawed)
+  if (first === undefined || first === null) return null
+  if (second === undefined || second === null) return first
+  return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
+}
+
+/** So many answers are kept of a parcel in each language, besides those that decide something. */
+export const ANSWERS_MAX = 8
+
+export interface KeptAnswers {
+  readonly kept: readonly KeptAnswer[]
+  /** The one of them that decides the order; null: none does. */
+  readonly order: KeptAnswer | null
+}
+
+/**
+ * Which answers are kept: the one that decides the order, and in each language those last asked and the last asked that says how the parcel
+ * is distributed. What is left out decides nothing, and will not unless it is asked for again; so it does not matter when it was left out.
+ */
+export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
+  const answers = [
+    ...new Map(
+      all
+        .toSorted(compareLastAskedAnswer)
+        .toReversed()
+        .map((answer) => [answerId(answer), answer]),
+    ).values(),
+  ]
+  const order = answers.reduce<KeptAnswer | null>(betterOrderAnswer, null)
+  const lasting = new Set<KeptAnswer | null | undefined>([order])
+  for (const inLanguage of Map.groupBy(answers.toSorted(compareLastAskedAnswer), ({ language }) => language).values()) {
+    for (const answer of inLanguage.slice(0, ANSWERS_MAX)) lasting.add(answer)
+    lasting.add(inLanguage.find(({ distributionType }) => distributionType !== null))
+  }
+  return { kept: answers.filter((answer) => lasting.has(answer)), order }
+}
+
+/** Answers of equal bytes in one language are one. */
+export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'digest'>): string {
+  return `${language}/${digest}`
+}
+
+/** What an answer says of the parcel as a whole (DOMAIN 2.5): by the last-asked poll that says it, else by the pushes. */
+export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
+  const lastAsked = answers.toSorted(compareLastAskedAnswer)
+  const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType
+  const pushed = entries.flatMap((entry) => entry.members.flatMap((kept) => kept.sighting.distributionType ?? []))
+  const listed = lastAsked[0]?.trackingIds ?? []
+  const others = trackingIds.filter((id) => !listed.includes(id)).sort(compareBytes)
+  return {
+    entries,
+    trackingIds: [...listed, ...others],
+    distributionType: polled ?? mostTelling(pushed) ?? '',
+    extra: lastAsked[0]?.extra ?? [],
+  }
+}
+
+/** All that is known of one parcel, as a value: the model the store keeps in rows. */
+export interface ParcelRecord {
+  readonly sightings: readonly KeptSighting[]
+  readonly answers: readonly KeptAnswer[]
+  readonly order: { readonly answer: KeptAnswer; readonly sightingIds: readonly string[] } | null
+  readonly trackingIds: readonly string[]
+  /** Every identifier that finds it. */
+  readonly identifiers: readonly string[]
+}
+
+export const emptyParcel: ParcelRecord = { sightings: [], answers: [], order: null, trackingIds: [], identifiers: [] }
+
+/** Adds one observation to a parcel. */
+export function observe(parcel: ParcelRecord, observation: PushObservation | PollObservation): ParcelRecord {
+  const listed = sightingsOf(observation)
+  const lone: ParcelRecord = {
+    sightings: mergeSightings([], listed, () => 0).kept,
+    answers: observation.kind === 'poll' ? [keptAnswer(observation)] : [],
+    order: observation.kind === 'poll' ? { answer: keptAnswer(observation), sightingIds: listed.map(sightingId) } : null,
+    trackingIds: observation.trackingIds,
+    identifiers: observation.kind === 'poll' ? [observation.asked, ...observation.trackingIds] : observation.trackingIds,
+  }
+  return unite(parcel, lone)
+}
+
+/** Two parcels that proved to be one (DOMAIN 1.4): the union of what is known of each. */
+export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
+  const orderAnswer = betterOrderAnswer(a.order?.answer ?? null, b.order?.answer ?? null)
+  return {
+    sightings: mergeSightings(a.sightings, b.sightings, () => a.sightings.length).kept,
+    answers: keepAnswers([...a.answers, ...b.answers]).kept,
+    order: orderAnswer === null ? null : a.order?.answer === orderAnswer ? a.order : b.order,
+    trackingIds: [...new Set([...a.trackingIds, ...b.trackingIds])],
+    identifiers: [...new Set([...a.identifiers, ...b.identifiers])],
+  }
+}
+
+/** The parcel as it is answered: its history newest first and what is said of it as a whole. */
+export function presentRecord(parcel: ParcelRecord): AnswerSource {
+  const entries = orderHistory(deriveEntries(parcel.sightings), parcel.order?.sightingIds ?? [])
+  return presentParcel(entries, parcel.answers, parcel.trackingIds)
+}

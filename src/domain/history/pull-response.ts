@@ -1,0 +1,196 @@
+import { parseIdentifier } from '../identifiers.ts'
+import { parseInstant } from '../instant.ts'
+import { isObject, member, parseKeepingNumbers, type RawMembers, readJson, unknownMembers } from '../json-body.ts'
+import { parseLanguageTag, primarySubtag } from '../languages.ts'
+import { compareBytes, derivedText } from '../text.ts'
+import type { Entry } from './history.ts'
+import type { PollObservation } from './observation.ts'
+import type { Sighting, Texts } from './status-entry.ts'
+
+/** Most entries a parcel may hold (DOMAIN 1.6). */
+export const ENTRIES_MAX = 2000
+
+const ENTRY_MEMBERS = new Set([
+  'status',
+  'detailedStatus',
+  'eventTimestamp',
+  'location',
+  'detailedStatusDescription',
+  'consumerDescription',
+  'displayToConsumer',
+])
+const ANSWER_MEMBERS = new Set(['statuses', 'trackingIds', 'distributionType'])
+
+export interface AnswerContext {
+  /** The identifier that was asked for. */
+  readonly asked: string
+  /** The language that was asked for. */
+  readonly language: string
+  /** The answer's `Content-Language` header. */
+  readonly contentLanguage: string | null
+  /** Epoch milliseconds at which the question left. */
+  readonly askedAtMs: number
+}
+
+export type AnswerReading = { readonly ok: true; readonly observation: PollObservation } | { readonly ok: false; readonly reason: string }
+
+/**
+ * Reads the body of a carrier's `all` (spec, "GetAllStatusesResponse"). A bad entry or identifier is skipped and counted; an answer that is
+ * no such object at all is refused as a whole, with the reason.
+ */
+export function parseAllAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
+  const reading = readJson(body)
+  if (!reading.ok) return reading
+  if (!isObject(reading.value)) return { ok: false, reason: 'not_an_object' }
+  const statuses = member(reading.value, 'statuses')
+  const ids = member(reading.value, 'trackingIds')
+  if (!Array.isArray(statuses)) return { ok: false, reason: 'no_statuses' }
+  if (!Array.isArray(ids)) return { ok: false, reason: 'no_tracking_ids' }
+  if (statuses.length > ENTRIES_MAX) return { ok: false, reason: 'too_many_entries' }
+
+  const exact = hasUnknown(reading.value, statuses) ? parseKeepingNumbers(reading.text) : reading.value
+  const answer = isObject(exact) ? exact : reading.value
+  const items = member(answer, 'statuses')
+  const language = parseLanguageTag(context.contentLanguage) ?? context.language
+  const sightings = (Array.isArray(items) ? items : statuses).map((item) => parseItem(item, language))
+  const trackingIds = ids.map(parseIdentifier)
+  const distributionType = member(answer, 'distributionType')
+  return {
+    ok: true,
+    observation: {
+      kind: 'poll',
+      asked: context.asked,
+      language,
+      askedAtMs: context.askedAtMs,
+      body,
+      sightings: sightings.filter((sighting) => sighting !== null),
+      trackingIds: [...new Set(trackingIds.filter((id) => id !== null))],
+      distributionType: typeof distributionType === 'string' ? derivedText(distributionType) : null,
+      extra: unknownMembers(answer, ANSWER_MEMBERS),
+      skipped: [...sightings, ...trackingIds].filter((item) => item === null).length,
+    },
+  }
+}
+
+function hasUnknown(answer: Readonly<Record<string, unknown>>, statuses: readonly unknown[]): boolean {
+  return (
+    Object.keys(answer).some((name) => !ANSWER_MEMBERS.has(name)) ||
+    statuses.some((item) => isObject(item) && Object.keys(item).some((name) => !ENTRY_MEMBERS.has(name)))
+  )
+}
+
+function parseItem(item: unknown, language: string): Sighting | null {
+  if (!isObject(item)) return null
+  const status = member(item, 'status')
+  const detailedStatus = member(item, 'detailedStatus')
+  const instant = parseInstant(member(item, 'eventTimestamp'))
+  if (typeof status !== 'string' || status === '' || typeof detailedStatus !== 'string' || detailedStatus === '' || instant === null)
+    return null
+  const location = member(item, 'location')
+  const displayToConsumer = member(item, 'displayToConsumer')
+  return {
+    source: 'poll',
+    status: derivedText(status),
+    detailedStatus: derivedText(detailedStatus),
+    instant,
+    location: typeof location === 'string' ? derivedText(location) : '',
+    displayToConsumer: typeof displayToConsumer === 'boolean' ? displayToConsumer : null,
+    distributionType: null,
+    texts: { [language]: itemTexts(member(item, 'consumerDescription'), member(item, 'detailedStatusDescription')) },
+    extra: unknownMembers(item, ENTRY_MEMBERS),
+  }
+}
+
+function itemTexts(consumer: unknown, detailed: unknown): Texts {
+  return {
+    ...(typeof consumer === 'string' ? { consumer: derivedText(consumer) } : consumer === null ? { consumer: null } : {}),
+    ...(typeof detailed === 'string' ? { detailed: derivedText(detailed) } : detailed === null ? { detailed: null } : {}),
+  }
+}
+
+/** What an answer is made from. */
+export interface AnswerSource {
+  /** Newest first. */
+  readonly entries: readonly Entry[]
+  readonly trackingIds: readonly string[]
+  readonly distributionType: string
+  readonly extra: RawMembers
+}
+
+export interface EncodedAnswer {
+  readonly body: string
+  /** The languages whose texts were served, the most preferred first; never empty. */
+  readonly contentLanguages: readonly string[]
+}
+
+/** `GET .../all` as the carrier would answer it (spec, "GetAllStatusesResponse"); `languages` in order of preference, never empty. */
+export function encodeAll(source: AnswerSource, languages: readonly string[]): EncodedAnswer {
+  const used = new Set<string>()
+  const { entries } = source
+  const statuses = entries.some((entry) => entry.extra.length > 0)
+    ? `[${entries.map((entry) => encodeEntry(entry, languages, used)).join(',')}]`
+    : JSON.stringify(entries.map((entry) => presentMembers(entry, languages, used)))
+  return { body: `{"statuses":${statuses}${encodeTail(source)}`, contentLanguages: contentLanguages(used, languages) }
+}
+
+/** `GET .../latest` (spec, "GetLatestStatusResponse"): the first of the history; null when it has no entry (DOMAIN 3.3). */
+export function encodeLatest(source: AnswerSource, languages: readonly string[]): EncodedAnswer | null {
+  const [latest] = source.entries
+  if (latest === undefined) return null
+  const used = new Set<string>()
+  const status = encodeEntry(latest, languages, used)
+  return { body: `{"status":${status}${encodeTail(source)}`, contentLanguages: contentLanguages(used, languages) }
+}
+
+function encodeTail(source: AnswerSource): string {
+  const { trackingIds, distributionType, extra } = source
+  return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeMembers(extra)}}`
+}
+
+/** By hand only where unknown members follow: their numbers must print as they were received. */
+function encodeEntry(entry: Entry, languages: readonly string[], used: Set<string>): string {
+  const known = JSON.stringify(presentMembers(entry, languages, used))
+  return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
+}
+
+/** The members of an entry that the spec names. Adds to `used` the languages that its texts are in. */
+function presentMembers(entry: Entry, languages: readonly string[], used: Set<string>) {
+  const detailed = pickText(entry, 'detailed', languages)
+  const consumer = entry.displayToConsumer ? pickText(entry, 'consumer', languages) : null
+  for (const picked of [detailed, consumer]) if (picked?.text) used.add(picked.language)
+  return {
+    status: entry.status,
+    detailedStatus: entry.detailedStatus,
+    eventTimestamp: entry.eventTimestamp,
+    location: entry.location,
+    detailedStatusDescription: detailed?.text ?? '',
+    consumerDescription: consumer?.text ?? null,
+    displayToConsumer: entry.displayToConsumer,
+  }
+}
+
+/** Members as JSON text, each after a comma: unknown ones print as they were received. */
+export function encodeMembers(extra: RawMembers): string {
+  return extra.map(([name, json]) => `,${JSON.stringify(name)}:${json}`).join('')
+}
+
+function pickText(entry: Entry, field: keyof Texts, languages: readonly string[]): { language: string; text: string | null } | null {
+  for (const language of languages) {
+    const text = entry.texts[language]?.[field]
+    if (text !== undefined) return { language, text }
+  }
+  const others = Object.keys(entry.texts).filter((language) => entry.texts[language]?.[field] !== undefined)
+  const [language] = others.sort(compareBytes)
+  return language === undefined ? null : { language, text: entry.texts[language]?.[field] ?? null }
+}
+
+function contentLanguages(used: ReadonlySet<string>, languages: readonly string[]): readonly string[] {
+  if (used.size === 0) return languages.slice(0, 1)
+  return [...languages.filter((language) => used.has(language)), ...[...used].filter((language) => !languages.includes(language)).sort()]
+}
+
+/** Whether some entry says nothing in a language, neither by its exact tag nor by its primary subtag (DOMAIN 4.2). */
+export function lackedLanguage(entries: readonly Entry[], language: string): boolean {
+  const primary = primarySubtag(language)
+  return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)
+}

@@ -1,0 +1,176 @@
+import { createHash } from 'node:crypto'
+import { compareBytes } from '../text.ts'
+import { canonicalSighting, encodeContent, wholeSighting } from './content.ts'
+import type { PollObservation, PushObservation } from './observation.ts'
+import { groupOf, keyOf, type Sighting } from './status-entry.ts'
+import { type Told, toldEither, toldNobody } from './told.ts'
+
+/**
+ * A sighting as it is kept. Of equal listings (all that one observation says of a group) only one is, whatever their unknown members: the
+ * last asked, then the bytewise greatest. That the others change nothing is proved in docs/decisions/0003-the-merge.md.
+ */
+export interface KeptSighting {
+  readonly sighting: Sighting
+  /** `encodeContent(sighting)`: without unknown members. */
+  readonly content: string
+  /**
+   * Which sightings of its group one observation listed together, and so knows to be different entries: 0 when it listed just this one,
+   * else a 48-bit digest of them all but for unknown members. Two observations that listed the same share the number, and are one.
+   */
+  readonly listing: number
+  /** Place among equal keys of the same listing, counted from the oldest (DOMAIN 2.3). */
+  readonly ordinal: number
+  /** When a poll that said this was last asked, epoch milliseconds; 0 for a push. */
+  readonly askedAtMs: number
+  /** When we learnt of it, by our own counter. */
+  readonly sequence: number
+  /** Whom it was told of; what is derived from sightings does not depend on it. */
+  readonly told: Told
+}
+
+/** A sighting that has not been given its place in the sequence, and that nobody was told of. */
+export type ListedSighting = Omit<KeptSighting, 'sequence' | 'told'>
+
+/** What makes a kept sighting the same as another: equal ids are equal sightings, but for unknown members. */
+export function sightingId(kept: ListedSighting): string {
+  return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
+}
+
+/** The sightings of an observation, each with what must be kept of the others: its listing and its ordinal. In the observation's order. */
+export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
+  if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
+  // An answer with bad items decides no multiplicity: each of its sightings stands alone (DOMAIN 6.7).
+  if (observation.skipped > 0) return observation.sightings.map((sighting) => alone(sighting, observation.askedAtMs))
+
+  const groups = new Map<string, Sighting[]>()
+  for (const sighting of observation.sightings.toReversed()) {
+    const group = groupOf(sighting)
+    groups.set(group, [...(groups.get(group) ?? []), sighting])
+  }
+  const listed = new Map<Sighting, ListedSighting>()
+  for (const group of groups.values()) {
+    for (const one of listTogether(group, observation.askedAtMs)) listed.set(one.sighting, one)
+  }
+  return observation.sightings.flatMap((sighting) => listed.get(sighting) ?? [])
+}
+
+const ALONE = { listing: 0, ordinal: 0, askedAtMs: 0 } as const
+
+function alone(sighting: Sighting, askedAtMs: number): ListedSighting {
+  return { ...ALONE, sighting, content: encodeContent(sighting), askedAtMs }
+}
+
+/** @param sightings of one group and one observation, oldest first. */
+function listTogether(sightings: readonly Sighting[], askedAtMs: number): readonly ListedSighting[] {
+  const [first] = sightings
+  if (first === undefined || sightings.length === 1) return first === undefined ? [] : [alone(first, askedAtMs)]
+  const seen = new Map<string, number>()
+  const placed = sightings.map((sighting) => {
+    const key = keyOf(sighting)
+    const equal = JSON.stringify([key.atMs, key.location])
+    const ordinal = seen.get(equal) ?? 0
+    seen.set(equal, ordinal + 1)
+    return { sighting, content: encodeContent(sighting), ordinal, askedAtMs }
+  })
+  const listing = digest48(placed.map(({ sighting, content, ordinal }) => `${ordinal} ${canonicalSighting(sighting, content)}`).sort())
+  return placed.map((one) => ({ ...one, listing }))
+}
+
+/** 48 bits of SHA-256, never 0: fits a number exactly, and two different listings of one group never meet in practice. */
+function digest48(lines: readonly string[]): number {
+  return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
+}
+
+export interface Merged {
+  /** All that is kept now, the new ones numbered by `nextSequence`. */
+  readonly kept: readonly KeptSighting[]
+  /** Of those, the ones that are new or that a later poll said again. */
+  readonly changed: readonly KeptSighting[]
+}
+
+/** Adds what an observation listed to what is kept. A pure union: no order of calls gives another set (only other sequences). */
+export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
+  const [first] = listed
+  if (kept.length === 0 && listed.length === 1 && first !== undefined) {
+    const only = [{ ...first, sequence: nextSequence(), told: toldNobody }]
+    return { kept: only, changed: only }
+  }
+  const byId = new Map(kept.map((one) => [sightingId(one), one]))
+  const changed = new Map<string, KeptSighting>()
+  const outranks = rankListings(byId, listed)
+  for (const one of listed) {
+    const id = sightingId(one)
+    const known = byId.get(id)
+    if (known !== undefined && !outranks(one, known)) continue
+    const now = { ...one, sequence: known?.sequence ?? nextSequence(), told: known?.told ?? toldNobody }
+    byId.set(id, now)
+    changed.set(id, now)
+  }
+  return { kept: [...byId.values()], changed: [...changed.values()] }
+}
+
+/**
+ * Whether what is listed takes the place of the same that is kept: a listing does as a whole or not at all. It is decided when the first of
+ * its sightings is asked for, before any of them is in its place.
+ */
+function rankListings(
+  kept: ReadonlyMap<string, KeptSighting>,
+  listed: readonly ListedSighting[],
+): (one: ListedSighting, known: KeptSighting) => boolean {
+  const verdicts = new Map<number, boolean>()
+  return (one, known) => {
+    if (one.askedAtMs !== known.askedAtMs) return one.askedAtMs > known.askedAtMs
+    if (one.listing === 0) return compareWhole([one], [known]) > 0
+    const verdict = verdicts.get(one.listing)
+    if (verdict !== undefined) return verdict
+    const together = listed.filter(({ listing }) => listing === one.listing)
+    const outranks =
+      compareWhole(
+        together,
+        together.flatMap((other) => kept.get(sightingId(other)) ?? []),
+      ) > 0
+    verdicts.set(one.listing, outranks)
+    return outranks
+  }
+}
+
+/** Orders listings that differ at most in unknown members: bytewise, their sightings in an order that does not depend on these. */
+function compareWhole(a: readonly ListedSighting[], b: readonly ListedSighting[]): number {
+  if ([...a, ...b].every(({ sighting }) => sighting.extra.length === 0)) return 0
+  return compareBytes(wholeListing(a), wholeListing(b))
+}
+
+function wholeListing(listing: readonly ListedSighting[]): string {
+  const whole = listing.map((one) => ({ id: sightingId(one), text: wholeSighting(one.sighting, one.content) }))
+  return whole
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ text }) => text)
+    .join('\n')
+}
+
+export interface United {
+  /** All that any of them holds. */
+  readonly kept: readonly KeptSighting[]
+  /** Of those, the ones that more than one holds. */
+  readonly shared: readonly KeptSighting[]
+}
+
+/** What several parcels hold together: of a sighting that more than one holds, when it was last asked for, when we first learnt of it, and whom it was told of. */
+export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
+  const byId = new Map<string, KeptSighting>()
+  const shared = new Set<string>()
+  for (const part of parts) {
+    const outranks = rankListings(byId, part)
+    for (const kept of part) {
+      const id = sightingId(kept)
+      const known = byId.get(id)
+      if (known === undefined) byId.set(id, kept)
+      else {
+        shared.add(id)
+        const sequence = Math.min(known.sequence, kept.sequence)
+        byId.set(id, { ...(outranks(kept, known) ? kept : known), sequence, told: toldEither(known.told, kept.told) })
+      }
+    }
+  }
+  return { kept: [...byId.values()], shared: [...shared].flatMap((id) => byId.get(id) ?? []) }
+}

@@ -1,0 +1,90 @@
+import { encodeContent } from '../history/content.ts'
+import type { PushObservation, QuarantineReason } from '../history/observation.ts'
+import type { Texts } from '../history/status-entry.ts'
+import { parseIdentifier } from '../identifiers.ts'
+import { parseInstant } from '../instant.ts'
+import { isObject, member, readJson } from '../json-body.ts'
+import { parseLanguageTag } from '../languages.ts'
+import { derivedText } from '../text.ts'
+
+/** Most identifiers one push may name (DOMAIN 5.3). */
+const TRACKING_IDS_MAX = 100
+
+export type EventReading =
+  | { readonly ok: true; readonly observation: PushObservation }
+  | { readonly ok: false; readonly reason: QuarantineReason }
+
+/**
+ * Reads a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). Valid: non-empty `status` and `detailedStatus`, a real
+ * `eventTime`, 1 to 100 valid `trackingIds`; all else may be missing or of another shape, and then says nothing.
+ */
+export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): EventReading {
+  if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
+  const reading = readJson(body)
+  if (!reading.ok) return reading
+  const event = reading.value
+  if (!isObject(event)) return { ok: false, reason: 'schema' }
+
+  const status = member(event, 'status')
+  const detailedStatus = member(event, 'detailedStatus')
+  if (typeof status !== 'string' || status === '' || typeof detailedStatus !== 'string' || detailedStatus === '') {
+    return { ok: false, reason: 'schema' }
+  }
+  const instant = parseInstant(member(event, 'eventTime'))
+  if (instant === null) return { ok: false, reason: 'event_time' }
+  const trackingIds = parseTrackingIds(member(event, 'trackingIds'))
+  if (trackingIds === null) return { ok: false, reason: 'tracking_id' }
+
+  const location = member(event, 'location')
+  const displayToConsumer = member(event, 'displayToConsumer')
+  const distributionType = member(event, 'distributionType')
+  const sighting = {
+    source: 'push',
+    status: derivedText(status),
+    detailedStatus: derivedText(detailedStatus),
+    instant,
+    location: typeof location === 'string' ? derivedText(location) : '',
+    displayToConsumer: typeof displayToConsumer === 'boolean' ? displayToConsumer : null,
+    distributionType: typeof distributionType === 'string' ? derivedText(distributionType) : null,
+    texts: parseTexts(member(event, 'consumerDescription'), member(event, 'detailedStatusDescription')),
+    extra: [],
+  } as const
+  return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting) } }
+}
+
+/** `identity` says that nothing was done to the body. */
+function isEncoded(contentEncoding: string | null): boolean {
+  return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
+}
+
+/** All valid, or null: an event that names one identifier we cannot understand may belong to a parcel we cannot see. */
+function parseTrackingIds(value: unknown): readonly string[] | null {
+  if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
+  const ids = new Set<string>()
+  for (const item of value) {
+    const id = parseIdentifier(item)
+    if (id === null) return null
+    ids.add(id)
+  }
+  return [...ids]
+}
+
+function parseTexts(consumer: unknown, detailed: unknown): Readonly<Record<string, Texts>> {
+  // No language tag in lower case is the name of anything an object has of its own accord.
+  const byLanguage: Record<string, Texts> = {}
+  for (const { language, text } of readTexts(consumer)) byLanguage[language] = { consumer: text }
+  for (const { language, text } of readTexts(detailed)) byLanguage[language] = { ...byLanguage[language], detailed: text }
+  return byLanguage
+}
+
+function readTexts(list: unknown): readonly { readonly language: string; readonly text: string }[] {
+  if (!Array.isArray(list)) return []
+  const texts = []
+  for (const item of list) {
+    if (!isObject(item)) continue
+    const language = parseLanguageTag(member(item, 'languageCode'))
+    const value = member(item, 'value')
+    if (language !== null && typeof value === 'string') texts.push({ language, text: derivedText(value) })
+  }
+  return texts
+}

@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import type { PushChannel } from './push-health.ts'
+import type { Rhythm } from './scan-rate.ts'
+
+/** Of another format than this nothing is read: it is learnt anew. */
+const FORMAT = 1
+/** More digits tell chance from chance. */
+const DIGITS = 4
+const WEEK_HOURS = 168
+
+/** What is known of the pushes and must outlive a run. */
+export interface PushRecord {
+  readonly channel: PushChannel
+  readonly missed: MissedPushes
+  /** Operators were told that pushes are silent, and not yet that they can be trusted again. */
+  readonly toldSilent: boolean
+}
+
+/** Pushes that should have come and did not, since they are counted. */
+export interface MissedPushes {
+  readonly count: number
+  readonly sinceMs: number
+  readonly lastFoundAtMs: number | null
+}
+
+const hours = z.array(z.number().nonnegative()).length(WEEK_HOURS)
+const rhythmRecord = z.object({
+  format: z.literal(FORMAT),
+  asOfMs: z.number(),
+  kinds: z.record(z.string(), z.object({ scans: hours, hours })),
+  places: z.record(z.string(), z.number().nonnegative()),
+})
+const count = z.number().nonnegative()
+const pushRecord = z.object({
+  format: z.literal(FORMAT),
+  channel: z.object({
+    health: z.enum(['unknown', 'healthy', 'lossy', 'silent']),
+    pushed: count,
+    missed: count,
+    missedSincePush: count,
+    pushedSinceSilence: count,
+    lastPushAtMs: z.number().nullable(),
+    evidenceFromMs: z.number().nullable(),
+    byHour: z.array(count).length(24),
+    days: count,
+    dayOf: count,
+  }),
+  missed: z.object({ count, sinceMs: z.number(), lastFoundAtMs: z.number().nullable() }),
+  toldSilent: z.boolean(),
+})
+
+export function encodeRhythm(rhythm: Rhythm): string {
+  const rounded = (_name: string, value: unknown) =>
+    typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(DIGITS)) : value
+  return JSON.stringify({ format: FORMAT, ...rhythm }, rounded)
+}
+
+/** Null: it is damaged, or of another format. */
+export function parseRhythm(text: string): Rhythm | null {
+  const { asOfMs, kinds, places } = read(text, rhythmRecord) ?? {}
+  return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
+}
+
+export function encodePushRecord({ channel, missed, toldSilent }: PushRecord): string {
+  const evidenceFromMs = Number.isFinite(channel.evidenceFromMs) ? channel.evidenceFromMs : null
+  return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, missed, toldSilent })
+}
+
+/** Null: it is damaged, or of another format. */
+export function parsePushRecord(text: string): PushRecord | null {
+  const record = read(text, pushRecord)
+  if (record === null) return null
+  const { channel, missed, toldSilent } = record
+  return { channel: { ...channel, evidenceFromMs: channel.evidenceFromMs ?? Number.NEGATIVE_INFINITY }, missed, toldSilent }
+}
+
+function read<T>(text: string, schema: z.ZodType<T>): T | null {
+  try {
+    return schema.safeParse(JSON.parse(text)).data ?? null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * The channel as a run takes it up again. What no push brought while nobody listened is no evidence against the pushes: they are watched from
+ * now on. A silence goes on until a push ends it.
+ */
+export function resumeChannel(channel: PushChannel, nowMs: number): PushChannel {
+  if (channel.health === 'silent' || channel.lastPushAtMs === null) return channel
+  return { ...channel, lastPushAtMs: nowMs, missedSincePush: 0, evidenceFromMs: nowMs }
+}

@@ -1,0 +1,61 @@
+import { AppError } from '../../domain/errors.ts'
+import type { BatchReport, Clock, InboxEntry, InboxPush, InspectedPush, ReadSide, RecordOutcome, Reprocessed, WriteSide } from '../ports.ts'
+
+export const INBOX_STATES = ['recorded', 'quarantined', 'expired'] as const satisfies readonly InboxEntry['state'][]
+
+export interface ManageInboxPorts {
+  readonly write: Pick<WriteSide, 'reprocess'>
+  readonly reads: Pick<ReadSide, 'listInbox' | 'findPush'>
+  readonly clock: Clock
+  /** Told what was recorded, as of any commit. */
+  readonly onCommitted: (report: BatchReport) => void
+}
+
+/** What operators see and do of the pushes that were received (CONTRACT, `/relay/inbox`). Ids are raw path text, `not_found` if nobody's. */
+export interface ManageInbox {
+  /** The newest first. Null: in any state, from the newest on. */
+  list(query: {
+    readonly state: InboxEntry['state'] | null
+    readonly cursor: number | null
+    readonly limit: number
+  }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
+  find(id: string): Promise<InspectedPush>
+  /** Processes one again that was not recorded. Throws `not_reprocessable`. */
+  reprocess(id: string): Promise<RecordOutcome>
+}
+
+const WHY_NOT: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
+  settled: 'This push is recorded already.',
+  body_gone: 'The bytes of this push are no longer kept (retention.raw).',
+}
+
+export function createManageInbox({ write, reads, clock, onCommitted }: ManageInboxPorts): ManageInbox {
+  return {
+    async list({ state, cursor, limit }) {
+      const { pushes, next } = await reads.listInbox({ state, before: cursor, limit })
+      return { pushes, next: next === null ? null : String(next) }
+    },
+    async find(text) {
+      const id = readId(text)
+      return (id === null ? null : await reads.findPush(id)) ?? unknown()
+    },
+    async reprocess(text) {
+      const inboxId = readId(text) ?? unknown()
+      const done = await write.reprocess({ inboxId, nowMs: clock.now() })
+      if (done.kind === 'unknown') return unknown()
+      if (done.kind !== 'done') throw new AppError('not_reprocessable', WHY_NOT[done.kind])
+      onCommitted(done.report)
+      const [outcome] = done.report.outcomes
+      if (outcome === undefined) throw new Error('a push was processed again without saying what became of it')
+      return outcome
+    },
+  }
+}
+
+function readId(text: string): number | null {
+  return /^\d{1,15}$/.test(text) ? Number(text) : null
+}
+
+function unknown(): never {
+  throw new AppError('not_found', 'There is no push with this id in the inbox.')
+}

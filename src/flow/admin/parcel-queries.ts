@@ -1,0 +1,137 @@
+import { AppError } from '../../domain/errors.ts'
+import type { Entry } from '../../domain/history/history.ts'
+import { SEEN_STATUSES } from '../../domain/history/status-entry.ts'
+import { suggestName } from '../../domain/near-name.ts'
+import { wrongInput } from '../../domain/read-input.ts'
+import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor, ParcelState, ReadSide } from '../ports.ts'
+import { readIdentifier } from '../read-identifier.ts'
+
+export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
+
+/** A question for a list of parcels; null: not asked. */
+export interface ListQuestion {
+  /** As `readPrefix` gives it. */
+  readonly query: string | null
+  readonly status: string | null
+  readonly stopped: (typeof STOPPED_REASONS)[number] | null
+  readonly cursor: ParcelCursor | null
+  readonly limit: number
+}
+
+/** What operators can see of parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
+export interface LookAtParcels {
+  list(question: ListQuestion): Promise<{ readonly parcels: readonly object[]; readonly next: string | null }>
+  inspect(identifier: string): Promise<object>
+}
+
+/** A carrier that makes up a status for every parcel has no list that helps anybody. */
+const STATUSES_TOLD_MAX = 100
+const PREFIX = /^[A-Z0-9]{1,40}$/
+
+export function createLookAtParcels({
+  reads,
+}: {
+  readonly reads: Pick<ReadSide, 'listParcels' | 'listStatuses' | 'inspectParcel'>
+}): LookAtParcels {
+  /** Any status may come from the carrier; but one that never came is a slip, and an empty list would hide it. */
+  async function refuseUnknown(status: string): Promise<void> {
+    const known = [...new Set([...SEEN_STATUSES, ...(await reads.listStatuses())])]
+    if (known.includes(status) || known.length > STATUSES_TOLD_MAX) return
+    const near = suggestName(status, known)
+    const hint = near === null ? '' : `; did you mean ${near}?`
+    throw wrongInput('query', 'status', `status must be one that parcels had: ${known.join(', ')}${hint === '' ? '.' : hint}`)
+  }
+
+  return {
+    async list({ query, status, stopped, cursor, limit }) {
+      if (status !== null) await refuseUnknown(status)
+      const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, after: cursor, limit })
+      return { parcels: parcels.map(presentListed), next: next === null ? null : encodeCursor(next) }
+    },
+    async inspect(text) {
+      const parcel = await reads.inspectParcel(readIdentifier(text))
+      if (parcel === null) throw new AppError('not_found', 'No parcel has this identifier.')
+      return presentInspected(parcel)
+    },
+  }
+}
+
+/** The beginning of an identifier, in its own form; null: it can be none. */
+export function readPrefix(text: string): string | null {
+  const prefix = text.trim().toUpperCase()
+  return PREFIX.test(prefix) ? prefix : null
+}
+
+function encodeCursor(cursor: ParcelCursor): string {
+  return Object.values(cursor).join('.')
+}
+
+/** The place after which a list goes on, as `next` told it; null: it never told this. */
+export function readCursor(text: string): ParcelCursor | null {
+  const [by, first = '', second = ''] = text.split('.')
+  const reason = STOPPED_REASONS.find((one) => one === first)
+  if (by === 'identifier' && PREFIX.test(first)) return { by, value: first }
+  if (by === 'next' && isCount(first) && isCount(second)) return { by, atMs: Number(first), parcelId: Number(second) }
+  if (by === 'stopped' && reason !== undefined && isCount(second)) return { by, reason, parcelId: Number(second) }
+  return null
+}
+
+function isCount(text: string): boolean {
+  return /^\d{1,15}$/.test(text)
+}
+
+function presentListed({ state, identifiers }: ListedParcel): object {
+  return { identifiers: identifiers.map(({ value }) => value), ...presentState(state) }
+}
+
+function presentState(state: ParcelState): object {
+  return {
+    status: state.latest?.status ?? null,
+    statusAt: presentTime(state.latest?.atMs ?? null),
+    entries: state.entryCount,
+    full: state.full,
+    cadence: {
+      watchedAt: presentTime(state.watchedAtMs),
+      nextCheckAt: presentTime(state.nextPollAtMs),
+      lastCheckAt: presentTime(state.checkedAtMs),
+      heardAt: presentTime(state.heardAtMs),
+      failures: state.failures,
+      stopped: state.nextPollAtMs === null ? state.stopped : null,
+    },
+  }
+}
+
+function presentInspected({ state, identifiers, entries }: InspectedParcel): object {
+  return { identifiers: identifiers.map(presentIdentifier), ...presentState(state), history: entries.map(presentEntry) }
+}
+
+function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdentifier): object {
+  const kind = isTrackingId ? 'tracking id' : 'tracking number'
+  return { value, kind, carrierKnowsIt: refusedAtMs === null, carrierRefusedItAt: presentTime(refusedAtMs) }
+}
+
+function presentEntry(entry: Entry): object {
+  const { status, detailedStatus, eventTimestamp, location, displayToConsumer, sequence, texts } = entry
+  return {
+    status,
+    detailedStatus,
+    eventTimestamp,
+    location,
+    displayToConsumer,
+    languages: Object.keys(texts).sort(),
+    /** When the relay first learnt of it, by its own counter. */
+    sequence,
+    provenance: entry.members
+      .map(({ sighting, sequence: learnt, askedAtMs }) => ({
+        door: sighting.source,
+        languages: Object.keys(sighting.texts).sort(),
+        sequence: learnt,
+        askedAt: sighting.source === 'poll' ? presentTime(askedAtMs) : null,
+      }))
+      .toSorted((a, b) => a.sequence - b.sequence),
+  }
+}
+
+function presentTime(atMs: number | null): string | null {
+  return atMs === null ? null : new Date(atMs).toISOString()
+}

@@ -1,0 +1,90 @@
+import type { PushHealth } from '../../domain/polling/push-health.ts'
+import type { LostKeys } from '../delivery/endpoint-keys.ts'
+import type { Carrier, CarrierState, ReadSide } from '../ports.ts'
+
+/** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
+export interface Readiness {
+  readonly ready: boolean
+  /** Why not; empty when ready. */
+  readonly reasons: readonly string[]
+  /** Trouble that does not stop the relay from serving, such as the carrier's. */
+  readonly notes?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * What is committed together. Of each the last failure counts until a commit of the same kind has worked: a store that is damaged in one place
+ * may take anything else. Whoever commits tries what failed again by itself (see `createGroupCommit`).
+ */
+type CommitKind = 'pushes' | 'polls'
+
+interface LostFile {
+  readonly name: string
+  readonly fate: 'gone' | 'replaced'
+}
+
+export interface ReadinessPorts {
+  readonly reads: Pick<ReadSide, 'ping'>
+  readonly carrier: Pick<Carrier, 'state'>
+  readonly disk: {
+    readonly trouble: () => 'short' | 'lost' | null
+    readonly state: () => { readonly lost: LostFile | null }
+  }
+  readonly pushHealth: () => PushHealth
+  /** Null: the keys of endpoints can be had. */
+  readonly lostKeys: () => Promise<LostKeys | null>
+  /** Resolves when what became of every push until now was told here. */
+  readonly caughtUp: () => Promise<unknown>
+}
+
+/**
+ * Whether the relay can take pushes and answer reads. The carrier's trouble is told, and no reason not to be ready: a relay whose carrier
+ * is down still serves (CONTRACT, `/readyz`).
+ */
+export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
+  const failures = new Map<CommitKind, string>()
+  return {
+    storeWorks(kind: CommitKind) {
+      failures.delete(kind)
+    },
+    storeFails(kind: CommitKind, error: unknown) {
+      failures.set(kind, describe(error))
+    },
+    async read(): Promise<Readiness> {
+      const reasons: string[] = []
+      await caughtUp()
+      if (disk.trouble() === 'short') reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
+      if (disk.trouble() === 'lost') reasons.push(describeLost(disk.state().lost))
+      for (const [kind, failure] of failures) reasons.push(`storage_unavailable: ${kind} cannot be stored (${failure})`)
+      await reads.ping().catch((error: unknown) => reasons.push(`storage_unavailable: answers cannot be read (${describe(error)})`))
+      const { credentials, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
+      const lost = await lostKeys().catch(() => null)
+      const notes = {
+        ...(lost === null ? {} : { endpointKeys: { state: 'lost', ...lost } }),
+        upstream: {
+          state: credentials === 'refused' ? 'upstream_auth' : isFailing(carrier.state()) ? lastFailure?.reason : 'ok',
+          credentials,
+          breaker: breaker.state,
+          lastAnswerAt: lastAnswerAtMs === null ? null : new Date(lastAnswerAtMs).toISOString(),
+          lastFailureAt: lastFailure === null ? null : new Date(lastFailure.atMs).toISOString(),
+          pushes: pushHealth(),
+        },
+      }
+      return { ready: reasons.length === 0, reasons, notes }
+    },
+  }
+}
+
+function isFailing({ lastAnswerAtMs, lastFailure }: CarrierState): boolean {
+  return lastFailure !== null && (lastAnswerAtMs === null || lastFailure.atMs > lastAnswerAtMs)
+}
+
+function describeLost(lost: LostFile | null): string {
+  const what = lost === null ? 'a file of the store was taken away' : `${lost.name} was ${lost.fate === 'gone' ? 'deleted' : 'replaced'}`
+  return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
+}
+
+/** The code of a store's error and no more: messages name paths. */
+function describe(error: unknown): string {
+  const message = error instanceof Error ? error.message : ''
+  return /SQLITE_[A-Z_]+/.exec(message)?.[0] ?? 'unknown cause'
+}

@@ -1,0 +1,89 @@
+import { changeEndpoint } from '../../domain/delivery/endpoint.ts'
+import { freshHealth, reenabledHealth } from '../../domain/delivery/endpoint-health.ts'
+import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../../domain/delivery/endpoint-keys.ts'
+import { backfillSpan } from '../../domain/history/told.ts'
+import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import { nextOf, startAt } from './start-position.tx.ts'
+
+export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
+
+/** The verbs that write down what the API makes of endpoints and of what they are owed (DOMAIN 7.4). */
+export function createEditEndpoints(store: WriteStore): EditEndpoints {
+  const isNameTaken = async (tx: WriteTx, name: string, byOtherThan: string) =>
+    (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
+
+  return {
+    reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
+
+    addEndpoint: ({ id, settings, key, from }) =>
+      store.transaction(async (tx) => {
+        if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
+        const start = await startAt(tx, from)
+        if (start.kind !== 'ok') return start
+        const state: EndpointState = {
+          endpoint: { ...settings, id },
+          origin: 'managed',
+          disabled: settings.enabled ? null : 'operator',
+          health: freshHealth,
+          keys: onlyKey(key),
+          queuedTo: start.queuedTo,
+          backfilled: backfillSpan(null, settings.backfill, await nextOf(tx, start.queuedTo)),
+        }
+        await tx.saveEndpoint(state)
+        return { kind: 'done', state }
+      }),
+
+    changeEndpoint: (request) =>
+      store.transaction(async (tx) => {
+        const state = await find(tx, request.id)
+        if (state === undefined) return { kind: 'unknown' }
+        if (state.origin !== 'managed' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
+        const { name } = request.change
+        if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
+        const keys = keysAfter(state.keys, request.key, request.nowMs)
+        if (keys === 'not_rotating') return { kind: 'not_rotating' }
+        const after = { ...changed(state, request, await nextOf(tx, state.queuedTo)), keys }
+        await tx.saveEndpoint(after)
+        return { kind: 'done', state: after }
+      }),
+
+    removeEndpoint: ({ id, nowMs }) =>
+      store.transaction(async (tx): Promise<EndpointEdit> => {
+        const state = await find(tx, id)
+        if (state === undefined) return { kind: 'unknown' }
+        if (state.origin !== 'managed') return { kind: 'read_only' }
+        await tx.removeEndpoint(id, nowMs)
+        return { kind: 'done', state }
+      }),
+  }
+}
+
+async function find(tx: WriteTx, id: string): Promise<EndpointState | undefined> {
+  return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
+}
+
+/** What the config file says stays; that the endpoint's own answers disabled it is not in the file. */
+function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeRequest): boolean {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined)
+  return state.disabled !== 'operator' && key === null && given.length === 1 && change.enabled === true
+}
+
+/** Enabled again, an endpoint starts afresh: what was before is not held against it. */
+function changed(state: EndpointState, { change, nowMs }: EndpointChangeRequest, next: number): EndpointState {
+  const endpoint = changeEndpoint(state.endpoint, change)
+  const isEnabledAgain = change.enabled === true && state.disabled !== null
+  const disabled = change.enabled === undefined ? state.disabled : change.enabled ? null : 'operator'
+  return {
+    ...state,
+    endpoint: { ...endpoint, enabled: disabled === null },
+    disabled,
+    health: isEnabledAgain ? reenabledHealth(state.health, nowMs) : state.health,
+    backfilled: backfillSpan(state.backfilled, endpoint.backfill, next),
+  }
+}
+
+function keysAfter(keys: SealedKeys | null, change: KeyChange | null, nowMs: number): SealedKeys | null | 'not_rotating' {
+  if (change === null) return keys
+  if (change.kind === 'end') return (keys === null ? null : endOverlap(keys, nowMs)) ?? 'not_rotating'
+  return change.kind === 'replace' || keys === null ? onlyKey(change.sealed) : rotateKeys(keys, change.sealed, nowMs)
+}

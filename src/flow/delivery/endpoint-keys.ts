@@ -1,0 +1,81 @@
+import { AppError, systemCode } from '../../domain/errors.ts'
+import type { EndpointState, Log, ReadSide, Vault } from '../ports.ts'
+
+export interface EndpointKeysPorts {
+  readonly vault: Vault
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly log: Pick<Log, 'error' | 'info'>
+}
+
+export interface EndpointKeysOptions {
+  /** The file that the key they are sealed with is in, by its name; null: the config names the keys. */
+  readonly keyFile: string | null
+}
+
+/** Endpoints whose key cannot be opened: nothing is sent to them until it can. */
+export interface LostKeys {
+  /** What to restore. */
+  readonly where: string
+  readonly endpoints: number
+}
+
+export interface EndpointKeys {
+  /** Seals with a key file only what those sealed before can be opened beside: throws `storage_unavailable` rather than make a second one. */
+  readonly vault: Vault
+  /** Tries to open what is sealed. Null: all of it opens. */
+  check(): Promise<LostKeys | null>
+  /** What the last check found, looked at anew if something was lost. */
+  lost(): Promise<LostKeys | null>
+}
+
+const RETRY_AFTER_MS = 60_000
+
+/** Watches over the key that the keys of endpoints are sealed with: without it they are worth nothing. */
+export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { keyFile }: EndpointKeysOptions): EndpointKeys {
+  const where = keyFile ?? 'secrets.atRestKeys'
+  let told: LostKeys | null = null
+
+  async function findLost(): Promise<{ readonly sealed: number; readonly lost: LostKeys | null }> {
+    const sealed = (await reads.listEndpoints()).filter(isSealed)
+    const opened = await Promise.all(sealed.map(({ endpoint, keys }) => vault.open(keys.current, endpoint.id)))
+    const endpoints = opened.filter((key) => key === null).length
+    return { sealed: sealed.length, lost: endpoints === 0 ? null : { where, endpoints } }
+  }
+
+  async function seal(key: string, endpointId: string): Promise<string> {
+    if (keyFile === null) return await vault.seal(key, endpointId)
+    const { sealed, lost } = await findLost()
+    if (sealed > 0 && lost?.endpoints === sealed) throw unusable(where)
+    try {
+      return await vault.seal(key, endpointId)
+    } catch (cause) {
+      throw unusable(where, cause)
+    }
+  }
+
+  async function check(): Promise<LostKeys | null> {
+    const { lost } = await findLost()
+    if (lost !== null && told === null)
+      log.error(
+        { ...lost },
+        `the keys of endpoints cannot be opened: nothing is sent to these endpoints, and everything for them waits. Restore ${where} as it was`,
+      )
+    if (lost === null && told !== null) log.info({}, 'the keys of endpoints can be opened again')
+    told = lost
+    return lost
+  }
+
+  return { vault: { open: vault.open, seal }, check, lost: async () => (told === null ? null : await check()) }
+}
+
+function isSealed(state: EndpointState): state is EndpointState & { readonly keys: NonNullable<EndpointState['keys']> } {
+  return state.keys !== null
+}
+
+function unusable(where: string, cause?: unknown): AppError {
+  const code = systemCode(cause)
+  if (code !== null)
+    return new AppError('storage_unavailable', `${where} cannot be read or written now (${code}).`, { cause, retryAfterMs: RETRY_AFTER_MS })
+  const message = `The key in ${where}, with which the keys of endpoints are encrypted, is lost or damaged. Restore it; or list another in secrets.atRestKeys, restart, and give each endpoint a new key.`
+  return new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS })
+}

@@ -1,0 +1,229 @@
+import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
+import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
+import { AppError } from '../../domain/errors.ts'
+import { isObject, member, readJson } from '../../domain/json-body.ts'
+import { wrongInput } from '../../domain/read-input.ts'
+import type {
+  Clock,
+  DeliverySelection,
+  FoundDelivery,
+  Job,
+  ListedDelivery,
+  MadeAttempt,
+  ReadSide,
+  ReplayedStretch,
+  ReplayTask,
+  SentEvent,
+  WriteSide,
+} from '../ports.ts'
+import { readIdentifier } from '../read-identifier.ts'
+
+export interface ManageDeliveriesPorts {
+  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
+  readonly clock: Clock
+  /** Something may have become deliverable, and what waits may have another place in the order of its parcel. */
+  readonly review: () => void
+  /** There is a job to be done. */
+  readonly work: () => void
+  /** Runs what keeps pushes waiting, one after the other, with rests between. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** The relay stops: what somebody waits for ends where it is. */
+  readonly stopping: AbortSignal
+}
+
+export interface ManageDeliveriesOptions {
+  /** What the ids of events begin with. */
+  readonly relayId: string
+}
+
+/** A delivery, and the id its receiver knows its event by. */
+export interface ShownDelivery extends FoundDelivery {
+  readonly webhookId: string
+}
+
+/** What an attempt sends, but for the signatures. */
+export interface ShownRequest {
+  /** That of the endpoint as it stands now. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Null: it is gone by age, and so is what it said. */
+  readonly body: string | null
+  readonly status: string | null
+  readonly detailedStatus: string | null
+}
+
+export const DELIVERY_STATES = [
+  'queued',
+  'retrying',
+  'held',
+  'delivered',
+  'dead',
+  'cancelled',
+] as const satisfies readonly ListedDelivery['state'][]
+
+/** What operators see and do of deliveries (CONTRACT, `/relay/deliveries`). Everything comes as raw text or JSON values. */
+export interface ManageDeliveries {
+  /** The newest first. Null: of any endpoint, in any state, of any parcel, from the newest on. Throws `bad_tracking_number` and `not_found`. */
+  list(query: {
+    readonly endpoint: number | null
+    readonly state: ListedDelivery['state'] | null
+    /** Raw text: an identifier. */
+    readonly parcel: string | null
+    readonly cursor: number | null
+    readonly limit: number
+  }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
+  find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[]; readonly request: ShownRequest }>
+  /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
+  replay(id: string, body: unknown): Promise<void>
+  /** Attempts one that waits now, and not when its schedule says. Throws `not_found` and `not_retryable`. */
+  retry(id: string): Promise<ShownDelivery>
+  /**
+   * Queues many of one endpoint again, or those of another for it, or (`dryRun`) says how many it would be, up to 10,001. More than 10,000 are a
+   * job. Ends where it is when the one who asks has `left`.
+   */
+  replayMany(endpointId: string, body: unknown, asker: { readonly name: string; readonly left: AbortSignal }): Promise<ReplayAnswer>
+}
+
+export type ReplayAnswer =
+  | { readonly kind: 'counted'; readonly count: number; readonly more: boolean }
+  | { readonly kind: 'replayed'; readonly count: number }
+  | { readonly kind: 'job'; readonly job: Job }
+
+/** Whoever pushes meanwhile waits no longer than for a batch. */
+export const STRETCH = 100
+/** So many are replayed while the one who asks waits; more are a job. */
+const AT_ONCE_MAX = 10_000
+const ENDED = ['delivered', 'dead', 'cancelled'] as const
+
+const WHY_NOT_RETRIED = {
+  unknown: 'The delivery is gone.',
+  ended: 'It has ended: POST /relay/deliveries/{id}/replay queues it again.',
+  behind: 'It waits for an earlier delivery of its parcel, which goes first: retry that one, or the endpoint.',
+  disabled: 'Its endpoint is disabled: enable it, and everything that waits is sent.',
+} as const
+
+export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
+  const { write, reads, clock } = ports
+  const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
+
+  async function find(id: string) {
+    const found = /^\d{1,15}$/.test(id) ? await reads.findDelivery(Number(id)) : null
+    if (found === null) throw new AppError('not_found', 'There is no such delivery.')
+    const delivery = show(found.delivery)
+    return { delivery, attempts: found.attempts, request: showRequest(delivery, found.sent) }
+  }
+
+  /** Whether something can be queued for an endpoint; false: it was removed, or never was. */
+  async function isReady(endpointId: string): Promise<boolean> {
+    const state = (await reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
+    if (state === undefined) return false
+    if (state.queuedTo === null) return true
+    throw new AppError('not_replayable', 'The endpoint is still being queued what is older: replay when it has caught up.')
+  }
+
+  /** `left`: nobody waits for it any more. */
+  async function replayAll(task: ReplayTask, left: AbortSignal): Promise<number> {
+    let count = 0
+    let place: ReplayedStretch['next'] = null
+    do {
+      const after: ReplayedStretch['next'] = place
+      const stretch: ReplayedStretch | null = await ports.inTurn(() =>
+        write.replayDeliveries({ ...task, after, limit: STRETCH, nowMs: clock.now() }),
+      )
+      count += stretch?.count ?? 0
+      place = stretch?.next ?? null
+      ports.review()
+      if (place !== null && ports.stopping.aborted) throw stopped(count)
+    } while (place !== null && !left.aborted)
+    return count
+  }
+
+  /** What was selected of a removed endpoint may not be written down as cancelled yet. */
+  async function settleRemoved(left: AbortSignal): Promise<void> {
+    while (!left.aborted && !(await ports.inTurn(() => write.cancelRemoved({ limit: STRETCH }))).isDone) {
+      if (ports.stopping.aborted) throw stopped(0)
+    }
+  }
+
+  return {
+    async list({ endpoint, state, parcel, cursor, limit }) {
+      const endpointId = endpoint === null ? null : String(endpoint)
+      const parcelId = parcel === null ? null : await parcelOf(parcel)
+      const { deliveries, next } = await reads.listDeliveries({ endpointId, state, parcelId, before: cursor, limit })
+      return { deliveries: deliveries.map(show), next: next === null ? null : String(next) }
+    },
+    find,
+    async replay(id, body) {
+      const { delivery } = await find(id)
+      const { endpointId, endpointName, deliveryId } = delivery
+      const other = parseReplayTarget(body)
+      if (!(await isReady(other ?? endpointId))) {
+        if (other !== null) throw wrongInput('body', 'to', 'to must be the id of an endpoint: there is none with this one.')
+        const detail = `Its endpoint "${endpointName}" was removed: say { "to": "ID" } to send its event to another.`
+        throw new AppError('not_replayable', detail)
+      }
+      const task = { selection: { ...anyOf(endpointId), deliveryId }, to: other ?? endpointId, untilMs: clock.now() }
+      if ((await replayAll(task, new AbortController().signal)) === 0) {
+        const detail = 'It has not ended, so it need not be queued again: POST /relay/deliveries/{id}/retry attempts it now.'
+        throw new AppError('not_replayable', detail)
+      }
+    },
+    async retry(id) {
+      const { delivery } = await find(id)
+      const { deliveryId } = delivery
+      const done = await write.retryDelivery({ deliveryId, nowMs: clock.now() })
+      if (done !== 'done') throw new AppError('not_retryable', WHY_NOT_RETRIED[done])
+      ports.review()
+      return (await find(id)).delivery
+    },
+    async replayMany(endpointId, body, { name, left }) {
+      const { parcel, dryRun, of, ...order } = parseReplayOrder(body)
+      if (!(await isReady(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
+      const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
+      const task = { selection, to: endpointId, untilMs: clock.now() }
+      const count = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
+      if (dryRun) return { kind: 'counted', count, more: count > AT_ONCE_MAX }
+      if (count <= AT_ONCE_MAX) {
+        if (of !== null && of !== endpointId) await settleRemoved(left)
+        return { kind: 'replayed', count: await replayAll(task, left) }
+      }
+      const job = await write.startJob({ task: { kind: 'replay', ...task }, by: name, nowMs: clock.now() })
+      if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
+      ports.work()
+      return { kind: 'job', job }
+    },
+  }
+
+  async function parcelOf(text: string): Promise<number> {
+    const view = await reads.findParcel(readIdentifier(text))
+    if (view === null) throw new AppError('not_found', 'No parcel has this identifier.')
+    return view.parcelId
+  }
+}
+
+function showRequest(delivery: ShownDelivery, { url, body }: SentEvent): ShownRequest {
+  const reading = body === null ? null : readJson(body)
+  const event = reading?.ok && isObject(reading.value) ? reading.value : {}
+  const textOf = (name: string) => {
+    const value = member(event, name)
+    return typeof value === 'string' ? value : null
+  }
+  return {
+    url,
+    headers: eventHeaders(delivery),
+    body: body === null ? null : Buffer.from(body).toString(),
+    status: textOf('status'),
+    detailedStatus: textOf('detailedStatus'),
+  }
+}
+
+function anyOf(endpointId: string): DeliverySelection {
+  return { endpointId, states: ENDED, fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null }
+}
+
+function stopped(count: number): AppError {
+  return new AppError('storage_unavailable', `The relay is stopping. ${count} deliveries were queued again. Ask again for the rest.`, {
+    retryAfterMs: 5000,
+  })
+}

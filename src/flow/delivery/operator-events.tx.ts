@@ -1,0 +1,68 @@
+import { noFilters } from '../../domain/delivery/endpoint.ts'
+import { freshHealth, reenabledHealth } from '../../domain/delivery/endpoint-health.ts'
+import { encodeOperatorEvent, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import type { CarrierState, EndpointState, WriteSide, WriteTx } from '../ports.ts'
+
+/** Operator events are in nobody's history, and in an order of their own. */
+const NO_PARCEL = 0
+/** A name that is shown in the log and in lists of deliveries. */
+const OPERATOR = '(operator)'
+const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
+
+/** Operator events travel as deliveries do, to an endpoint that the config's `operator` makes: they survive a restart and are tried again. */
+export async function tellOperator(tx: WriteTx, event: OperatorEvent, nowMs: number): Promise<void> {
+  const operator = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
+  if (operator === undefined) return
+  const sequence = tx.nextSequence()
+  await tx.saveComposedEvent(sequence, encodeOperatorEvent(event, nowMs))
+  await tx.queueDelivery({ endpointId: operator.endpoint.id, parcelId: NO_PARCEL, sequence, inboxId: null, nowMs })
+}
+
+/** Makes the operator's endpoint what the config says, or removes it. It wants no event of any parcel. */
+export async function syncOperator(tx: WriteTx, url: string | null, nowMs: number): Promise<void> {
+  const known = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
+  if (url === null) {
+    if (known !== undefined) await tx.removeEndpoint(known.endpoint.id, nowMs)
+    return
+  }
+  const state: EndpointState = {
+    endpoint: {
+      id: known?.endpoint.id ?? '',
+      name: OPERATOR,
+      url,
+      enabled: true,
+      signature: 'carrier',
+      filters: { ...noFilters, status: [] },
+      backfill: false,
+      ratePerSecond: null,
+      concurrency: null,
+      scheduleMs: SCHEDULE_MS,
+    },
+    origin: 'operator',
+    disabled: null,
+    health: known === undefined ? freshHealth : known.disabled === null ? known.health : reenabledHealth(known.health, nowMs),
+    keys: null,
+    queuedTo: null,
+    backfilled: null,
+  }
+  await tx.saveEndpoint(state)
+}
+
+/** Tells once when the carrier begins to refuse the relay's credentials; to be called whenever it may have. */
+export function createCredentialsTeller(ports: {
+  readonly write: Pick<WriteSide, 'tellOperator'>
+  readonly credentials: () => CarrierState['credentials']
+  readonly now: () => number
+  readonly wake: () => void
+}): () => Promise<void> {
+  let told = false
+  return async () => {
+    const isRefused = ports.credentials() === 'refused'
+    if (isRefused === told) return
+    if (isRefused) {
+      await ports.write.tellOperator({ event: 'credentials_refused' }, ports.now())
+      ports.wake()
+    }
+    told = isRefused
+  }
+}

@@ -1,0 +1,30 @@
+import type { EndpointState, FeedEntry, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import { queueFor } from './enqueue.tx.ts'
+
+/**
+ * Queues what is in the feed for endpoints that start further back, a stretch at a time. Until one has all of it, nothing that is recorded is
+ * queued for it directly: it comes after what is older, from the feed too. Where it is stands in the store, so a restart goes on from there.
+ */
+export function createCatchUp(store: WriteStore): Pick<WriteSide, 'catchUp'> {
+  return {
+    catchUp: ({ limit, nowMs }) =>
+      store.transaction(async (tx) => {
+        // The one that is furthest behind: none waits for another to be done.
+        const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
+        if (behind === undefined) return { queued: 0, isDone: true }
+        const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })
+        let queued = 0
+        for (const entry of entries) queued += await queueEntry(tx, behind, entry, nowMs)
+        await tx.saveEndpoint({ ...behind, queuedTo: ended ? null : next })
+        return { queued, isDone: ended && others.length === 0 }
+      }),
+  }
+}
+
+function isBehind(state: EndpointState): state is EndpointState & { readonly queuedTo: number } {
+  return state.queuedTo !== null
+}
+
+async function queueEntry(tx: WriteTx, state: EndpointState, event: FeedEntry, nowMs: number): Promise<number> {
+  return await queueFor(tx, [state], { ...event, nowMs })
+}

@@ -1,0 +1,27 @@
+import { hastenedHealth, wokenHealth } from '../../domain/delivery/endpoint-health.ts'
+import type { WriteSide, WriteStore } from '../ports.ts'
+
+/** The verbs by which an operator says that what waits is to be attempted now: a receiver that was mended cannot say so itself (DOMAIN 7.4). */
+export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery'> {
+  return {
+    retryEndpoint: ({ id, nowMs }) =>
+      store.transaction(async (tx) => {
+        const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
+        if (state === undefined) return 'unknown'
+        if (state.disabled !== null) return 'disabled'
+        tx.saveHealth(id, wokenHealth(state.health, nowMs))
+        return 'done'
+      }),
+
+    retryDelivery: ({ deliveryId, nowMs }) =>
+      store.transaction(async (tx) => {
+        const found = await tx.hastenDelivery(deliveryId)
+        if (found === null) return 'unknown'
+        const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === found.endpointId)
+        if (found.state !== 'due' || state === undefined) return found.state === 'behind' ? 'behind' : 'ended'
+        if (state.disabled !== null) return 'disabled'
+        tx.saveHealth(found.endpointId, hastenedHealth(state.health, nowMs))
+        return 'done'
+      }),
+  }
+}

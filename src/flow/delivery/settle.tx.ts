@@ -1,0 +1,176 @@
+import { countAttempt, settle } from '../../domain/delivery/delivery.ts'
+import {
+  beginsToFail,
+  type EndpointHealth,
+  freshHealth,
+  healthAfter,
+  isProbeDue,
+  outlastedHealth,
+  probedHealth,
+} from '../../domain/delivery/endpoint-health.ts'
+import { keysAfterUse } from '../../domain/delivery/endpoint-keys.ts'
+import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { backfillSpan } from '../../domain/history/told.ts'
+import type {
+  Clock,
+  ConfiguredEndpoint,
+  DeliveryRules,
+  DeliveryTurn,
+  EndpointNotice,
+  EndpointState,
+  Settled,
+  SettledAttempt,
+  WriteSide,
+  WriteStore,
+  WriteTx,
+} from '../ports.ts'
+import { handOut } from './claim-deliveries.tx.ts'
+import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.tx.ts'
+import { createFailureWatch, type FailureLook } from './failure-watch.ts'
+import { syncOperator, tellOperator } from './operator-events.tx.ts'
+import { nextOf, startAt, whyNot } from './start-position.tx.ts'
+
+/** Read anew at every turn. */
+export type DeliverOptions = DeliveryRules
+
+/** A shorter trouble is nobody's business when it is over. */
+const WORTH_TELLING_MS = 60 * 60 * 1000
+
+/** The verbs that write down what became of deliveries and hand out the next ones (DOMAIN 7). */
+export function createDeliver(
+  store: WriteStore,
+  options: DeliverOptions,
+  clock: Pick<Clock, 'monotonic'>,
+): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
+  const watch = createFailureWatch(clock.monotonic)
+  return {
+    ...createEditEndpoints(store),
+
+    async deliveryTurn(turn) {
+      const look = watch.look()
+      const report = await store.transaction(async (tx) => {
+        const { states, notices } = await settleAll(tx, turn, look, options)
+        return { endpoints: states, notices, ...(await handOut(tx, { states, turn }, options)) }
+      })
+      look.keep()
+      return report
+    },
+
+    tellOperator: (event, nowMs) => store.transaction((tx) => tellOperator(tx, event, nowMs)),
+
+    syncEndpoints: (configured, nowMs, operatorUrl) =>
+      store.transaction(async (tx) => {
+        const standing = await tx.listEndpoints()
+        for (const endpoint of configured) await saveConfigured(tx, standing, endpoint)
+        const names = new Set(configured.map(({ name }) => name))
+        for (const { endpoint, origin } of standing) {
+          if (origin === 'config' && !names.has(endpoint.name)) await tx.removeEndpoint(endpoint.id, nowMs)
+        }
+        await syncOperator(tx, operatorUrl, nowMs)
+      }),
+  }
+}
+
+/** Writes down what ended; gives how all endpoints stand after it, and what operators should hear of. */
+async function settleAll(
+  tx: WriteTx,
+  turn: DeliveryTurn,
+  look: FailureLook,
+  options: DeliverOptions,
+): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
+  const before = await tx.listEndpoints()
+  const states = [...before]
+  const places = new Map(before.map(({ endpoint }, place) => [endpoint.id, place]))
+  const settled: Settled[] = []
+  const notices: EndpointNotice[] = []
+  for (const attempt of turn.settled) {
+    const place = places.get(attempt.endpointId)
+    const state = place === undefined ? undefined : states[place]
+    // Removed while it was attempted: cancelled, whatever came of it.
+    if (place === undefined || state === undefined) continue
+    const seen = seenFailing(state, attempt, look)
+    const one = settleOne(seen, attempt, turn.nowMs, options)
+    const health = await healthOf(tx, seen, attempt, turn.nowMs)
+    const after = stateAfter(seen, one, health)
+    settled.push({ ...one, round: health.round })
+    states[place] = after
+    if (after !== state) notices.push(...noticesOf(state, after))
+  }
+  tx.saveSettlements(settled, turn.nowMs)
+  for (const [place, state] of states.entries()) {
+    const known = before[place]
+    if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
+    else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
+  }
+  // What befalls the operator's own endpoint is in the log: it could not be told there.
+  const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
+  for (const notice of notices.filter((one) => !isOperator(one))) await tellOperator(tx, operatorEvent(notice), turn.nowMs)
+  return { states, notices }
+}
+
+function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: FailureLook): EndpointState {
+  if (result.kind === 'accepted') return state
+  const health = outlastedHealth(state.health, result, look.failedAfterMs(endpointId))
+  return health === state.health ? state : { ...state, health }
+}
+
+/** What an attempt makes of its delivery. One before its time, and a probe, use up nothing of its schedule. */
+function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DeliverOptions): Omit<Settled, 'round'> {
+  const { result, random, plannedAtMs, atMs } = attempt
+  const { probing } = state.health
+  const isSpared = plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
+  const counted = countAttempt(attempt, result, nowMs, isSpared)
+  const { scheduleMs } = state.endpoint
+  const policy = scheduleMs === null ? options.policy : { ...options.policy, scheduleMs }
+  const settlement = settle(counted, result, nowMs, policy, state.health, random, isSpared ? plannedAtMs : null)
+  return { ...attempt, ...counted, settlement }
+}
+
+/** How its endpoint fares after it. */
+async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttempt, nowMs: number): Promise<EndpointHealth> {
+  const { parcelId, result: outcome, atMs } = attempt
+  const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
+  const verdict = beginsToFail(health)
+  if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, parcelId)))) return health
+  return probedHealth(health, outcome, nowMs)
+}
+
+/** How its endpoint stands after it. */
+function stateAfter(state: EndpointState, { result, settlement }: Omit<Settled, 'round'>, health: EndpointHealth): EndpointState {
+  const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
+  const used = result.kind === 'accepted' ? result.byNextKey : undefined
+  const keys = state.keys === null || used === undefined ? state.keys : keysAfterUse(state.keys, used)
+  return health === state.health && disabled === state.disabled && keys === state.keys ? state : { ...state, health, disabled, keys }
+}
+
+function noticesOf(before: EndpointState, after: EndpointState): readonly EndpointNotice[] {
+  const endpoint = after.endpoint.name
+  const endpointId = after.endpoint.id
+  if (before.disabled === null && after.disabled === 'gone') return [{ endpoint, endpointId, kind: 'disabled_gone' }]
+  if (before.disabled === null && after.disabled === 'failing') return [{ endpoint, endpointId, kind: 'disabled_failing' }]
+  const recovered = after.health.failingSinceMs === null && before.health.failedForMs >= WORTH_TELLING_MS
+  return recovered ? [{ endpoint, endpointId, kind: 'recovered' }] : []
+}
+
+function operatorEvent({ endpoint: name, endpointId: id, kind }: EndpointNotice): OperatorEvent {
+  const endpoint = { id, name }
+  if (kind === 'recovered') return { event: 'endpoint_recovered', endpoint }
+  return { event: 'endpoint_disabled', endpoint, because: kind === 'disabled_gone' ? 'gone' : 'failing' }
+}
+
+async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], configured: ConfiguredEndpoint): Promise<void> {
+  const { from = null, ...endpoint } = configured
+  const known = standing.find((state) => state.endpoint.name === endpoint.name)
+  if (known !== undefined && known.origin !== 'config') {
+    throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
+  }
+  const id = known?.endpoint.id ?? ''
+  const byOrder = known?.disabled === 'operator' ? null : (known?.disabled ?? null)
+  const disabled = endpoint.enabled ? byOrder : 'operator'
+  const start = known === undefined ? await startAt(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
+  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${whyNot(start)}`)
+  const { queuedTo } = start
+  const health = known?.health ?? freshHealth
+  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await nextOf(tx, queuedTo))
+  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo, backfilled })
+}

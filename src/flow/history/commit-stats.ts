@@ -1,0 +1,31 @@
+import type { BatchReport } from '../ports.ts'
+
+/** What others are told of a commit: that something may be looked for, and what is counted. */
+export interface CommitNews {
+  readonly size: number
+  readonly durationMs: number
+  /** How many observations came to what. */
+  readonly merged: readonly (readonly [result: string, count: number])[]
+  /** Whether there is something to be relayed. */
+  readonly queued: boolean
+  /** Whether what waits to be sent may have another place in the order. */
+  readonly joined: boolean
+}
+
+export function newsOf({ outcomes, durationMs, joined }: Pick<BatchReport, 'outcomes' | 'durationMs' | 'joined'>): CommitNews {
+  const merged = new Map<string, number>()
+  const add = (result: string, by: number) => merged.set(result, (merged.get(result) ?? 0) + by)
+  let queued = false
+  for (const outcome of outcomes) {
+    if (outcome.kind !== 'recorded') {
+      add(outcome.kind, 1)
+      continue
+    }
+    if (outcome.remark !== undefined) add(outcome.remark, 1)
+    if (!outcome.changed) add('unchanged', 1)
+    else if (outcome.newEntries === 0) add('updated', 1)
+    else add('new_entry', outcome.newEntries)
+    if (outcome.queued > 0) queued = true
+  }
+  return { size: outcomes.length, durationMs, merged: [...merged], queued, joined: joined === true }
+}

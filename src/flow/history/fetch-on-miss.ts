@@ -1,0 +1,91 @@
+import { AppError } from '../../domain/errors.ts'
+import { knownTo } from '../../domain/history/history.ts'
+import { fetchableLanguage } from '../../domain/languages.ts'
+import type { Clock, Log, Memory, ParcelView } from '../ports.ts'
+import { createSingleFlight } from '../single-flight.ts'
+import type { Freshness, ReadQuestion } from './answer.ts'
+import type { AskCarrier, Asked } from './fetch-once.ts'
+
+/** Why a known parcel's carrier is not asked again just yet. */
+export interface Pause {
+  readonly untilMs: number
+  readonly freshness: Freshness
+}
+
+export interface CarrierQuestionPorts {
+  /** Identifiers the carrier does not know, and until when (epoch ms) that is believed. */
+  readonly notFound: Memory<number>
+  readonly pauses: Memory<Pause>
+  /** Counts an unknown identifier of an app; null: admitted, else how long to wait (`limits.unknownPerMinute`). */
+  readonly admitUnknown: (app: string) => Promise<number | null>
+  readonly log: Log
+  readonly clock: Clock
+}
+
+export interface CarrierQuestionOptions {
+  /** `upstream.languages`, lower case, never empty; the first is the default. */
+  readonly languages: readonly string[]
+  readonly notFoundForMs: number
+  readonly fetchUnknown: boolean
+}
+
+/** Asks the carrier about an identifier no parcel has; returns once a parcel has it, and throws when none will. */
+export function createUnknownQuestions(
+  ports: CarrierQuestionPorts,
+  options: CarrierQuestionOptions,
+  carrier: AskCarrier,
+  defaultLanguage: string,
+) {
+  const { notFound, clock } = ports
+  const admissions = createSingleFlight<void>()
+
+  const ask = async (question: ReadQuestion): Promise<void> => {
+    const retryAfterMs = await ports.admitUnknown(question.app)
+    if (retryAfterMs !== null)
+      throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
+    const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
+    const asked: Asked = options.fetchUnknown
+      ? await carrier.aboutUnknown({ identifier: question.identifier, language })
+      : { kind: 'not_found' }
+    if (asked.kind === 'unavailable') {
+      const { retryAfterMs } = asked
+      throw new AppError('upstream_unavailable', 'This parcel is not known here, and the carrier cannot be asked now.', { retryAfterMs })
+    }
+    if (asked.kind === 'recorded') return
+    notFound.set(question.identifier, clock.now() + options.notFoundForMs)
+    throw notFoundError(options.fetchUnknown)
+  }
+
+  return async (question: ReadQuestion): Promise<void> => {
+    const untilMs = notFound.get(question.identifier)
+    if (untilMs !== undefined && untilMs > clock.now()) throw notFoundError(options.fetchUnknown)
+    // Counted once per app and flight: a thousand askers of one new parcel are one unknown identifier.
+    await admissions(`${question.app} ${question.identifier}`, () => ask(question))
+  }
+}
+
+/** Asks the carrier for what a known parcel lacks; says how fresh the store then is. Trouble is no failure: what is known is served. */
+export function createKnownQuestions({ pauses, clock, log }: CarrierQuestionPorts, options: CarrierQuestionOptions, carrier: AskCarrier) {
+  return async (view: ParcelView, { identifier }: ReadQuestion, language: string, lacking: boolean): Promise<Freshness> => {
+    const { parcelId } = view
+    const key = `${parcelId} ${language}`
+    const pause = pauses.get(key)
+    if (pause !== undefined && pause.untilMs > clock.now()) return pause.freshness
+    try {
+      const asked = await carrier.aboutKnown({ parcelId, knownTo: knownTo(view.entries), identifier, language })
+      if (asked.kind === 'recorded') return lacking || view.heardAtMs === null ? 'fetched' : 'refreshed'
+      const freshness = asked.kind === 'not_found' ? 'hit' : 'stale'
+      const pauseMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs
+      pauses.set(key, { untilMs: clock.now() + pauseMs, freshness })
+      return freshness
+    } catch (err) {
+      log.warn({ err, parcelId }, 'what the carrier answered could not be stored: serving what is known')
+      return 'stale'
+    }
+  }
+}
+
+function notFoundError(isAsked: boolean): AppError {
+  const carrier = isAsked ? 'and neither does the carrier' : 'and does not ask the carrier about unknown ones'
+  return new AppError('not_found', `The relay does not know this tracking number, ${carrier}.`)
+}

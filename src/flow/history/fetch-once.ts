@@ -1,0 +1,77 @@
+import { AppError } from '../../domain/errors.ts'
+import type { Carrier, IncomingPoll, ReadSide, RecordOutcome, WriteSide } from '../ports.ts'
+import { createSingleFlight } from '../single-flight.ts'
+
+/** What came of asking the carrier because an app asked. */
+export type Asked =
+  /** The carrier answered and the store holds the answer. */
+  { readonly kind: 'recorded' } | { readonly kind: 'not_found' } | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
+
+export interface AskCarrierPorts {
+  readonly carrier: Pick<Carrier, 'fetchAll'>
+  readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
+  readonly reads: Pick<ReadSide, 'findParcel'>
+  readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
+}
+
+/** One carrier call for all that ask meanwhile, its answer recorded before anyone is told. Throws only `storage_unavailable`. */
+export interface AskCarrier {
+  /** For an identifier no parcel has: one call across all apps and languages (DOMAIN 1.5). */
+  aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<Asked>
+  /** For a known parcel: one call per language (DOMAIN 4.2). */
+  aboutKnown(question: KnownParcel & { readonly identifier: string; readonly language: string }): Promise<Asked>
+}
+
+/** A parcel, and the last of its entries that is known before the carrier is asked, by its sequence. */
+interface KnownParcel {
+  readonly parcelId: number
+  readonly knownTo: number
+}
+
+/** How long an app is asked to wait when the carrier gave no word of its own. */
+const RETRY_AFTER_MS = 30_000
+
+/** Builds the way from an app's question to the carrier and into the store. */
+export function createAskCarrier({ carrier, recorder, reads, write }: AskCarrierPorts): AskCarrier {
+  const flights = createSingleFlight<Asked>()
+
+  const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<Asked> => {
+    const answer = await carrier.fetchAll({ identifier, language, priority: 'app' })
+    if (answer.kind === 'not_found') return answer
+    if (answer.kind === 'unavailable') return { kind: 'unavailable', retryAfterMs: answer.retryAfterMs ?? RETRY_AFTER_MS }
+    const { observation } = answer
+    const outcome = await recorder.submit({ kind: 'poll', observation, watch: true })
+    if (outcome.kind === 'expired') return { kind: 'not_found' }
+    if (outcome.kind === 'quarantined') return { kind: 'unavailable', retryAfterMs: RETRY_AFTER_MS }
+    const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
+    // An answer tagged otherwise than asked would leave the language lacking, to be fetched again by the next question.
+    if (parcelId !== null && (known !== null || observation.language !== language)) {
+      const answer = { language: observation.language, askedAtMs: observation.askedAtMs }
+      await write.noteLanguageAsked({ parcelId, language, knownTo: known?.knownTo ?? 0, answer })
+    }
+    return { kind: 'recorded' }
+  }
+
+  const fly = (key: string, start: () => Promise<Asked>) => flights(key, () => start().catch(throwStorageTrouble))
+
+  return {
+    aboutUnknown: ({ identifier, language }) =>
+      fly(identifier, async () => {
+        // The asker read the store before it came here: another flight may have landed in between.
+        if ((await reads.findParcel(identifier)) !== null) return { kind: 'recorded' }
+        return ask(identifier, language, null)
+      }),
+    aboutKnown: ({ parcelId, knownTo, identifier, language }) =>
+      fly(`${parcelId} ${language}`, async () => {
+        const asked = await ask(identifier, language, { parcelId, knownTo })
+        if (asked.kind === 'not_found') await write.noteNotPollable(identifier)
+        return asked
+      }),
+  }
+}
+
+/** The carrier fails as a value, so what is thrown on the way is the store's. */
+function throwStorageTrouble(cause: unknown): never {
+  if (cause instanceof AppError) throw cause
+  throw new AppError('storage_unavailable', 'What the carrier answered could not be stored now.', { cause, retryAfterMs: RETRY_AFTER_MS })
+}

@@ -1,0 +1,149 @@
+import { AppError } from '../../domain/errors.ts'
+import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import { fetchableLanguage } from '../../domain/languages.ts'
+import type { AnswerCache, CachedAnswer, Meter, ParcelView, ReadSide, WriteSide } from '../ports.ts'
+import { encodeAnswer, type Freshness, presentServed, type Question, type ReadQuestion, readQuestion, type Served } from './answer.ts'
+import { type CarrierQuestionOptions, type CarrierQuestionPorts, createKnownQuestions, createUnknownQuestions } from './fetch-on-miss.ts'
+import { type AskCarrierPorts, createAskCarrier } from './fetch-once.ts'
+
+export interface ServePorts extends AskCarrierPorts, CarrierQuestionPorts {
+  readonly reads: Pick<ReadSide, 'findParcel'>
+  readonly write: Pick<WriteSide, 'watch' | 'noteLanguageAsked' | 'noteNotPollable'>
+  readonly cache: AnswerCache
+  readonly meter: Pick<Meter, 'served'>
+}
+
+export interface ServeOptions extends CarrierQuestionOptions {
+  readonly fetchMissingLanguage: boolean
+  /** Null: never. */
+  readonly refreshOlderThanMs: number | null
+}
+
+export interface Serve {
+  /**
+   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `too_many_requests`, `upstream_unavailable` (unknown,
+   * and the carrier cannot be asked) and `storage_unavailable`; never `not_found` for a trouble (DOMAIN 1.5).
+   */
+  ask(question: Question): Promise<Served>
+  /** The same answer at once, when it is kept; null: `ask` has to say. Throws nothing but the first two. */
+  atHand(question: Question): Served | null
+}
+
+/** Builds the verb behind the pull API: the cache, then the store, and the carrier only for what the store lacks (DOMAIN 1.5, 4.2). */
+export function createServe(ports: ServePorts, options: ServeOptions): Serve {
+  const { cache, clock, meter } = ports
+  const answer = createAnswer(ports, options)
+
+  const answerAnew = async (question: ReadQuestion, key: string): Promise<Served> => {
+    try {
+      const { encoded, freshness, settled, mark } = await answer(question)
+      // Kept only when nothing more is to be asked: a hit does not ask.
+      if (settled) cache.set(key, encoded, mark)
+      meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
+      return presentServed(encoded, freshness, clock.now())
+    } catch (error) {
+      if (error instanceof AppError) meter.served(error.code === 'not_found' ? 'not_found' : 'unavailable')
+      throw error
+    }
+  }
+
+  const findKept = (key: string): Served | null => {
+    const nowMs = clock.now()
+    const kept = cache.get(key)
+    if (kept === undefined || isOlder(kept.heardAtMs, nowMs, options)) return null
+    meter.served('hit')
+    return presentServed(kept, 'hit', nowMs)
+  }
+
+  return {
+    async ask(asked) {
+      const question = readQuestion(asked)
+      const key = keyOf(question)
+      return findKept(key) ?? (await answerAnew(question, key))
+    },
+    atHand: (asked) => findKept(keyOf(readQuestion(asked))),
+  }
+}
+
+function keyOf({ kind, identifier, language }: ReadQuestion): string {
+  return `${kind} ${identifier} ${language ?? ''}`
+}
+
+interface Answer {
+  readonly encoded: CachedAnswer
+  readonly freshness: Freshness
+  /** Whether the carrier has nothing to add, so that the answer stands until something is learnt. */
+  readonly settled: boolean
+  /** The cache's, from before the store was read. */
+  readonly mark: bigint
+}
+
+/** Answers from the store, after asking the carrier for what it lacks. */
+function createAnswer(ports: ServePorts, options: ServeOptions) {
+  const [defaultLanguage] = options.languages
+  if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
+  const carrier = createAskCarrier(ports)
+  const askAboutUnknown = createUnknownQuestions(ports, options, carrier, defaultLanguage)
+  const askForMore = createKnownQuestions(ports, options, carrier)
+
+  return async (question: ReadQuestion): Promise<Answer> => {
+    let mark = ports.cache.mark()
+    const look = () => {
+      mark = ports.cache.mark()
+      return findParcel(ports.reads, question.identifier)
+    }
+    let freshness: Freshness = 'hit'
+    let view = await look()
+    if (view === null) {
+      await askAboutUnknown(question)
+      freshness = 'fetched'
+      view = await look()
+    }
+    if (view === null) throw new AppError('storage_unavailable', 'The answer is not readable yet. Ask again.', { retryAfterMs: 1000 })
+    const watched = view.watched || (await revive(ports, question.identifier))
+    const wanted = fetchableLanguage(question.language ?? defaultLanguage, options.languages)
+    const lacking = watched && wanted !== null && lacksLanguage(view, wanted, options)
+    let settled = watched
+    if (lacking || isOlder(view.heardAtMs, ports.clock.now(), options) || isUnheard(view, options)) {
+      const asked = await askForMore(view, question, lacking ? wanted : defaultLanguage, lacking)
+      settled = watched && (asked === 'fetched' || asked === 'refreshed')
+      freshness = asked === 'hit' ? freshness : asked
+      view = (await look()) ?? view
+    }
+    const encoded = encodeAnswer(view, question, options.languages)
+    if (encoded === null) throw new AppError('not_found', 'Nothing is known yet of this parcel.')
+    return { encoded, freshness, settled, mark }
+  }
+}
+
+function isOlder(heardAtMs: number | null, nowMs: number, { refreshOlderThanMs }: ServeOptions): boolean {
+  return refreshOlderThanMs !== null && (heardAtMs === null || nowMs - heardAtMs > refreshOlderThanMs)
+}
+
+function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguage }: ServeOptions): boolean {
+  return fetchMissingLanguage && !view.languagesAsked.includes(language) && lackedLanguage(view.entries, language)
+}
+
+/** Watched by hand and not asked about yet: an app that asks need not wait for the schedule. */
+function isUnheard(view: ParcelView, { fetchUnknown }: ServeOptions): boolean {
+  return fetchUnknown && view.heardAtMs === null && view.entries.length === 0
+}
+
+/** An app's question revives a parcel that is not watched (DOMAIN 6.1). A store that cannot write must still answer. */
+async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
+  try {
+    await write.watch({ identifier, nowMs: clock.now() })
+    return true
+  } catch (err) {
+    log.warn({ err }, 'a parcel an app asked for could not be watched')
+    return false
+  }
+}
+
+async function findParcel(reads: Pick<ReadSide, 'findParcel'>, identifier: string): Promise<ParcelView | null> {
+  try {
+    return await reads.findParcel(identifier)
+  } catch (cause) {
+    throw new AppError('storage_unavailable', 'The store cannot be read now.', { cause, retryAfterMs: 5000 })
+  }
+}

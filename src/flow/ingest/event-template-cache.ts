@@ -1,0 +1,94 @@
+import type { Content } from '../../domain/history/content.ts'
+import { parseIdentifier } from '../../domain/identifiers.ts'
+import { parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
+import { type Instant, parseInstant } from '../../domain/instant.ts'
+import type { Memory } from '../ports.ts'
+import type { ReadEvent } from './parse-push.ts'
+
+/** What the events of one form say, all but when and of which parcel. */
+export interface EventForm {
+  /** `encodeContent(said)` */
+  readonly content: string
+  readonly said: Content
+}
+
+/** Instead of a form: it was met once, and only what comes again is worth looking into; or it was looked into, and cannot be told. */
+export type KnownForm = EventForm | 'met' | 'unfit'
+
+const TIME = /"eventTime"\s*:\s*"([\d:.TZ-]{20,24})"/
+const TRACKING_ID = /"trackingIds"\s*:\s*\[\s*"([0-9A-Za-z]{4,40})"\s*\]/
+/** A character a byte, whatever they mean: what is looked for is ASCII, and equal bytes mean the same. */
+const AS_BYTES = 'latin1'
+/** What no JSON text holds as such, in the places of what was cut out. */
+const TIME_MARK = '\u0001'
+const TRACKING_ID_MARK = '\u0002'
+/** To see whether these places are where an event's are read from. Two of each, as the text may say one of them elsewhere. */
+const OTHERS = [
+  { time: '2001-02-03T04:05:06Z', trackingId: 'OTHER1' },
+  { time: '2011-12-13T14:15:16Z', trackingId: 'OTHER2' },
+]
+/** Forms that are longer are not kept. */
+const FORM_CHARS_MAX = 2048
+
+/**
+ * Reads events as `parseWebhookEvent` does, and remembers their forms: nearly every event says word for word what others have said, of
+ * another time and parcel. Such a one is not parsed, only its time and its tracking id are.
+ */
+export function createEventReader(forms: Memory<KnownForm>): ReadEvent {
+  return (body, contentEncoding) => {
+    const cut = contentEncoding === null ? cutOut(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(AS_BYTES)) : null
+    if (cut === null) return parseWebhookEvent(body, contentEncoding)
+    const known = forms.get(cut.form)
+    if (known === undefined || typeof known === 'string') {
+      if (known === undefined && cut.form.length <= FORM_CHARS_MAX) forms.set(cut.form, 'met')
+      else if (known === 'met') forms.set(cut.form, formOf(cut.form) ?? 'unfit')
+      return parseWebhookEvent(body, contentEncoding)
+    }
+    const { content, said } = known
+    const { instant, trackingId } = cut
+    return { ok: true, observation: { kind: 'push', trackingIds: [trackingId], sighting: { ...said, instant }, content } }
+  }
+}
+
+interface Cut {
+  /** The text with marks in the places of its time and its tracking id. */
+  readonly form: string
+  readonly instant: Instant
+  readonly trackingId: string
+}
+
+/** Null: there is no time, or not one tracking id, where the text alone says that it is one. */
+function cutOut(text: string): Cut | null {
+  const time = TIME.exec(text)
+  const id = TRACKING_ID.exec(text)
+  if (time === null || id === null) return null
+  const [timeMatch, timeText = ''] = time
+  const [idMatch, idText = ''] = id
+  const instant = parseInstant(timeText)
+  const trackingId = parseIdentifier(idText)
+  if (instant === null || trackingId === null) return null
+  const timeAt = time.index + timeMatch.lastIndexOf(timeText)
+  const idAt = id.index + idMatch.lastIndexOf(idText)
+  const form =
+    timeAt < idAt
+      ? text.slice(0, timeAt) + TIME_MARK + text.slice(timeAt + timeText.length, idAt) + TRACKING_ID_MARK + text.slice(idAt + idText.length)
+      : text.slice(0, idAt) + TRACKING_ID_MARK + text.slice(idAt + idText.length, timeAt) + TIME_MARK + text.slice(timeAt + timeText.length)
+  return { form, instant, trackingId }
+}
+
+/**
+ * What all events of a form say; null: it cannot be told from the form. With other times and tracking ids in the marked places the text must
+ * be read as events of these: the places may be inside of something else, or their names come twice.
+ */
+function formOf(form: string): EventForm | null {
+  const [first = null, second = null] = OTHERS.map((other) => readAs(form, other))
+  return second === null ? null : first
+}
+
+function readAs(form: string, { time, trackingId }: (typeof OTHERS)[number]): EventForm | null {
+  const reading = parseWebhookEvent(Buffer.from(form.replace(TIME_MARK, time).replace(TRACKING_ID_MARK, trackingId), AS_BYTES), null)
+  if (!reading.ok) return null
+  const { trackingIds, content, sighting } = reading.observation
+  const { instant, ...said } = sighting
+  return instant.text === time && trackingIds.length === 1 && trackingIds[0] === trackingId ? { content, said } : null
+}

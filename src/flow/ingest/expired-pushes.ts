@@ -1,0 +1,39 @@
+import type { Log } from '../ports.ts'
+
+export interface ExpiredPushesPorts {
+  readonly log: Pick<Log, 'warn'>
+  /** A clock that only goes forward. */
+  readonly monotonic: () => number
+}
+
+/** Outcomes of pushes that are authentic and kept. */
+const KEPT = ['recorded', 'duplicate', 'quarantined', 'expired']
+const MINUTE_MS = 60_000
+
+/**
+ * Warns of pushes that are too old to be recorded (DOMAIN 5.4), at once and then once a minute: when most are, it is more likely that the
+ * clock of this machine is wrong than that the carrier sends what is a year old. To be told what became of every push.
+ */
+export function createExpiredPushWarning({ log, monotonic }: ExpiredPushesPorts): (outcome: string, count: number) => void {
+  let sinceMs = Number.NEGATIVE_INFINITY
+  let expired = 0
+  let kept = 0
+  let isTold = false
+  return (outcome, count) => {
+    if (!KEPT.includes(outcome)) return
+    if (monotonic() - sinceMs >= MINUTE_MS) {
+      sinceMs = monotonic()
+      expired = 0
+      kept = 0
+      isTold = false
+    }
+    kept += count
+    if (outcome === 'expired') expired += count
+    if (expired === 0 || isTold) return
+    isTold = true
+    const advice = 'they are in the inbox, and can be reprocessed once that is mended'
+    if (expired > kept / 2)
+      log.warn({ expired, kept }, `most pushes are older than retention.history: is the clock of this machine right? If not, ${advice}`)
+    else log.warn({ expired, kept }, 'pushes older than retention.history were not recorded: they are kept in the inbox')
+  }
+}

@@ -1,0 +1,20 @@
+import { type EventReading, parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
+import type { IncomingPush, ReceivedPush } from '../ports.ts'
+
+/** Reads a body as one event: `parseWebhookEvent`, or what gives the same. */
+export type ReadEvent = (body: Uint8Array, contentEncoding: string | null) => EventReading
+
+/** What a push says, read from its bytes on the thread that received it: the one that records has enough to do. */
+export function readPush(received: ReceivedPush, readEvent: ReadEvent = parseWebhookEvent): IncomingPush {
+  const { body, contentEncoding, receivedAtMs, keyIndex } = received
+  return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received, readEvent) }
+}
+
+/** A body that our own code fails on is kept like one that is not understood: sent again it would fail again. */
+function read({ body, contentEncoding }: ReceivedPush, readEvent: ReadEvent): EventReading {
+  try {
+    return readEvent(body, contentEncoding)
+  } catch {
+    return { ok: false, reason: 'failed' }
+  }
+}

@@ -1,0 +1,19 @@
+import type { LogDigest } from '../log-digest.ts'
+
+/** What operators should read about pushes, by outcome. The rest is ordinary, and only counted. */
+const MESSAGES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    signature_invalid: 'pushes were refused: the signature does not match; somebody else sends them, or the key has changed',
+    quarantined: 'pushes were quarantined: they are authentic, but not valid events',
+    body_too_large: 'pushes were refused: they are larger than webhook.bodyBytesMax',
+    storage_unavailable: 'pushes were answered 503: they could not be stored',
+  }),
+)
+
+/** Logs refused and quarantined pushes, a line a minute for each outcome at most. */
+export function createPushLog(digest: LogDigest): (outcome: string, count: number) => void {
+  return (outcome, count) => {
+    const message = MESSAGES.get(outcome)
+    if (message !== undefined) digest.add(message, count)
+  }
+}

@@ -1,0 +1,81 @@
+import { AppError } from '../../domain/errors.ts'
+import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
+import type { Clock, IncomingPush, Meter, RecordOutcome } from '../ports.ts'
+import { type ReadEvent, readPush } from './parse-push.ts'
+
+/** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
+interface PushRequest {
+  readonly body: Uint8Array
+  /** Every value of the signature header, in order; only exactly one can be right. */
+  readonly signatures: readonly string[]
+  readonly contentEncoding: string | null
+}
+
+export interface ReceivePorts {
+  readonly verifier: Verifier
+  readonly readEvent: ReadEvent
+  /** Resolves once the push is durable, and not before (DOMAIN 5.2). */
+  readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
+  readonly meter: Pick<Meter, 'pushReceived'>
+  readonly clock: Clock
+}
+
+/** Takes one push. Every outcome it resolves to is durable and answered 2xx. */
+export type Receive = (request: PushRequest) => Promise<RecordOutcome>
+
+/** How long a sender is asked to wait when the store gives no hint of its own. */
+const RETRY_AFTER_MS = 5000
+
+/**
+ * Builds the verb behind the webhook: verify over the exact bytes, then record. Throws `signature_invalid` (stored: nothing) and
+ * `storage_unavailable` (durable: unknown, so the sender must push again; a duplicate is harmless).
+ */
+export function createReceive({ verifier, readEvent, recorder, meter, clock }: ReceivePorts): Receive {
+  const verified = ({ body, signatures }: PushRequest): number => {
+    const signature = onlyOne(signatures)
+    const keyIndex = signature === null ? null : verifier.verify(body, signature)
+    if (keyIndex === null) throw signatureInvalid()
+    return keyIndex
+  }
+
+  return async (request) => {
+    const receivedAtMs = clock.now()
+    let keyIndex: number | null = null
+    try {
+      keyIndex = verified(request)
+      const { body, contentEncoding } = request
+      const outcome = await recorder.submit(readPush({ body, contentEncoding, receivedAtMs, keyIndex }, readEvent))
+      meter.pushReceived(outcome.kind, keyIndex)
+      return outcome
+    } catch (cause) {
+      const failure = cause instanceof AppError ? cause : storageUnavailable(cause)
+      meter.pushReceived(failure.code, keyIndex)
+      throw failure
+    }
+  }
+}
+
+/**
+ * Throws `signature_invalid` unless there is exactly one header value and it is written as a signature: so the edge can refuse before it
+ * reads the body.
+ */
+export function admitSignature(signatures: readonly string[]): void {
+  const signature = onlyOne(signatures)
+  if (signature === null || !isSignature(signature)) throw signatureInvalid()
+}
+
+function onlyOne(signatures: readonly string[]): string | null {
+  return signatures.length === 1 ? (signatures[0] ?? null) : null
+}
+
+/** One sentence for every way to be wrong: a sender that guesses learns nothing from it. */
+function signatureInvalid(): AppError {
+  return new AppError('signature_invalid', 'The x-service-hmac-sha256 header must be there once, with the signature of the exact body.')
+}
+
+function storageUnavailable(cause: unknown): AppError {
+  return new AppError('storage_unavailable', 'The event could not be stored now. Send it again later.', {
+    cause,
+    retryAfterMs: RETRY_AFTER_MS,
+  })
+}

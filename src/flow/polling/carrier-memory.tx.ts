@@ -1,0 +1,54 @@
+import type { CarrierMemory, WriteSide, WriteStore } from '../ports.ts'
+
+const SETTING = 'carrier-memory'
+
+/** The verbs that keep what must outlive a run of its dealings with the carrier. Reading throws when what is kept is damaged. */
+export function createCarrierMemory(store: WriteStore): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
+  return {
+    carrierMemory: () =>
+      store.transaction(async (tx) => {
+        const kept = await tx.loadSetting(SETTING)
+        return kept === null ? null : parseMemory(new TextDecoder().decode(kept))
+      }),
+    rememberCarrier: (memory) => store.transaction((tx) => tx.saveSetting(SETTING, new TextEncoder().encode(JSON.stringify(memory)))),
+  }
+}
+
+const DAY_MS = 86_400_000
+
+function parseMemory(text: string): CarrierMemory {
+  const value: unknown = JSON.parse(text)
+  if (isMemory(value)) return value
+  if (!isFirstFormat(value)) throw new Error('what an earlier run left about the carrier is damaged, or of another format')
+  const { atMs, callsToday, refusal } = value
+  return { atMs, days: [{ day: Math.floor(atMs / DAY_MS), calls: callsToday }], pausedUntilMs: null, tokenPausedUntilMs: null, refusal }
+}
+
+type FirstFormat = Pick<CarrierMemory, 'atMs' | 'refusal'> & { readonly callsToday: number }
+
+/** As it was written before waits were kept. */
+function isFirstFormat(value: unknown): value is FirstFormat {
+  if (typeof value !== 'object' || value === null || !('atMs' in value && 'callsToday' in value && 'refusal' in value)) return false
+  return Number.isFinite(value.atMs) && Number.isFinite(value.callsToday) && (value.refusal === null || isRefusal(value.refusal))
+}
+
+function isMemory(value: unknown): value is CarrierMemory {
+  if (typeof value !== 'object' || value === null || !('atMs' in value && 'days' in value && 'refusal' in value)) return false
+  if (!('pausedUntilMs' in value && 'tokenPausedUntilMs' in value && Array.isArray(value.days))) return false
+  const times = [value.atMs, value.pausedUntilMs ?? 0, value.tokenPausedUntilMs ?? 0]
+  return times.every(Number.isFinite) && value.days.every(isDay) && (value.refusal === null || isRefusal(value.refusal))
+}
+
+function isDay(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'day' in value && 'calls' in value && Number.isFinite(value.calls)
+}
+
+function isRefusal(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('tries' in value && 'untilMs' in value && 'mark' in value)) return false
+  return Number.isFinite(value.tries) && Number.isFinite(value.untilMs) && (value.mark === null || isMark(value.mark))
+}
+
+function isMark(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('salt' in value && 'digest' in value)) return false
+  return typeof value.salt === 'string' && typeof value.digest === 'string'
+}

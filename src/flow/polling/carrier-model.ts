@@ -1,0 +1,81 @@
+import type { CadenceOutlook } from '../../domain/polling/cadence.ts'
+import { afterMiss, afterPush, afterUnpushed, lossOf, newPushChannel, type PushChannel } from '../../domain/polling/push-health.ts'
+import { emptyRhythm, type Lesson, learnRhythm, type Rhythm } from '../../domain/polling/scan-rate.ts'
+
+/** What is learnt of the carrier as a whole: how it works through the week, and whether its pushes come. */
+export interface Learnt {
+  readonly rhythm: Rhythm
+  readonly channel: PushChannel
+}
+
+export interface OutlookKeeper {
+  current(): CadenceOutlook
+  learn(lesson: Lesson): void
+  /** `count` pushes came by this time. */
+  pushed(atMs: number, count: number): void
+  missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
+  /** A poll brought an entry that nobody knew. */
+  found(eventAtMs: number): void
+  /** Looks whether what polls found has been waiting for its push for longer than the grace. */
+  review(graceMs: number): void
+  learnt(): Learnt
+  /** Learns what still waits to be learnt: there may be no later. */
+  settle(): void
+}
+
+/** Lessons are learnt many at a time: learning makes all estimates anew, for which every push waits some milliseconds. */
+const LEARN_EVERY_MS = 15 * 60_000
+/** When so many wait they are learnt sooner, but not at once again: so many say enough, and what comes until then is let go. */
+const WAITING_MAX = 5000
+const LEARN_MANY_EVERY_MS = 60_000
+/** More say nothing more. */
+const UNPUSHED_MAX = 1000
+
+/** Keeps what the cadence looks at, told of everything that bears on it. */
+export function createOutlookKeeper(
+  clock: { now(): number },
+  from: Learnt = { rhythm: emptyRhythm, channel: newPushChannel },
+): OutlookKeeper {
+  let { rhythm, channel } = from
+  let lessons: Lesson[] = []
+  /** When what polls found and no push has brought yet happened, as far as it was after the last push. */
+  let unpushed: number[] = []
+  let learntAtMs = Number.NEGATIVE_INFINITY
+
+  function settle(): void {
+    const nowMs = clock.now()
+    if (lessons.length === 0) return
+    rhythm = learnRhythm(rhythm, lessons, nowMs)
+    learntAtMs = nowMs
+    lessons = []
+  }
+
+  return {
+    current() {
+      // A clock that was put back must not stop the learning.
+      const restedMs = Math.abs(clock.now() - learntAtMs)
+      if (restedMs >= LEARN_EVERY_MS || (lessons.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
+      return { rhythm, pushHealth: channel.health, pushLoss: lossOf(channel) }
+    },
+    learn(lesson) {
+      if (lessons.length < WAITING_MAX) lessons.push(lesson)
+    },
+    pushed(atMs, count) {
+      channel = afterPush(channel, atMs, count)
+    },
+    missed(miss) {
+      channel = afterMiss(channel, miss)
+    },
+    found(eventAtMs) {
+      if (unpushed.length < UNPUSHED_MAX && eventAtMs > (channel.lastPushAtMs ?? Number.POSITIVE_INFINITY)) unpushed.push(eventAtMs)
+    },
+    review(graceMs) {
+      const settledToMs = clock.now() - graceMs
+      unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
+      const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length
+      channel = afterUnpushed(channel, { found: unpushed.length, overdue, settledToMs })
+    },
+    learnt: () => ({ rhythm, channel }),
+    settle,
+  }
+}

@@ -1,0 +1,70 @@
+import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { AskablePoll, DuePoll, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import { createRanking } from './poll-priority.tx.ts'
+import { schedule } from './schedule-poll.tx.ts'
+
+/** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
+const SCARCE_AFTER_MS = 10 * 60_000
+/** So many are looked at in one transaction: pushes wait for a few milliseconds at most. */
+const LOOKED_AT_ONCE = 256
+
+interface Turn {
+  readonly polls: readonly DuePoll[]
+  /** Nothing more is due. */
+  readonly ended: boolean
+}
+
+/**
+ * Claims what is due: in the order of falling due while there are calls enough, else what is worth most. The time that is kept with a parcel
+ * is the earliest at which it can be due: pushes since the last check may have moved its check to later. That is found here, once, when the
+ * time has come, and not at every push.
+ */
+export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WriteSide['claimDuePolls'] {
+  const ranking = createRanking(ports, options)
+
+  async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
+    const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
+    const isScarce = longest !== undefined && nowMs - longest.dueAtMs > SCARCE_AFTER_MS
+    if (isScarce && options.firstCome !== true) return await ranking.best(tx, nowMs, limit)
+    ranking.forget()
+    return (await tx.duePolls({ nowMs, limit, after: null })).map(({ parcelId }) => parcelId)
+  }
+
+  async function takeTurn(tx: WriteTx, nowMs: number, limit: number, leaseUntilMs: number): Promise<Turn> {
+    const parcelIds = await pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE))
+    const polls: DuePoll[] = []
+    for (const poll of await tx.askableOf({ parcelIds, nowMs })) {
+      if (poll.pushedSince && (await isPutOff(tx, poll, nowMs))) continue
+      polls.push({ parcelId: poll.parcelId, identifiers: poll.identifiers })
+    }
+    const claimed = polls.map(({ parcelId }) => parcelId)
+    tx.leasePolls(claimed, leaseUntilMs)
+    return { polls, ended: parcelIds.length === 0 }
+  }
+
+  /** Whether its next check is later by now, or never: then that is written down. */
+  async function isPutOff(tx: WriteTx, { parcelId }: AskablePoll, nowMs: number): Promise<boolean> {
+    const parcel = await tx.loadParcel(parcelId)
+    // What is known comes from a future that the clock was taken back from: a time reckoned from it would be that much too late.
+    if (parcel.latest !== null && parcel.latest.atMs > nowMs) return false
+    const next = await schedule(tx, parcel, ports, options)
+    if (next.nextPollAtMs !== null && next.nextPollAtMs <= nowMs) return false
+    tx.saveParcel(next)
+    return true
+  }
+
+  return async ({ nowMs, limit, leaseMs, asking = [] }) => {
+    const claimed: DuePoll[] = []
+    const leaseUntilMs = nowMs + leaseMs
+    for (;;) {
+      const wanted = limit - claimed.length
+      const { polls, ended } = await ports.store.transaction((tx) => {
+        // For this claim alone: the poll that goes on may have released its parcel already, and nobody will again.
+        tx.leasePolls(asking, nowMs + 1)
+        return takeTurn(tx, nowMs, wanted, leaseUntilMs)
+      })
+      claimed.push(...polls)
+      if (ended || claimed.length >= limit) return claimed
+    }
+  }
+}

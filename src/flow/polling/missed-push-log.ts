@@ -1,0 +1,34 @@
+import type { Clock, Log, MissedPush } from '../ports.ts'
+
+const EVERY_MS = 60_000
+/** Enough to look into some; `relay_missed_pushes_total` counts them all. */
+const IDENTIFIERS_MAX = 5
+
+/** Logs missed pushes, a line a minute at most: how many, how late at most, and some of their parcels. To be told at every pass, of none too. */
+export function createMissedPushLog({
+  log,
+  clock,
+}: {
+  readonly log: Pick<Log, 'info'>
+  readonly clock: Pick<Clock, 'monotonic'>
+}): (missed: readonly MissedPush[]) => void {
+  let waiting: readonly MissedPush[] = []
+  let count = 0
+  let toldAtMs = Number.NEGATIVE_INFINITY
+
+  return (missed) => {
+    count += missed.length
+    waiting = [...waiting, ...missed].sort((a, b) => latenessOf(b) - latenessOf(a)).slice(0, IDENTIFIERS_MAX)
+    if (count === 0 || clock.monotonic() - toldAtMs < EVERY_MS) return
+    toldAtMs = clock.monotonic()
+    const identifiers = [...new Set(waiting.map(({ identifier }) => identifier))].filter((one) => one !== null)
+    const latestMs = Math.max(...waiting.map(latenessOf))
+    log.info({ count, identifiers, latestMs }, 'pushes were missed: polls brought their entries')
+    count = 0
+    waiting = []
+  }
+}
+
+function latenessOf({ eventAtMs, foundAtMs }: MissedPush): number {
+  return foundAtMs - eventAtMs
+}

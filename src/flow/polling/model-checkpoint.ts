@@ -1,0 +1,135 @@
+import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import {
+  encodePushRecord,
+  encodeRhythm,
+  type MissedPushes,
+  type PushRecord,
+  parsePushRecord,
+  parseRhythm,
+  resumeChannel,
+} from '../../domain/polling/model-codec.ts'
+import { lossOf, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
+import { emptyRhythm } from '../../domain/polling/scan-rate.ts'
+import { tellOperator } from '../delivery/operator-events.tx.ts'
+import type { Log, PushChannelView, PushNews, WriteStore } from '../ports.ts'
+import type { Learnt } from './carrier-model.ts'
+
+const RHYTHM = 'rhythm'
+const PUSHES = 'push-channel'
+/** A kill forgets no more than this of what weeks have taught. */
+const RHYTHM_EVERY_MS = 3_600_000
+const PUSHES_EVERY_MS = 60_000
+
+export interface KeepLearntPorts {
+  readonly store: WriteStore
+  readonly clock: { now(): number }
+  readonly log: Pick<Log, 'error'>
+}
+
+/** Keeps what is learnt of the carrier over restarts and kills, and tells operators when its pushes fall silent or are trusted again. */
+export interface KeepLearnt {
+  /** What the run before left. */
+  readonly from: Learnt
+  countMissed(count: number): void
+  view(learnt: Learnt): PushChannelView
+  /** Writes down what changed as often as is worth it, and at once what operators are told; `all`: now. Never throws for the store. */
+  keep(learnt: Learnt, how?: { readonly all: boolean }): Promise<PushNews>
+}
+
+/** What cannot be read is learnt anew, and the log says so. */
+export async function openKeepLearnt(ports: KeepLearntPorts): Promise<KeepLearnt> {
+  const { clock, log } = ports
+  const rhythm = await load(ports, RHYTHM, parseRhythm)
+  const record = await load(ports, PUSHES, parsePushRecord)
+  const from = { rhythm: rhythm ?? emptyRhythm, channel: resumeChannel(record?.channel ?? newPushChannel, clock.now()) }
+  let missed: MissedPushes = record?.missed ?? { count: 0, sinceMs: clock.now(), lastFoundAtMs: null }
+  let toldSilent = record?.toldSilent ?? false
+  let kept = { ...from, missed, rhythmAtMs: clock.now(), pushesAtMs: clock.now() }
+  let isFailing = false
+
+  /** The channel takes the start of this run for its last push (`resumeChannel`): it came before. */
+  const lastPushOf = ({ lastPushAtMs }: PushChannel) =>
+    record !== null && lastPushAtMs === from.channel.lastPushAtMs ? record.channel.lastPushAtMs : lastPushAtMs
+
+  async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
+    const told = {
+      channel: { ...channel, lastPushAtMs: lastPushOf(channel) },
+      missed,
+      toldSilent: isToldSilent(toldSilent, channel.health),
+    }
+    const isNews = told.toldSilent !== toldSilent
+    await savePushes(ports.store, told, isNews, nowMs)
+    toldSilent = told.toldSilent
+    kept = { ...kept, channel, missed, pushesAtMs: nowMs }
+    return isNews
+  }
+
+  async function keepAll({ rhythm: learnt, channel }: Learnt, all: boolean): Promise<boolean> {
+    const nowMs = clock.now()
+    // A clock that was put back must not stop the keeping.
+    const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
+    if (learnt !== kept.rhythm && isDue(kept.rhythmAtMs, RHYTHM_EVERY_MS)) {
+      await save(ports.store, RHYTHM, encodeRhythm(learnt))
+      kept = { ...kept, rhythm: learnt, rhythmAtMs: nowMs }
+    }
+    const isPressing = channel.health !== kept.channel.health || missed !== kept.missed
+    if (!isPressing && (channel === kept.channel || !isDue(kept.pushesAtMs, PUSHES_EVERY_MS))) return false
+    return await keepPushes(channel, nowMs)
+  }
+
+  return {
+    from,
+    countMissed(count) {
+      if (count > 0) missed = { ...missed, count: missed.count + count, lastFoundAtMs: clock.now() }
+    },
+    view({ channel }) {
+      const { health, missedSincePush } = channel
+      return { health, loss: lossOf(channel), lastPushAtMs: lastPushOf(channel), missedSincePush, missed }
+    },
+    async keep(learnt, { all } = { all: false }) {
+      let told = false
+      try {
+        told = await keepAll(learnt, all)
+        isFailing = false
+      } catch (err) {
+        if (!isFailing) log.error({ err }, 'what was learnt of the carrier cannot be written down')
+        isFailing = true
+      }
+      return { health: learnt.channel.health, told }
+    },
+  }
+}
+
+/** Silence is told once, and no more until pushes were trusted again. */
+function isToldSilent(before: boolean, health: PushHealth): boolean {
+  return health === 'silent' || (before && health !== 'healthy')
+}
+
+async function load<T>({ store, log }: KeepLearntPorts, name: string, parse: (text: string) => T | null): Promise<T | null> {
+  const kept = await store.transaction((tx) => tx.loadSetting(name))
+  const value = kept === null ? null : parse(textOf(kept))
+  if (kept !== null && value === null) log.error({ setting: name }, 'what was learnt before cannot be read: it is learnt anew')
+  return value
+}
+
+/** Whatever another hand put there. */
+function textOf(kept: unknown): string {
+  return kept instanceof Uint8Array ? new TextDecoder().decode(kept) : String(kept)
+}
+
+async function save(store: WriteStore, name: string, text: string): Promise<void> {
+  await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)))
+}
+
+/** With the event, if there is one, in one transaction: a kill between the two would tell twice, or never. */
+async function savePushes(store: WriteStore, record: PushRecord, isNews: boolean, nowMs: number): Promise<void> {
+  const { lastPushAtMs } = record.channel
+  const event: OperatorEvent = {
+    event: record.toldSilent ? 'pushes_silent' : 'pushes_trusted',
+    lastPushAt: lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString(),
+  }
+  await store.transaction(async (tx) => {
+    if (isNews) await tellOperator(tx, event, nowMs)
+    await tx.saveSetting(PUSHES, new TextEncoder().encode(encodePushRecord(record)))
+  })
+}

@@ -1,0 +1,69 @@
+import { worthOf } from '../../domain/polling/cadence.ts'
+import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { DuePlace, WriteTx } from '../ports.ts'
+
+export interface Ranking {
+  /** The most that are worth asking about now, the worthiest first; each is told once. None: nothing is due. */
+  best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]>
+  /** To be called when calls are not scarce: what was weighed is then of no use. */
+  forget(): void
+}
+
+interface Ranked {
+  readonly parcelId: number
+  readonly worth: number
+}
+
+/** Weighing one takes some ten microseconds, in which nothing is recorded. */
+const WEIGHED_AT_ONCE = 512
+const LOOK_EVERY_MS = 15_000
+const LOOKS_MAX = 4
+/** Of more the least worth are dropped, until the look comes round to them again. */
+const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
+
+/**
+ * Ranks due checks by worth, for when there are too few calls for all. What is due can be a million: so it looks at some at a time, goes on
+ * where it stopped, begins again at the end, and keeps the best of all it saw. Who is not among them is neither asked about nor touched. A
+ * backlog of up to two thousand is weighed whole every minute; the worth of a parcel moves with the hours, not with minutes.
+ */
+export function createRanking(ports: Pick<RecordPorts, 'outlook'>, options: Pick<RecordOptions, 'cadence'>): Ranking {
+  let ranked: readonly Ranked[] = []
+  let cursor: DuePlace | null = null
+  let lookedAtMs = Number.NEGATIVE_INFINITY
+
+  async function look(tx: WriteTx, nowMs: number): Promise<void> {
+    const places = await tx.duePolls({ nowMs, limit: WEIGHED_AT_ONCE, after: cursor })
+    cursor = places.length < WEIGHED_AT_ONCE ? null : (places.at(-1) ?? null)
+    const outlook = ports.outlook()
+    const weighed: Ranked[] = []
+    for (const { parcelId } of places) {
+      const parcel = await tx.loadParcel(parcelId)
+      weighed.push({ parcelId, worth: worthOf({ ...parcel, unpollable: false }, outlook, options.cadence, nowMs) })
+    }
+    const anew = new Set(places.map(({ parcelId }) => parcelId))
+    // Equal worth: in the order of falling due, which the sort keeps. What is worth nothing is minus infinity: subtracted it would be no number.
+    ranked = [...ranked.filter(({ parcelId }) => !anew.has(parcelId)), ...weighed]
+      .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
+      .slice(0, RANKED_MAX)
+  }
+
+  return {
+    async best(tx, nowMs, limit) {
+      // A clock that was put back must not stop the looking.
+      const looks = Math.min(LOOKS_MAX, Math.floor(Math.abs(nowMs - lookedAtMs) / LOOK_EVERY_MS))
+      if (looks > 0) lookedAtMs = nowMs
+      for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
+      if (ranked.length === 0) await look(tx, nowMs)
+      // It had stopped at the very end.
+      if (ranked.length === 0) await look(tx, nowMs)
+      const told = ranked.slice(0, limit)
+      ranked = ranked.slice(limit)
+      return told.map(({ parcelId }) => parcelId)
+    },
+    forget() {
+      ranked = []
+      cursor = null
+      lookedAtMs = Number.NEGATIVE_INFINITY
+    },
+  }
+}

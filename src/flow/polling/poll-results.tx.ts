@@ -1,0 +1,95 @@
+import { deriveEntries, type Entry } from '../../domain/history/history.ts'
+import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import type { KeptSighting } from '../../domain/history/sightings.ts'
+import { toldOf } from '../../domain/history/told.ts'
+import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { LanguageAsked, MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import { createClaimDue } from './claim-due.tx.ts'
+import { schedule } from './schedule-poll.tx.ts'
+
+type WatchVerbs = Pick<
+  WriteSide,
+  'claimDuePolls' | 'claimPoll' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'settleMissedPushes'
+>
+
+/** How many overdue verdicts are reached in one transaction. */
+const SETTLED_AT_ONCE = 256
+
+/** The verbs that keep track of whom to ask, and of what asking found (DOMAIN 6). */
+export function createWatch(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchVerbs {
+  const { store, clock } = ports
+  return {
+    claimDuePolls: createClaimDue(ports, options),
+
+    notePollFailure: (failure) =>
+      store.transaction(async (tx) => {
+        tx.releasePoll(failure.parcelId)
+        const parcel = await tx.findParcel(failure.parcelId)
+        // It was joined to another while it was asked about.
+        if (parcel === null) return
+        const next = await schedule(tx, afterFailure(parcel, failure), ports, options)
+        const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
+        tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
+      }),
+
+    noteNotPollable: (identifier) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        // Until the carrier has told anything of a parcel, not knowing it means not knowing it yet.
+        if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
+        await tx.markNotPollable(identifier, clock.now())
+      }),
+
+    noteLanguageAsked: (asked) =>
+      store.transaction(async (tx) => {
+        const entries = deriveEntries(await tx.loadSightings(asked.parcelId, null))
+        const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
+        const upTo = missed.length === 0 ? tx.nextSequence() : Math.min(...missed) - 1
+        await tx.markLanguageAsked(asked.parcelId, asked.language, upTo)
+      }),
+
+    claimPoll: ({ identifier, nowMs, leaseMs }) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        if (known === undefined) return null
+        const { parcelId } = known
+        tx.leasePolls([parcelId], nowMs + leaseMs)
+        return { parcelId, identifiers: await tx.pollableIdentifiers(parcelId, nowMs) }
+      }),
+
+    settleMissedPushes: (nowMs) =>
+      store.transaction(async (tx) => {
+        const missed: MissedPush[] = []
+        for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
+          await tx.settlePush(entry)
+          if (!(await wasMissed(tx, parcelId, entry))) continue
+          const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
+          missed.push({ parcelId, identifier, eventAtMs, foundAtMs })
+        }
+        return missed
+      }),
+  }
+}
+
+function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
+  const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs) }
+  if (kind === 'unavailable') return { ...checked, failures: parcel.failures + 1 }
+  // Unwatched while it was asked about: an answer does not take that back.
+  return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
+}
+
+/** Whether an entry came while the question was under way, and neither had the language nor is in the answer: it was not asked for. */
+function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
+  if (entry.sequence <= knownTo || !lackedLanguage([entry], language)) return false
+  const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>
+    answer !== null && askedAtMs === answer.askedAtMs && sighting.source === 'poll' && sighting.texts[answer.language] !== undefined
+  return !entry.members.some(isOfAnswer)
+}
+
+/** An entry only polls brought, and that was not told as backfill: a push should have brought it (DOMAIN 6.6). */
+async function wasMissed(tx: WriteTx, parcelId: number, sequence: number): Promise<boolean> {
+  const entries = deriveEntries(await tx.loadSightings(parcelId, null))
+  const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
+  if (entry === undefined || toldOf(entry.members).kind === 'backfill') return false
+  return entry.members.every((kept) => kept.sighting.source === 'poll')
+}

@@ -1,0 +1,31 @@
+import type { PushHealth } from '../../domain/polling/push-health.ts'
+import type { Log, WriteSide } from '../ports.ts'
+
+export interface FollowPushes {
+  health(): PushHealth
+  /** Has what was learnt kept, and tells when the pushes fare otherwise. To be called after each pass of the poller. */
+  follow(): Promise<void>
+}
+
+/** Knows how the carrier's pushes fare, as of the last pass. */
+export async function openFollowPushes(ports: {
+  readonly write: Pick<WriteSide, 'pushChannel' | 'keepLearnt'>
+  readonly log: Pick<Log, 'info' | 'warn'>
+  /** Called when an operator event waits to be sent. */
+  readonly wake: () => void
+}): Promise<FollowPushes> {
+  let { health } = await ports.write.pushChannel()
+  return {
+    health: () => health,
+    async follow() {
+      const before = health
+      const news = await ports.write.keepLearnt()
+      health = news.health
+      if (news.told) ports.wake()
+      if (health === before) return
+      if (health === 'silent')
+        ports.log.warn({ before }, 'no pushes come although the carrier scans: polls fall back to their full intervals')
+      else ports.log.info({ before, pushHealth: health }, 'the carrier’s pushes fare otherwise than before')
+    },
+  }
+}

@@ -1,0 +1,108 @@
+import { knownTo } from '../../domain/history/history.ts'
+import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import type {
+  CallPriority,
+  Carrier,
+  CarrierAnswer,
+  Clock,
+  DuePoll,
+  IncomingPoll,
+  Meter,
+  ParcelView,
+  ReadSide,
+  RecordOutcome,
+  WriteSide,
+} from '../ports.ts'
+
+export interface RefreshPorts {
+  readonly carrier: Pick<Carrier, 'fetchAll'>
+  readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
+  readonly reads: Pick<ReadSide, 'findParcel'>
+  readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
+  readonly meter: Pick<Meter, 'pollEnded'>
+  readonly clock: Clock
+}
+
+export interface RefreshOptions {
+  /** Lower case; the first is asked on schedule. */
+  readonly languages: readonly [string, ...string[]]
+}
+
+/** `unavailable`: the carrier cannot be asked now, whoever is next. */
+export type Refreshed = 'recorded' | 'unknown' | 'unavailable'
+
+export interface Refresh {
+  /** A scheduled poll: the first language, others only where texts are missing (DOMAIN 6.2). */
+  poll(due: DuePoll): Promise<Refreshed>
+  /** An operator's order: every configured language, now. */
+  refreshNow(due: DuePoll): Promise<Refreshed>
+}
+
+/** Builds the verbs that ask the carrier about a known parcel and record what it says. */
+export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
+  const [first, ...others] = languages
+  return {
+    poll: (due) => pollOne(ports, due, first, 'schedule', (view) => missingLanguages(view, others)),
+    refreshNow: (due) => pollOne(ports, due, first, 'app', () => others),
+  }
+}
+
+/** Tries identifiers in their order until the carrier knows one (DOMAIN 6.3). */
+async function pollOne(
+  ports: RefreshPorts,
+  due: DuePoll,
+  language: string,
+  priority: CallPriority,
+  furtherLanguages: (view: ParcelView) => readonly string[],
+): Promise<Refreshed> {
+  for (const identifier of due.identifiers) {
+    const answer = await ask(ports, identifier, language, priority)
+    if (answer.kind === 'unavailable') return await giveUp(ports, due, answer)
+    if (answer.kind === 'not_found') {
+      await ports.write.noteNotPollable(identifier)
+      continue
+    }
+    const parcelId = await record(ports, answer.observation)
+    if (parcelId === null) return await giveUp(ports, due, { kind: 'unavailable', reason: 'bad_response' })
+    const view = await ports.reads.findParcel(identifier)
+    if (view === null) return 'recorded'
+    for (const further of furtherLanguages(view)) {
+      const more = await ask(ports, identifier, further, priority)
+      if (more.kind === 'unavailable') return 'unavailable'
+      if (more.kind === 'found') await record(ports, more.observation)
+      const listed = more.kind === 'found' ? { language: more.observation.language, askedAtMs: more.observation.askedAtMs } : null
+      await ports.write.noteLanguageAsked({ parcelId, language: further, knownTo: knownTo(view.entries), answer: listed })
+    }
+    return 'recorded'
+  }
+  await ports.write.notePollFailure({ parcelId: due.parcelId, kind: 'unknown', atMs: ports.clock.now() })
+  return 'unknown'
+}
+
+async function ask({ carrier, meter }: RefreshPorts, identifier: string, language: string, priority: CallPriority): Promise<CarrierAnswer> {
+  const answer = await carrier.fetchAll({ identifier, language, priority })
+  meter.pollEnded(answer.kind === 'unavailable' ? answer.reason : answer.kind)
+  return answer
+}
+
+async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: CarrierAnswer & { kind: 'unavailable' }): Promise<Refreshed> {
+  const { retryAfterMs } = answer
+  await write.notePollFailure({
+    parcelId: due.parcelId,
+    kind: 'unavailable',
+    atMs: clock.now(),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
+  // An answer that nobody can read or keep says nothing of the next parcel's.
+  return answer.reason === 'bad_response' ? 'unknown' : 'unavailable'
+}
+
+/** The parcel the answer was recorded for; null: it was not. */
+async function record({ recorder }: RefreshPorts, observation: IncomingPoll['observation']): Promise<number | null> {
+  const outcome = await recorder.submit({ kind: 'poll', observation, watch: false })
+  return outcome.kind === 'recorded' ? outcome.parcelId : null
+}
+
+function missingLanguages(view: ParcelView, others: readonly string[]): readonly string[] {
+  return others.filter((language) => !view.languagesAsked.includes(language) && lackedLanguage(view.entries, language))
+}

@@ -1,0 +1,42 @@
+import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { DuePlace, WriteStore, WriteTx } from '../ports.ts'
+import { schedule } from './schedule-poll.tx.ts'
+
+/** So many in one transaction, and so many transactions a pass of the poller: pushes wait for some milliseconds, and a million takes minutes. */
+const PLANNED_AT_ONCE = 256
+const TURNS_MAX = 8
+const EVER_MS = Number.MAX_SAFE_INTEGER
+
+/**
+ * A check is planned when something is heard of its parcel. When pushes cannot be relied on any more, what was planned while they could is too
+ * late: then all that is still to come is gone through, soonest first, and planned anew where that brings it forward (DOMAIN 6.1). One call goes
+ * on where the last one stopped. What was left by a run that ended is gone through again by the next.
+ */
+export function createPlanAnew(
+  ports: RecordPorts & { readonly store: WriteStore },
+  options: Pick<RecordOptions, 'cadence'>,
+): (nowMs: number) => Promise<void> {
+  let wasRelied = ports.outlook().pushHealth !== 'unknown'
+  /** Null: there is nothing to go through. */
+  let place: DuePlace | null = null
+
+  async function goOn(tx: WriteTx, after: DuePlace): Promise<DuePlace | null> {
+    const places = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
+    for (const { parcelId, dueAtMs } of places) {
+      const next = await schedule(tx, await tx.loadParcel(parcelId), ports, options)
+      if (next.nextPollAtMs !== null && next.nextPollAtMs < dueAtMs) tx.saveParcel(next)
+    }
+    return places.length < PLANNED_AT_ONCE ? null : (places.at(-1) ?? null)
+  }
+
+  return async (nowMs) => {
+    const isRelied = ports.outlook().pushHealth === 'healthy'
+    if (isRelied) place = null
+    else if (wasRelied) place = { dueAtMs: nowMs, parcelId: EVER_MS }
+    wasRelied = isRelied
+    for (let turn = 0; turn < TURNS_MAX && place !== null; turn++) {
+      const after: DuePlace = place
+      place = await ports.store.transaction((tx) => goOn(tx, after))
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import type { Carrier, WriteSide } from '../ports.ts'
+
+export interface UpstreamPorts {
+  readonly carrier: Pick<Carrier, 'state'>
+  readonly write: Pick<WriteSide, 'pushChannel'>
+  /** Of the relay. */
+  readonly version: string
+}
+
+/** What operators can see of the carrier (CONTRACT, `/relay/upstream`). */
+export interface Upstream {
+  read(): Promise<object>
+}
+
+export function createUpstream({ carrier, write, version }: UpstreamPorts): Upstream {
+  return {
+    async read() {
+      const { credentials, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
+      const { health, loss, lastPushAtMs, missedSincePush, missed } = await write.pushChannel()
+      const { restMs, ...state } = breaker
+      const { callsToday, callsPerDay, waiting, inFlight } = budget
+      return {
+        version,
+        credentials,
+        budget: { callsToday, callsPerDay, callsLeft: Math.max(0, callsPerDay - callsToday), waiting, inFlight },
+        breaker: { ...state, restSeconds: Math.ceil(restMs / 1000) },
+        pushes: {
+          health,
+          silent: health === 'silent',
+          lossEstimate: Math.round(loss * 1000) / 1000,
+          lastNewAt: presentTime(lastPushAtMs),
+          missedSinceLastNew: missedSincePush,
+          missed: { count: missed.count, since: presentTime(missed.sinceMs), lastFoundAt: presentTime(missed.lastFoundAtMs) },
+        },
+        lastAnswerAt: presentTime(lastAnswerAtMs),
+        lastFailure: lastFailure === null ? null : { reason: lastFailure.reason, at: presentTime(lastFailure.atMs) },
+      }
+    },
+  }
+}
+
+function presentTime(atMs: number | null): string | null {
+  return atMs === null ? null : new Date(atMs).toISOString()
+}

@@ -1,0 +1,46 @@
+import { healthByClock } from '../../domain/delivery/endpoint-health.ts'
+import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { Watched, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import { revival, schedule } from './schedule-poll.tx.ts'
+
+type WatchOrders = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
+
+/** The verbs by which somebody says what is to be polled for, and when (CONTRACT, `/relay/parcels`). */
+export function createWatchOrders(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchOrders {
+  const { store } = ports
+
+  async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<Watched> {
+    const [known] = await tx.findIdentifiers([identifier])
+    const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
+    if (known === undefined) tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
+    tx.saveParcel(await schedule(tx, { ...parcel, ...revival(parcel, nowMs) }, ports, options))
+    return { parcelId: parcel.parcelId, created: known === undefined }
+  }
+
+  return {
+    watch: ({ identifier, nowMs }) => store.transaction((tx) => watchOne(tx, identifier, nowMs)),
+
+    watchMany: ({ identifiers, nowMs }) =>
+      store.transaction(async (tx) => {
+        const watched: Watched[] = []
+        for (const identifier of identifiers) watched.push(await watchOne(tx, identifier, nowMs))
+        return watched
+      }),
+
+    unwatch: ({ identifier }) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        if (known === undefined) return null
+        const parcel = await tx.loadParcel(known.parcelId)
+        tx.saveParcel({ ...parcel, nextPollAtMs: null, stopped: 'unwatched' })
+        return { parcelId: parcel.parcelId }
+      }),
+
+    shiftSchedule: (request) =>
+      store.transaction(async (tx) => {
+        const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
+        for (const state of states) await tx.saveEndpoint({ ...state, health: healthByClock(state.health, request.nowMs) })
+        return await tx.shiftSchedule(request)
+      }),
+  }
+}

@@ -1,0 +1,100 @@
+import type Router from '@koa/router'
+import type { Context } from 'koa'
+import { AppError } from '../../domain/errors.ts'
+import type { FeedPage } from '../../flow/delivery/feed-tail.ts'
+import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
+import type { Log } from '../../flow/ports.ts'
+import { createApiRoutes } from '../server/api-routes.ts'
+import type { Authorize } from '../server/authorize.ts'
+import { headerValues } from '../server/header-values.ts'
+import { count, durationMs, query, whole } from '../server/query.ts'
+import { streamEvents } from './event-stream.ts'
+import { createFollowerPlaces } from './follower-places.ts'
+
+/** `wait`: less than what a connection may be silent for. */
+const QUERY = query({ after: count.default(0), limit: whole(1, 500).default(100), wait: durationMs(50).default(0) })
+const PAGE_CHARS_MAX = 512 * 1024
+/** So much may have to be kept for a reader that is slow. */
+const STREAM_PAGE = { limit: 500, charsMax: 64 * 1024, inStep: true }
+const STREAM = { heartbeatMs: 15_000, slowMs: 15_000 }
+const NUMBER = /^\d{1,15}$/
+
+export interface EventsRouteOptions {
+  readonly followFeed: FollowFeed
+  /** `limits.feedFollowers`: how many may wait at once, streams included. */
+  readonly feedFollowersMax: number
+  readonly authorize: Authorize
+  readonly log: Log
+}
+
+/** The feed of everything learnt, in sequence (CONTRACT): a page, a page to wait for, or a stream that stays open. */
+export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: EventsRouteOptions): Router {
+  const routes = createApiRoutes(authorize)
+  const places = createFollowerPlaces(feedFollowersMax)
+
+  /** Runs what may wait, if there is a place for it, and tells it when nobody waits for it any more. */
+  async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
+    const place = places.take(app)
+    const leaving = new AbortController()
+    const leave = () => leaving.abort()
+    ctx.res.once('close', leave)
+    place.revoked.addEventListener('abort', leave)
+    try {
+      await work(leaving.signal)
+    } finally {
+      place.release()
+      ctx.res.off('close', leave)
+    }
+  }
+
+  async function stream(ctx: Context, after: number, left: AbortSignal): Promise<void> {
+    ctx.status = 200
+    try {
+      const next = followFeed.follow({ ...STREAM_PAGE, after, left })
+      await streamEvents(ctx.res, { next, isOver: followFeed.isOver, left, admit: () => authorize(ctx, 'status') }, STREAM)
+    } catch (err) {
+      if (!ctx.res.headersSent) throw err
+      log.debug({ err }, 'a stream of events ended early')
+    }
+    // It was answered here, and not by the framework.
+    ctx.respond = false
+  }
+
+  routes.add('get', '/relay/events', {
+    scope: 'status',
+    query: QUERY,
+    answer: async (ctx, { app: { username }, query: { after, limit, wait } }) => {
+      if (ctx.method === 'GET' && ctx.accepts('application/json', 'text/event-stream') === 'text/event-stream') {
+        const from = lastEventId(ctx) ?? after
+        await following(ctx, username, (left) => stream(ctx, from, left))
+        return
+      }
+      const answer = async (left: AbortSignal) =>
+        presentPage(ctx, await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait))
+      // What does not wait is a question like any other.
+      if (wait === 0) await answer(new AbortController().signal)
+      else await following(ctx, username, answer)
+    },
+  })
+  return routes.router
+}
+
+const bodiesMade = new WeakMap<FeedPage, Buffer>()
+
+function presentPage(ctx: Context, page: FeedPage): void {
+  const body = bodiesMade.get(page) ?? Buffer.from(`{"events":[${page.events.map(({ json }) => json).join(',')}],"next":${page.next}}`)
+  bodiesMade.set(page, body)
+  ctx.status = 200
+  ctx.body = body
+  ctx.set('Content-Type', 'application/json')
+  ctx.set('Cache-Control', 'no-store')
+}
+
+/** What a reader that comes back has seen last; it knows better than the address it was first given. */
+function lastEventId(ctx: Context): number | null {
+  const [value, ...more] = headerValues(ctx.req, 'last-event-id')
+  if (value === undefined || value === '') return null
+  if (!NUMBER.test(value) || more.length > 0)
+    throw new AppError('bad_request', 'Last-Event-ID must be one sequence: a whole number from 0.')
+  return Number(value)
+}

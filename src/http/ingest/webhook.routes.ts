@@ -1,0 +1,56 @@
+import type { Middleware } from 'koa'
+import { AppError } from '../../domain/errors.ts'
+import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
+import type { Meter } from '../../flow/ports.ts'
+import { EdgeError } from '../server/errors.ts'
+import type { CountFailure } from '../server/failures.ts'
+import { headerValues } from '../server/header-values.ts'
+import type { RawBodies } from '../server/raw-body.ts'
+
+export interface WebhookRouteOptions {
+  /** `webhook.path`, exact. */
+  readonly path: string
+  readonly receive: Receive
+  readonly bodies: RawBodies
+  readonly countFailure: CountFailure
+  readonly meter: Pick<Meter, 'pushReceived'>
+}
+
+const EMPTY = { 'Content-Length': '0' } as const
+
+/** POST {webhook.path}: where the carrier pushes. No body parser may run before this route. */
+export function webhookRoutes({ path, receive, bodies, countFailure, meter }: WebhookRouteOptions): Middleware {
+  const failure = async (ctx: Parameters<Middleware>[0], error: unknown) =>
+    error instanceof AppError && error.code === 'signature_invalid' ? countFailure(ctx.req, error) : error
+
+  return async (ctx, next) => {
+    // Taking an address apart costs more than seeing that it is just this path.
+    if (ctx.req.url !== path && ctx.path !== path) {
+      await next()
+      return
+    }
+    if (ctx.req.method !== 'POST') throw new EdgeError('method_not_allowed', 'Only POST is taken here.', { allow: 'POST' })
+    const signatures = headerValues(ctx.req, 'x-service-hmac-sha256')
+    try {
+      admitSignature(signatures)
+    } catch (error) {
+      meter.pushReceived('signature_invalid', null)
+      await bodies.refuse(ctx.req, ctx.res)
+      throw await failure(ctx, error)
+    }
+    let read = false
+    try {
+      await bodies.use(ctx.req, ctx.res, (body) => {
+        read = true
+        return receive({ body, signatures, contentEncoding: ctx.req.headers['content-encoding'] ?? null })
+      })
+    } catch (error) {
+      if (!read && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
+      throw await failure(ctx, error)
+    }
+    // Durable: an empty 200, whatever was thought of the event.
+    ctx.respond = false
+    ctx.res.writeHead(200, EMPTY)
+    ctx.res.end()
+  }
+}

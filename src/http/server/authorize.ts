@@ -1,0 +1,28 @@
+import type { Context } from 'koa'
+import { AppError } from '../../domain/errors.ts'
+import type { App, Authenticate, Scope } from '../../flow/admin/authenticate.ts'
+import type { CountFailure } from './failures.ts'
+import { headerValues } from './header-values.ts'
+
+/** RFC 6750, 2.1, with a bound; the scheme's case does not matter (RFC 9110, 11.1). */
+const BEARER = /^bearer ([\w\-.~+/]{1,4096}=*)$/i
+
+/** The app that asks. Throws `unauthorized`, `forbidden` or, for too many bad tokens from one address, `too_many_requests`. */
+export type Authorize = (ctx: Context, scope: Scope) => Promise<App>
+
+/** Reads the bearer token: exactly one `Authorization` header, as the platform would silently keep the first of two. */
+export function createAuthorize(authenticate: Pick<Authenticate, 'authorize'>, countFailure: CountFailure): Authorize {
+  const check = async (ctx: Context, scope: Scope): Promise<App> => {
+    const [header, ...more] = headerValues(ctx.req, 'authorization')
+    const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]
+    if (token === undefined) throw new AppError('unauthorized', 'One Authorization header with a bearer token is needed.')
+    return authenticate.authorize(token, scope)
+  }
+  return async (ctx, scope) => {
+    try {
+      return await check(ctx, scope)
+    } catch (error) {
+      throw error instanceof AppError && error.code === 'unauthorized' ? await countFailure(ctx.req, error) : error
+    }
+  }
+}

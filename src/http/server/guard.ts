@@ -1,0 +1,37 @@
+import type { IncomingMessage } from 'node:http'
+import type { Middleware } from 'koa'
+import { AppError } from '../../domain/errors.ts'
+import { EdgeError } from './errors.ts'
+import { headerValues } from './header-values.ts'
+
+const HEADERS_MAX = 1000
+/** RFC 9112, 3.2.2: a server must take the absolute form; the authority in it decides nothing here. */
+const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
+
+/** Refuses what the platform lets through though it is ambiguous: other transfer codings, two hosts, a flood of headers. */
+export function guardRequests(): Middleware {
+  return (ctx, next) => {
+    const { req } = ctx
+    const ambiguity = ambiguityOf(req)
+    if (ambiguity !== null) {
+      ctx.set('Connection', 'close')
+      throw ambiguity
+    }
+    const target = req.url ?? '/'
+    if (!target.startsWith('/')) {
+      const path = target.replace(ABSOLUTE_FORM, '')
+      if (path === target) throw new AppError('not_found', 'There is nothing at this address.')
+      req.url = path.startsWith('/') ? path : `/${path}`
+    }
+    return next()
+  }
+}
+
+function ambiguityOf(req: IncomingMessage): Error | null {
+  if (req.rawHeaders.length > HEADERS_MAX * 2) return new EdgeError('headers_too_large', `At most ${HEADERS_MAX} headers are taken.`)
+  const coding = req.headers['transfer-encoding']
+  if (coding !== undefined && (coding.trim().toLowerCase() !== 'chunked' || req.httpVersionMinor === 0)) {
+    return new AppError('bad_request', 'The only transfer coding taken is "chunked".')
+  }
+  return headerValues(req, 'host').length > 1 ? new AppError('bad_request', 'There must be one Host header.') : null
+}

@@ -1,0 +1,34 @@
+import type { Context } from 'koa'
+import { koaBody } from 'koa-body'
+import { AppError } from '../../domain/errors.ts'
+
+/** Reads a JSON body of at most this many bytes. */
+export function readJson(bytesMax: number) {
+  return koaBody({
+    urlencoded: false,
+    text: false,
+    jsonLimit: bytesMax,
+    patchNode: false,
+    onError: (error, ctx) => {
+      ctx.set('Connection', 'close')
+      if ('status' in error && error.status === 413) throw new AppError('body_too_large', `A body may have at most ${bytesMax} bytes.`)
+      throw new AppError('bad_request', describe(error.message))
+    },
+  })
+}
+
+/** What is no JSON by its own account would pass for no body at all. */
+export function refuseOtherTypes(ctx: Context): void {
+  const isEmpty = ctx.get('Content-Length') === '0'
+  if (isEmpty || ctx.is('json') !== false) return
+  ctx.set('Connection', 'close')
+  throw new AppError('bad_request', 'The body must be JSON and say so: Content-Type: application/json.')
+}
+
+/** The parser's own words quote the body, which may hold a key. */
+function describe(message: string): string {
+  if (message.includes('only supports object')) return 'The body must be a JSON object.'
+  if (message.includes('forbidden prototype')) return 'The body must not have a member "__proto__".'
+  const [, line, column] = /line (\d+) column (\d+)/.exec(message) ?? []
+  return line === undefined ? 'The body is not valid JSON.' : `The body is not valid JSON: look at line ${line}, column ${column}.`
+}

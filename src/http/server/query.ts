@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { DURATION, parseDuration } from '../../domain/duration.ts'
+import { readInput } from '../../domain/read-input.ts'
+
+/** The parameters that a route takes, each by what it must be and what it is when it is not given. */
+export type QuerySchema<Query> = z.ZodType<Query>
+
+const COUNT = /^\d{1,15}$/
+const TEXT_LENGTH_MAX = 1000
+
+/** Every parameter by its name; none other is taken. */
+export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  return z.strictObject(shape)
+}
+
+/** For a route that takes no parameter. */
+export const NO_QUERY = query({})
+
+/** A whole number within bounds. */
+export function whole(least: number, most: number) {
+  const error =
+    most === Number.MAX_SAFE_INTEGER ? `must be a whole number from ${least}` : `must be a whole number from ${least} to ${most}`
+  return z.string().regex(COUNT, { error, abort: true }).transform(Number).pipe(z.int({ error }).min(least, { error }).max(most, { error }))
+}
+
+/** A sequence of the feed, or an id that the relay gave. */
+export const count = whole(0, Number.MAX_SAFE_INTEGER)
+
+export function oneOf<const Value extends string>(values: readonly Value[]) {
+  return z.enum(values).nullable().default(null)
+}
+
+export const text = z.string().max(TEXT_LENGTH_MAX).nullable().default(null)
+
+/** Text that stands for something; `read` gives null for what stands for nothing. */
+export function read<Value>(readText: (text: string) => Value | null, error: string) {
+  return z
+    .string()
+    .max(TEXT_LENGTH_MAX)
+    .transform((given, context) => {
+      const value = readText(given)
+      if (value === null) context.addIssue({ code: 'custom', message: error })
+      return value
+    })
+    .nullable()
+    .default(null)
+}
+
+export const flag = z
+  .enum(['true', 'false'])
+  .transform((value) => value === 'true')
+  .default(false)
+
+/** A duration such as 30s, at most so many seconds. */
+export function durationMs(mostSeconds: number) {
+  const error = `must be a duration such as 30s, and at most ${mostSeconds}s`
+  return z
+    .string()
+    .regex(DURATION, { error, abort: true })
+    .transform(parseDuration)
+    .pipe(z.number({ error }).max(mostSeconds * 1000, { error }))
+}
+
+/** How much of a list is asked for, and after what: every list takes both. */
+export const page = { limit: whole(1, 500).default(100), cursor: text }
+
+/** Reads a query string. Throws `bad_request`, which names every parameter that is wrong or unknown. */
+export function readQuery<Query>(schema: QuerySchema<Query>, queryString: string): Query {
+  const given = new Map<string, string | readonly string[]>()
+  for (const [name, value] of new URLSearchParams(queryString)) {
+    const before = given.get(name)
+    given.set(name, before === undefined ? value : [before, value].flat())
+  }
+  return readInput('query', schema, Object.fromEntries(given))
+}

@@ -1,0 +1,139 @@
+import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
+import { isSecret, REDACTED } from '../config/secret.ts'
+import type { Log } from '../flow/ports.ts'
+
+export interface LogOptions {
+  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** Where the lines go; standard output by default. */
+  readonly destination?: DestinationStream
+}
+
+/**
+ * JSON lines: level as text, time as ISO 8601. What is logged is copied first, by an allow-list: of an error its type, message, stack,
+ * code and cause and nothing else (libraries hang requests and configs on theirs), of bytes their number, of a member with a secret's
+ * name nothing, at any depth. The library's own redaction knows paths of fixed depth only.
+ */
+export function createLog({ level, destination = standardOutput() }: LogOptions): Log {
+  const logger = pino(
+    { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+    destination,
+  )
+  const write = (name: 'debug' | 'info' | 'warn' | 'error') => (fields: object, message: string) => {
+    if (logger.isLevelEnabled(name)) logger[name](safeFields(fields), safeText(message))
+  }
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+/** A line on its way to the log of another thread: already safe to be written, and plain data. */
+export interface LogLine {
+  readonly level: keyof Log
+  readonly fields: object
+  readonly message: string
+}
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
+
+/** A log whose lines somebody else writes. */
+export function createForwardedLog(least: keyof Log, send: (line: LogLine) => void): Log {
+  const write = (level: keyof Log) =>
+    LEVELS.indexOf(level) < LEVELS.indexOf(least)
+      ? () => {}
+      : (fields: object, message: string) => send({ level, fields: safeFields(fields), message: safeText(message) })
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+/** Standard output that nobody reads any more (EPIPE) or a full disk costs lines, never the process. */
+function standardOutput(): DestinationStream {
+  const stream = pino.destination({ fd: 1, sync: true, maxLength: 1_048_576 })
+  stream.on('error', () => {})
+  return stream
+}
+
+const DEPTH_MAX = 8
+const MEMBERS_MAX = 100
+const TEXT_MAX = 4_000
+const SECRET_NAME = /(?:password|passwordhash|passwd|token|authorization|sharedkey|atrestkey|secret|xservicehmacsha256|cookie)s?$/
+const RESERVED = new Set(['level', 'time', 'msg'])
+
+/** The fields, with those that would overwrite the line's own renamed. A lone error is a field too. */
+function safeFields(fields: object): object {
+  const safe = fields instanceof Error ? { error: safeError(fields, 0, new Set()) } : safeValue(fields, 0, new Set())
+  if (typeof safe !== 'object' || safe === null || Array.isArray(safe)) return { fields: safe }
+  return Object.fromEntries(Object.entries(safe).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]))
+}
+
+/** `above` holds the objects this one is part of, to stop at cycles. */
+function safeValue(value: unknown, depth: number, above: ReadonlySet<object>): unknown {
+  if (typeof value === 'string') return safeText(value)
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
+  if (typeof value === 'function' || typeof value === 'symbol') return `[${typeof value}]`
+  if (typeof value !== 'object' || value === null) return value
+  if (isSecret(value)) return REDACTED
+  if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString()
+  if (above.has(value)) return '[circular]'
+  if (depth >= DEPTH_MAX) return '[deep]'
+  if (value instanceof Error) return safeError(value, depth, above)
+  const within = new Set([...above, value])
+  if (value instanceof Map) return safeValue(Object.fromEntries(value), depth, within)
+  if (value instanceof Set) return safeValue([...value], depth, within)
+  if (Array.isArray(value)) return safeItems(value, depth, within)
+  return safeMembers(value, depth, within)
+}
+
+/** In a list of raw headers the name of a value is the item before it. */
+function safeItems(items: readonly unknown[], depth: number, within: ReadonlySet<object>): readonly unknown[] {
+  return items.slice(0, MEMBERS_MAX).map((item, index) => {
+    const before = items[index - 1]
+    return typeof before === 'string' && isSecretName(before) ? REDACTED : safeValue(item, depth + 1, within)
+  })
+}
+
+function safeMembers(value: object, depth: number, within: ReadonlySet<object>): object {
+  const safe: [string, unknown][] = []
+  for (const name of Object.keys(value).slice(0, MEMBERS_MAX)) {
+    safe.push([name, isSecretName(name) ? REDACTED : safeValue(memberOf(value, name), depth + 1, within)])
+  }
+  return Object.fromEntries(safe)
+}
+
+function safeError(error: Error, depth: number, above: ReadonlySet<object>): object {
+  const [code, cause, stack] = ['code', 'cause', 'stack'].map((name) => memberOf(error, name))
+  const within = new Set([...above, error])
+  return {
+    type: safeText(String(error.name)),
+    message: safeText(String(error.message)),
+    ...(typeof stack === 'string' ? { stack: safeText(stack) } : {}),
+    ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    // Whatever was thrown can be a cause; of what is no error only text is worth the risk.
+    ...(cause instanceof Error
+      ? { cause: safeValue(cause, depth + 1, within) }
+      : typeof cause === 'string'
+        ? { cause: safeText(cause) }
+        : {}),
+  }
+}
+
+function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name.toLowerCase().replace(/[^a-z0-9]/g, ''))
+}
+
+/** A getter may throw; the log may not. */
+function memberOf(value: object, name: string): unknown {
+  try {
+    return Reflect.get(value, name)
+  } catch {
+    return '[unreadable]'
+  }
+}
+
+/** Credentials travel inside text too: in addresses and in quoted headers. */
+function safeText(text: string): string {
+  const safe = text
+    .slice(0, TEXT_MAX * 2)
+    .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"']+@/gi, `$1${REDACTED}@`)
+    .replace(/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, `$1 ${REDACTED}`)
+    .replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, REDACTED)
+  return safe.length > TEXT_MAX ? `${safe.slice(0, TEXT_MAX)}…` : safe
+}

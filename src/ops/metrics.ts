@@ -1,0 +1,190 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
+import type { Meter } from '../flow/ports.ts'
+
+/** What is looked up only when somebody scrapes. */
+export interface Gauges {
+  readonly commitQueue: number
+  readonly carrierQueue: number
+  readonly carrierCallsToday: number
+  readonly carrierResting: number
+  readonly pushesHealthy: number
+  readonly pushesSilent: number
+  readonly parcels: number
+  readonly watched: number
+  readonly overdue: number
+  readonly quarantined: number
+  readonly freeBytes: number
+  readonly logBytes: number
+}
+
+/** Each endpoint is a label: of more than these the rest is told as one. */
+export const ENDPOINT_LABELS_MAX = 200
+const OTHERS = 'others'
+
+export interface Metrics {
+  readonly meter: Meter
+  /** The Prometheus text format. */
+  render(): Promise<{ readonly contentType: string; readonly body: string }>
+}
+
+/** The counters of one relay, on a registry of its own; event loop delay and memory come from the library. */
+export function createMetrics(version: string, gauges: () => Promise<Gauges>, endpoints: () => Promise<readonly EndpointGauge[]>): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
+  const received = new Counter({
+    name: 'relay_pushes_received_total',
+    help: 'Pushes by outcome and key.',
+    labelNames: ['outcome', 'key'],
+    registers,
+  })
+  const batch = new Histogram({
+    name: 'relay_commit_batch_size',
+    help: 'Observations in a commit.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
+    registers,
+  })
+  const commit = new Histogram({
+    name: 'relay_commit_seconds',
+    help: 'Transactions, their commit included.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+    registers,
+  })
+  const polls = new Counter({ name: 'relay_polls_total', help: 'Questions to the carrier by outcome.', labelNames: ['outcome'], registers })
+  const missed = new Counter({ name: 'relay_missed_pushes_total', help: 'Entries that a push should have brought.', registers })
+  const missedDelay = new Histogram({
+    name: 'relay_missed_push_delay_seconds',
+    help: 'From the time of such an entry to the poll that found it.',
+    buckets: [60, 300, 900, 3600, 14_400, 86_400],
+    registers,
+  })
+  const attempted = new Counter({
+    name: 'relay_delivery_attempts_total',
+    help: 'Attempts to push to endpoints by outcome.',
+    labelNames: ['endpoint', 'outcome'],
+    registers,
+  })
+  const attemptTime = new Histogram({
+    name: 'relay_delivery_attempt_seconds',
+    help: 'How long attempts took.',
+    buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
+    registers,
+  })
+  const merged = new Counter({ name: 'relay_merged_total', help: 'Observations by what they changed.', labelNames: ['result'], registers })
+  const served = new Counter({
+    name: 'relay_served_total',
+    help: 'Answers to apps by where they came from.',
+    labelNames: ['result'],
+    registers,
+  })
+  // Looking up labels costs as much as answering from the cache does: once for each is enough.
+  const servedBy = remembered((result) => served.labels(result))
+  const nameOf = boundedNames()
+  const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))
+  const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
+  const readGauges = createGauges(registry, gauges)
+  const readEndpoints = createEndpointGauges(registry, endpoints)
+  return {
+    async render() {
+      await readGauges()
+      await readEndpoints()
+      return { contentType: registry.contentType, body: await registry.metrics() }
+    },
+    meter: {
+      pushReceived: (outcome, keyIndex, count = 1) => receivedBy(outcome, keyIndex === null ? 'none' : String(keyIndex)).inc(count),
+      batchCommitted(size, durationMs) {
+        batch.observe(size)
+        commit.observe(durationMs / 1000)
+      },
+      pollEnded: (outcome) => polls.inc({ outcome }),
+      missedPush(latencyMs) {
+        missed.inc()
+        missedDelay.observe(latencyMs / 1000)
+      },
+      deliveryAttempted(endpoint, outcome, durationMs) {
+        attemptedWith(nameOf(endpoint), outcome).inc()
+        attemptTime.observe(durationMs / 1000)
+      },
+      merged: (result, count) => merged.inc({ result }, count),
+      served: (result) => servedBy(result).inc(),
+    },
+  }
+}
+
+function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {
+  const made = new Map<string, T>()
+  return (label, more = '') => {
+    const name = more === '' ? label : `${label} ${more}`
+    const known = made.get(name)
+    if (known !== undefined) return known
+    const one = make(label, more)
+    made.set(name, one)
+    return one
+  }
+}
+
+function boundedNames(): (name: string) => string {
+  const names = new Set<string>()
+  return (name) => {
+    if (names.has(name)) return name
+    if (names.size >= ENDPOINT_LABELS_MAX) return OTHERS
+    names.add(name)
+    return name
+  }
+}
+
+function createEndpointGauges(registry: Registry, read: () => Promise<readonly EndpointGauge[]>): () => Promise<void> {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['endpoint'], registers: [registry] })
+  const waiting = gauge('relay_endpoint_waiting', 'Deliveries that wait for the endpoint.')
+  const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'How long the first of what waits has been queued; 0: nothing waits.')
+  const dead = gauge('relay_endpoint_dead', 'Deliveries to the endpoint that were given up and are kept.')
+  const failing = gauge('relay_endpoint_failing', '1 while the endpoint takes nothing and is probed.')
+  const disabled = gauge('relay_endpoint_disabled', '1 while the endpoint is disabled, by order, by its 410 or by 120 h of failures.')
+  return async () => {
+    // A store that cannot be read is told of by `relay_store_readable`.
+    const endpoints = await read().catch(() => null)
+    if (endpoints === null) return
+    for (const one of [waiting, oldest, dead, failing, disabled]) one.reset()
+    for (const { name, ...of } of endpoints) {
+      waiting.set({ endpoint: name }, of.waiting)
+      oldest.set({ endpoint: name }, of.oldestWaitingSeconds)
+      dead.set({ endpoint: name }, of.dead)
+      failing.set({ endpoint: name }, of.failing ? 1 : 0)
+      disabled.set({ endpoint: name }, of.disabled ? 1 : 0)
+    }
+  }
+}
+
+/** Reads the store once a scrape, just before it. */
+function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Promise<void> {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] })
+  const readable = gauge('relay_store_readable', '1 if the store could be read for this scrape.')
+  const all: Readonly<Record<keyof Gauges, Gauge>> = {
+    commitQueue: gauge('relay_commit_queue', 'Observations that wait for their commit.'),
+    carrierQueue: gauge('relay_carrier_queue', 'Questions that wait for the budget.'),
+    carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
+    carrierResting: gauge('relay_carrier_resting', '1 while a carrier that fails is left alone.'),
+    pushesHealthy: gauge('relay_pushes_healthy', '1 while pushes come and few are lost: polls are rarer.'),
+    pushesSilent: gauge('relay_pushes_silent', '1 while no pushes come although the carrier scans.'),
+    parcels: gauge('relay_parcels', 'Parcels in the store.'),
+    watched: gauge('relay_parcels_watched', 'Parcels with a next poll.'),
+    overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),
+    quarantined: gauge('relay_inbox_quarantined', 'Pushes that were stored and not understood.'),
+    freeBytes: gauge('relay_store_free_bytes', 'Room left on the disk of the store.'),
+    logBytes: gauge('relay_store_wal_bytes', 'The log of changes beside the database; large while something keeps an old view open.'),
+  }
+  return async () => {
+    try {
+      const values = await read()
+      for (const name of Object.keys(all)) if (isGauge(name)) all[name].set(values[name])
+      readable.set(1)
+    } catch {
+      readable.set(0)
+    }
+  }
+  function isGauge(name: string): name is keyof Gauges {
+    return name in all
+  }
+}

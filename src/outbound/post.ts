@@ -1,0 +1,93 @@
+import { type Dispatcher, errors } from 'undici'
+import { ANSWER_KEPT_BYTES, type AttemptOutcome } from '../domain/delivery/delivery.ts'
+import { parseRetryAfter } from '../domain/retry-after.ts'
+import type { SendFailure } from './send-failure.ts'
+
+/** Longest answer that is read to its end, so that its connection can be used again; of a longer one the rest is dropped with it. */
+const ANSWER_BYTES_MAX = 65_536
+/** Most provisional (1xx) answers to one request. */
+const PROVISIONAL_MAX = 100
+
+export interface Posted {
+  readonly origin: string
+  /** With the query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Sent byte for byte. */
+  readonly body: Uint8Array
+}
+
+export interface Reading {
+  readonly now: () => number
+  /** Why there was no answer, from the error it ended with. */
+  readonly failureOf: (error: unknown) => SendFailure
+  /** Called once. */
+  readonly onEnd: (outcome: AttemptOutcome, answerStart: Uint8Array) => void
+}
+
+/** Ends a post now, connection and all. A status that is there stands; without one this is why there is no answer. */
+export type EndPost = (why: SendFailure) => void
+
+export const NOTHING = new Uint8Array()
+const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
+
+/**
+ * One post on a connection of the dispatcher. Neither follows redirects nor inflates. The client's own `request` makes a stream, a signal
+ * and their listeners for each: that costs more than all the rest of a delivery, and here the first bytes of an answer are all that is kept.
+ */
+export function startPost(dispatcher: Dispatcher, { origin, path, headers, body }: Posted, { now, failureOf, onEnd }: Reading): EndPost {
+  let controller: Dispatcher.DispatchController | null = null
+  let outcome: AttemptOutcome | null = null
+  let provisional = 0
+  let kept: Uint8Array[] | null = null
+  let size = 0
+  let isOver = false
+
+  function end(why: SendFailure): void {
+    if (isOver) return
+    isOver = true
+    controller?.abort(new errors.RequestAbortedError())
+    onEnd(outcome ?? unanswered(why), outcome === null || kept === null ? NOTHING : Buffer.concat(kept))
+  }
+
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart(started) {
+      controller = started
+      // It was ended before it had a connection.
+      if (isOver) started.abort(new errors.RequestAbortedError())
+    },
+    onResponseStart(_controller, status, answered) {
+      if (status >= 200) outcome = outcomeOf(status, answered['retry-after'], now())
+      else provisional += 1
+      if (provisional > PROVISIONAL_MAX) end({ reason: 'bad_response', detail: 'ONLY_PROVISIONAL' })
+    },
+    onResponseData(_controller, chunk) {
+      if (size < ANSWER_KEPT_BYTES) {
+        kept ??= []
+        kept.push(chunk.subarray(0, ANSWER_KEPT_BYTES - size))
+      }
+      size += chunk.byteLength
+      if (size > ANSWER_BYTES_MAX) end(TOO_LONG)
+    },
+    onResponseEnd() {
+      controller = null
+      end(TOO_LONG)
+    },
+    onResponseError(_controller, error) {
+      controller = null
+      end(failureOf(error))
+    },
+  }
+  dispatcher.dispatch({ origin, path, method: 'POST', headers, body }, handler)
+  return end
+}
+
+/** The status says it all: once it is there, nothing that happens to the body changes what it says. */
+function outcomeOf(status: number, retryAfter: string | string[] | undefined, nowMs: number): AttemptOutcome {
+  if (status >= 200 && status <= 299) return { kind: 'accepted', status }
+  return { kind: 'rejected', status, retryAfterMs: parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : null, nowMs) }
+}
+
+export function unanswered(failure: SendFailure): AttemptOutcome {
+  return { kind: 'failed', ...failure }
+}

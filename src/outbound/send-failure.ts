@@ -1,0 +1,51 @@
+import { errors } from 'undici'
+import type { FailureReason } from '../domain/delivery/delivery.ts'
+import { systemCode } from '../domain/errors.ts'
+import { EgressRefused } from './guarded-connector.ts'
+
+/** An attempt without an answer. */
+export interface SendFailure {
+  readonly reason: FailureReason
+  /** A code, never a message: messages quote what was sent and received. */
+  readonly detail: string
+}
+
+const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
+  ['ENOTFOUND', 'dns'],
+  ['ECONNREFUSED', 'refused'],
+  ['EHOSTUNREACH', 'refused'],
+  ['ENETUNREACH', 'refused'],
+  ['ECONNRESET', 'reset'],
+  ['EPIPE', 'reset'],
+  ['UND_ERR_SOCKET', 'reset'],
+  ['EPROTO', 'tls'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'bad_response'],
+  ['ETIMEDOUT', 'timeout'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
+])
+/** How the platform names what is wrong with a certificate or with the talk before it. */
+const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
+
+/** How the client says that a proxy gave no tunnel, wanted other credentials, or could not be reached as it should be. */
+const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
+
+/** The same for what goes through a proxy: nothing but the proxy is looked up or connected to. */
+export function proxiedFailureOf(error: unknown): SendFailure {
+  const failure = failureOf(error)
+  const isOfProxy = BY_PROXY.has(failure.detail) || failure.reason === 'dns' || failure.reason === 'refused'
+  return isOfProxy ? { ...failure, reason: 'proxy' } : failure
+}
+
+/** Why a request got no answer, from the error it ended with before its deadline. */
+export function failureOf(error: unknown): SendFailure {
+  if (error instanceof EgressRefused) return { reason: 'forbidden', detail: error.reason }
+  if (error instanceof errors.HTTPParserError) return { reason: 'bad_response', detail: 'NO_HTTP' }
+  const code = systemCode(error) ?? 'UNKNOWN'
+  return { reason: reasonOf(code), detail: code }
+}
+
+function reasonOf(code: string): FailureReason {
+  if (code.startsWith('EAI_')) return 'dns'
+  if (TLS_CODE.test(code)) return 'tls'
+  return BY_CODE.get(code) ?? 'network'
+}

@@ -1,0 +1,126 @@
+import { type Dispatcher, Pool } from 'undici'
+import type { AttemptResult } from '../domain/delivery/delivery.ts'
+import type { Clock, DeliverySender, PostRequest, Route } from '../flow/ports.ts'
+import { type StartTimer, startRealTimer } from './deadline.ts'
+import { createDeadlines } from './deadlines.ts'
+import type { EgressGuard } from './egress-guard.ts'
+import { createGuardedConnector } from './guarded-connector.ts'
+import { type EndPost, NOTHING, startPost, unanswered } from './post.ts'
+import { createProxiedAgent } from './proxied-agent.ts'
+import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts'
+
+export interface SenderOptions {
+  readonly guard: EgressGuard
+  /** Over the whole exchange: resolving, connecting, sending, the answer and its body. */
+  readonly timeoutMs: number
+  readonly clock: Clock
+  readonly startTimer?: StartTimer
+}
+
+/** Posts to endpoints. `close` ends what is in flight; whatever is sent afterwards is interrupted. `retire` lets what is in flight end first. */
+export interface Sender extends DeliverySender {
+  close(): Promise<void>
+  retire(): Promise<void>
+}
+
+const INTERRUPTED: SendFailure = { reason: 'interrupted', detail: 'CLOSED' }
+const TIMED_OUT: SendFailure = { reason: 'timeout', detail: 'DEADLINE' }
+
+export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer }: SenderOptions): Sender {
+  const pools = createPools(guard, timeoutMs)
+  const running = createDeadlines(timeoutMs, startTimer)
+  let isClosed = false
+
+  function post({ url, headers, body, route = DIRECT }: PostRequest, onEnd: (result: AttemptResult) => void): void {
+    const startedMs = clock.monotonic()
+    const refused = (failure: SendFailure) =>
+      onEnd({ ...unanswered(failure), answerStart: NOTHING, durationMs: clock.monotonic() - startedMs })
+    if (isClosed) {
+      refused(INTERRUPTED)
+      return
+    }
+    const isProxied = route.proxy !== undefined
+    const verdict = isProxied ? guard.checkProxiedUrl(url) : guard.checkUrl(url)
+    if (!verdict.ok) {
+      refused({ reason: 'forbidden', detail: verdict.reason })
+      return
+    }
+
+    let endPost: EndPost | null = null
+    const lasting = running.add(() => endPost?.(isClosed ? INTERRUPTED : TIMED_OUT), startedMs)
+    endPost = startPost(
+      pools.of(route, verdict.origin),
+      { origin: verdict.origin, path: verdict.path, headers, body },
+      {
+        now: clock.now,
+        failureOf: isProxied ? proxiedFailureOf : failureOf,
+        onEnd(outcome, answerStart) {
+          running.remove(lasting)
+          const durationMs = clock.monotonic() - startedMs
+          onEnd(
+            outcome.kind === 'accepted'
+              ? { kind: 'accepted', status: outcome.status, answerStart, durationMs }
+              : { ...outcome, answerStart, durationMs },
+          )
+        },
+      },
+    )
+  }
+
+  async function close(): Promise<void> {
+    isClosed = true
+    for (const { end } of running.all()) end()
+    await pools.destroy()
+  }
+
+  return {
+    post,
+    send: (request) => new Promise((resolve) => post(request, resolve)),
+    async retire() {
+      await new Promise<void>((resolve) => running.onEmpty(resolve))
+      await close()
+    },
+    close,
+  }
+}
+
+const DIRECT: Route = {}
+
+/**
+ * One pool of connections per route and origin, kept while it is used: a pool per delivery would leak. How many at once is not decided here.
+ * The client's own agent does the same, but makes a name for what it looks for at each request, and passes on what each of its pools tells.
+ */
+function createPools(guard: EgressGuard, timeoutMs: number) {
+  const pools = new Map<string, Dispatcher>()
+
+  function openPool(name: string, origin: string, { ca }: Route): Dispatcher {
+    const connect = createGuardedConnector(guard, { timeoutMs, ...(ca === undefined ? {} : { ca }) })
+    // The deadline bounds the whole exchange; times of idling bound nothing.
+    const pool = new Pool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
+    const closeUnused = () => {
+      const { connected, size } = pool.stats
+      if (connected > 0 || size > 0 || pools.get(name) !== pool) return
+      pools.delete(name)
+      void pool.close()
+    }
+    return pool.on('disconnect', closeUnused).on('connectionError', closeUnused)
+  }
+
+  return {
+    of(route: Route, origin: string): Dispatcher {
+      const { proxy, ca } = route
+      const place = proxy === undefined ? origin : `by ${proxy}`
+      const name = ca === undefined ? place : `${place} ${ca}`
+      const known = pools.get(name)
+      if (known !== undefined) return known
+      const made = proxy === undefined ? openPool(name, origin, route) : createProxiedAgent({ proxy, ca, timeoutMs })
+      pools.set(name, made)
+      return made
+    },
+    async destroy(): Promise<void> {
+      const all = [...pools.values()]
+      pools.clear()
+      await Promise.all(all.map((pool) => pool.destroy()))
+    },
+  }
+}

@@ -1,0 +1,34 @@
+import { LRUCache } from 'lru-cache'
+import type { AnswerCache, CachedAnswer } from '../flow/ports.ts'
+import { hasChanged, markOf, type ParcelChanges, tellChanged } from './threads/change-table.ts'
+
+/** What an answer costs beside its body: key, tag, mark and the cache's own bookkeeping. */
+const OVERHEAD_BYTES = 512
+
+interface Kept {
+  readonly answer: CachedAnswer
+  readonly mark: bigint
+}
+
+/**
+ * Encoded answers, at most `bytesMax` of them; 0 keeps none, for a relay that is not the only one to write its store. Nobody takes out what
+ * is no longer true: it is found so when it is asked for.
+ */
+export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ParcelChanges }): AnswerCache {
+  const invalidate = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
+  const mark = () => markOf(changes)
+  if (bytesMax === 0) return { get: () => undefined, mark, set: () => {}, invalidate }
+  const cache = new LRUCache<string, Kept>({
+    maxSize: bytesMax,
+    sizeCalculation: ({ answer }) => answer.body.byteLength + OVERHEAD_BYTES,
+  })
+  return {
+    get(key) {
+      const kept = cache.get(key)
+      return kept === undefined || hasChanged(changes, kept.answer.parcelId, kept.mark) ? undefined : kept.answer
+    },
+    mark,
+    set: (key, answer, mark) => void cache.set(key, { answer, mark }),
+    invalidate,
+  }
+}

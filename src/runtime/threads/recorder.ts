@@ -1,0 +1,52 @@
+import type { BatchReport, Incoming } from '../../flow/ports.ts'
+
+/** Where observations are put to be recorded, in this thread or another. */
+export interface Recorder {
+  /** Puts an observation behind those that were put before. False: there is no room now; there is after the next commit. */
+  put(incoming: Incoming): boolean
+  /** Whether a commit was asked for that has not begun: it will find what is put now. */
+  isAwaited(): boolean
+  /** Records what is there when its turn comes as one batch, up to a bound. Rejects only if nothing can be recorded any more. */
+  commit(): Promise<Committed>
+}
+
+/** What those who wait for a commit are told of it. Who keeps answers about parcels is told before (see `ParcelChanges`). */
+export type CommitReport = Omit<BatchReport, 'touchedParcels'>
+
+export type Committed =
+  /** Durable. */
+  | { readonly taken: number; readonly report: CommitReport }
+  /** So many of the first were tried, and none of them is recorded. */
+  | { readonly taken: number; readonly error: unknown }
+
+/** A recorder in the same thread. */
+export function recordHere(record: (batch: readonly Incoming[]) => Promise<CommitReport>, batchMax: number): Recorder {
+  let waiting: Incoming[] = []
+  let awaited = 0
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function next(): Promise<Committed> {
+    awaited -= 1
+    const batch = waiting.slice(0, batchMax)
+    waiting = waiting.slice(batchMax)
+    try {
+      return { taken: batch.length, report: await record(batch) }
+    } catch (error) {
+      return { taken: batch.length, error }
+    }
+  }
+
+  return {
+    put(incoming) {
+      waiting.push(incoming)
+      return true
+    },
+    isAwaited: () => awaited > 0,
+    commit() {
+      awaited += 1
+      const turn = last.then(next)
+      last = turn
+      return turn
+    },
+  }
+}

@@ -1,0 +1,78 @@
+import type { Incoming } from '../../flow/ports.ts'
+import type { Pace } from './commit-throttle.ts'
+import { type PackedOutcomes, packOutcomes, unpackOutcomes } from './outcomes-codec.ts'
+import type { CommitReport, Recorder } from './recorder.ts'
+import { openInlet, openOutlet, type PushRing, type RingOutlet } from './ring-buffer.ts'
+import { asError } from './thread.ts'
+
+/** What the thread that records offers to another one: pushes come by a ring of memory both see, and what became of them travels packed. */
+export interface RingVerbs {
+  /** Records what is in the ring by then. */
+  commit(): Promise<PackedCommit>
+  /** What has only its place in the ring. */
+  bring(incoming: Incoming): Promise<void>
+}
+
+export const RING_VERBS = ['commit', 'bring'] as const
+
+type PackedCommit = { readonly taken: number; readonly packed: PackedOutcomes } | { readonly taken: number; readonly error: unknown }
+
+/** The recorder on the thread. `bodyBytesMax`: larger ones come by message, as what is in the ring must fit into half of it. */
+export function recordThere(ring: PushRing, verbs: RingVerbs, { bodyBytesMax }: { readonly bodyBytesMax: number }): Recorder {
+  const inlet = openInlet(ring)
+  let asked = 0
+  return {
+    put(incoming) {
+      if (incoming.kind === 'push' && incoming.body.byteLength <= bodyBytesMax) return inlet.put(incoming)
+      if (!inlet.putElsewhere()) return false
+      // If the thread is gone, so is the commit that would find it, which says so.
+      verbs.bring(incoming).catch(() => {})
+      return true
+    },
+    isAwaited: () => asked !== inlet.looks(),
+    async commit() {
+      asked = (asked + 1) | 0
+      try {
+        const committed = await verbs.commit()
+        if ('error' in committed) return committed
+        return { taken: committed.taken, report: unpackOutcomes(committed.packed) }
+      } catch (error) {
+        asked = inlet.looks()
+        throw error
+      }
+    },
+  }
+}
+
+export interface RingServicePorts {
+  readonly record: (batch: readonly Incoming[]) => Promise<CommitReport>
+  readonly pace: Pick<Pace, 'keep' | 'begins'>
+  /** The most of one transaction. */
+  readonly batchMax: number
+}
+
+/** The other end, on the thread: gives whoever puts into a ring the verbs for it. A commit knows of all that wait, in whichever ring. */
+export function createRingService({ record, pace, batchMax }: RingServicePorts): (ring: PushRing) => RingVerbs {
+  const outlets: RingOutlet<Incoming>[] = []
+  const waiting = () => outlets.reduce((sum, outlet) => sum + outlet.count(), 0)
+  return (ring) => {
+    const brought: Incoming[] = []
+    const outlet = openOutlet(ring, () => brought.shift())
+    outlets.push(outlet)
+    return {
+      async bring(incoming) {
+        brought.push(incoming)
+      },
+      async commit() {
+        pace.keep(waiting())
+        const batch = outlet.take(batchMax)
+        pace.begins(batch.length)
+        try {
+          return { taken: batch.length, packed: packOutcomes(await record(batch)) }
+        } catch (error) {
+          return { taken: batch.length, error: asError(error) }
+        }
+      },
+    }
+  }
+}

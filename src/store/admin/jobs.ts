@@ -1,0 +1,84 @@
+import type { Job, JobTask, UnendedJob } from '../../flow/ports.ts'
+import { decodeJob, decodePlace, encodePlace } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+const insert = statement<{ kind: string; task: string; by: string; nowMs: number }>()((db, p) =>
+  db
+    .insertInto('job')
+    .values({ kind: p.kind, task: p.task, started_by: p.by, state: 'waiting', done: 0, created_at_ms: p.nowMs })
+    .returningAll(),
+)
+const unended = statement<{ limit: number }>()((db, p) =>
+  db.selectFrom('job').selectAll().where('ended_at_ms', 'is', null).orderBy('id').limit(p.limit),
+)
+const update = statement<{
+  id: number
+  state: string
+  place: string | null
+  done: number
+  failure: string | null
+  nowMs: number
+  endedAtMs: number | null
+}>()((db, p) =>
+  db
+    .updateTable('job')
+    .set((row) => ({
+      state: p.state,
+      place: p.place,
+      done: p.done,
+      failure: p.failure,
+      started_at_ms: row.fn.coalesce('started_at_ms', row.val(p.nowMs)),
+      ended_at_ms: p.endedAtMs,
+    }))
+    .where('id', '=', p.id),
+)
+const cancel = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db.updateTable('job').set({ state: 'cancelled', ended_at_ms: p.nowMs }).where('id', '=', p.id).where('ended_at_ms', 'is', null),
+)
+const one = statement<{ id: number }>()((db, p) => db.selectFrom('job').selectAll().where('id', '=', p.id))
+const page = statement<{ before: number; limit: number }>()((db, p) =>
+  db.selectFrom('job').selectAll().where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
+)
+const forget = statement<{ upTo: number }>()((db, p) => db.deleteFrom('job').where('id', '<=', p.upTo).where('ended_at_ms', 'is not', null))
+
+/** How many are kept to be looked at. */
+const KEPT_MAX = 1000
+
+export async function insertJob(session: Session, task: JobTask, by: string, nowMs: number): Promise<Job> {
+  const [row] = await session.all(insert, { kind: task.kind, task: JSON.stringify(task), by, nowMs })
+  if (row === undefined) throw new Error('a job was inserted and has no id')
+  await session.run(forget, { upTo: row.id - KEPT_MAX })
+  return decodeJob(row)
+}
+
+/** The oldest first. */
+export async function listUnendedJobs(session: Session, limit: number): Promise<readonly UnendedJob[]> {
+  const rows = await session.all(unended, { limit })
+  return rows.map((row) => ({ ...decodeJob(row), place: decodePlace(row.place) }))
+}
+
+export async function saveJob(session: Session, job: UnendedJob, nowMs: number): Promise<void> {
+  const { jobId, state, place, done, failure, endedAtMs } = job
+  await session.run(update, { id: jobId, state, place: encodePlace(place), done, failure, nowMs, endedAtMs })
+}
+
+/** Null: there is none. One that has ended stays as it is. */
+export async function cancelJob(session: Session, id: number, nowMs: number): Promise<Job | null> {
+  await session.run(cancel, { id, nowMs })
+  return await findJob(session, id)
+}
+
+export async function findJob(session: Session, id: number): Promise<Job | null> {
+  const [row] = await session.all(one, { id })
+  return row === undefined ? null : decodeJob(row)
+}
+
+/** The newest first. */
+export async function listJobs(
+  session: Session,
+  query: { readonly before: number | null; readonly limit: number },
+): Promise<readonly Job[]> {
+  const rows = await session.all(page, { before: query.before ?? Number.MAX_SAFE_INTEGER, limit: query.limit })
+  return rows.map(decodeJob)
+}

@@ -1,0 +1,167 @@
+import type {
+  InspectedIdentifier,
+  InspectedParcel,
+  ListedParcel,
+  ParcelCursor,
+  ParcelPage,
+  ParcelQuery,
+  ParcelState,
+} from '../../flow/ports.ts'
+import { decodeParcel } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import type { Contents } from '../history/contents.ts'
+import { viewParcel } from '../history/parcel-view.ts'
+import { findIdentifier, loadIdentifiers, loadParcel } from '../history/parcels.ts'
+import { statement } from '../statement.ts'
+
+/** How many rows are looked at for one page, whatever they hold: a question that few parcels answer must not hold up everybody else's. */
+const LOOKED_AT_MAX = 2000
+/** In the order of the list. */
+const REASONS: readonly NonNullable<ParcelState['stopped']>[] = ['delivered', 'stale', 'unknown', 'unwatched']
+/** Sorts behind everything an identifier is made of. */
+const AFTER_ALL = '~'
+
+const byNext = statement<{ atMs: number; parcelId: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .selectAll()
+    .where('next_poll_at_ms', '>=', p.atMs)
+    .where((row) => row.or([row('next_poll_at_ms', '>', p.atMs), row('id', '>', p.parcelId)]))
+    .orderBy('next_poll_at_ms')
+    .orderBy('id')
+    .limit(p.limit),
+)
+const byStopped = statement<{ reason: string; parcelId: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .selectAll()
+    .where('next_poll_at_ms', 'is', null)
+    .where('stopped', '=', p.reason)
+    .where('id', '>', p.parcelId)
+    .orderBy('id')
+    .limit(p.limit),
+)
+const byIdentifier = statement<{ from: string; after: string; to: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('identifier')
+    .select(['value', 'parcel_id'])
+    .where('value', '>=', p.from)
+    .where('value', '>', p.after)
+    .where('value', '<', p.to)
+    .orderBy('value')
+    .limit(p.limit),
+)
+
+/** A row that was looked at, and the place after it. */
+interface Looked {
+  readonly state: ParcelState
+  readonly cursor: ParcelCursor
+}
+
+/** A page of parcels in one of three orders, each with an index of its own. */
+export async function listParcels(session: Session, query: ParcelQuery): Promise<ParcelPage> {
+  const parcels: ListedParcel[] = []
+  let next = query.after
+  for (let left = LOOKED_AT_MAX; left > 0; ) {
+    const looked = await lookOn(session, query, next, Math.min(left, query.limit))
+    if (looked === null) return { parcels, next: null }
+    left -= Math.max(1, looked.length)
+    for (const { state, cursor } of looked) {
+      next = cursor
+      if (!matches(state, query)) continue
+      parcels.push({ state, identifiers: await identifiersOf(session, state.parcelId) })
+      if (parcels.length === query.limit) return { parcels, next }
+    }
+    if (looked.length === 0) next = nextReason(next)
+  }
+  return { parcels, next }
+}
+
+/** The rows after a place; none: the next reason is to be looked at; null: there is nothing more. */
+async function lookOn(session: Session, query: ParcelQuery, after: ParcelCursor | null, limit: number): Promise<readonly Looked[] | null> {
+  if (query.prefix !== null) return await lookByIdentifier(session, query.prefix, after?.by === 'identifier' ? after.value : '', limit)
+  if (query.stopped !== null) {
+    const parcelId = after?.by === 'stopped' ? after.parcelId : 0
+    return nullIfNone(await lookByStopped(session, query.stopped, parcelId, limit))
+  }
+  if (after?.by === 'stopped') {
+    const looked = await lookByStopped(session, after.reason, after.parcelId, limit)
+    return looked.length === 0 && after.reason === REASONS.at(-1) ? null : looked
+  }
+  const { atMs, parcelId } = after?.by === 'next' ? after : { atMs: 0, parcelId: 0 }
+  const rows = await session.all(byNext, { atMs, parcelId, limit })
+  return rows.map((row) => {
+    const state = decodeParcel(row)
+    return { state, cursor: { by: 'next', atMs: state.nextPollAtMs ?? 0, parcelId: state.parcelId } }
+  })
+}
+
+async function lookByStopped(session: Session, reason: NonNullable<ParcelState['stopped']>, parcelId: number, limit: number) {
+  const rows = await session.all(byStopped, { reason, parcelId, limit })
+  return rows.map((row): Looked => ({ state: decodeParcel(row), cursor: { by: 'stopped', reason, parcelId: row.id } }))
+}
+
+async function lookByIdentifier(session: Session, prefix: string, after: string, limit: number): Promise<readonly Looked[] | null> {
+  const looked: Looked[] = []
+  for (const { value, parcel_id } of await session.all(byIdentifier, { from: prefix, after, to: prefix + AFTER_ALL, limit })) {
+    const [first] = (await identifiersOf(session, parcel_id))
+      .map((one) => one.value)
+      .filter((one) => one.startsWith(prefix))
+      .sort()
+    // Once, however many of its identifiers match; the others' rows are passed over by the next page as well.
+    if (first === value) looked.push({ state: await loadParcel(session, parcel_id), cursor: { by: 'identifier', value } })
+    else looked.push({ state: NOBODY, cursor: { by: 'identifier', value } })
+  }
+  return nullIfNone(looked)
+}
+
+function nullIfNone(looked: readonly Looked[]): readonly Looked[] | null {
+  return looked.length === 0 ? null : looked
+}
+
+function nextReason(after: ParcelCursor | null): ParcelCursor {
+  const at = after?.by === 'stopped' ? REASONS.indexOf(after.reason) + 1 : 0
+  return { by: 'stopped', reason: REASONS[at] ?? 'unwatched', parcelId: 0 }
+}
+
+function matches(state: ParcelState, { status, stopped, prefix }: ParcelQuery): boolean {
+  if (state === NOBODY) return false
+  if (status !== null && state.latest?.status !== status) return false
+  return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
+}
+
+/** Stands for a parcel that was listed by another of its identifiers. */
+const NOBODY: ParcelState = {
+  parcelId: 0,
+  watchedAtMs: null,
+  firstPushedAtMs: null,
+  revivedAtMs: 0,
+  entryCount: 0,
+  latest: null,
+  heardAtMs: null,
+  checkedAtMs: null,
+  failures: 0,
+  nextPollAtMs: null,
+  stopped: null,
+  full: false,
+}
+
+/** All that is known of one parcel. */
+export async function inspectParcel(session: Session, contents: Contents, identifier: string): Promise<InspectedParcel | null> {
+  const found = await findIdentifier(session, identifier)
+  if (found === null) return null
+  const { parcelId } = found
+  return {
+    state: await loadParcel(session, parcelId),
+    identifiers: await identifiersOf(session, parcelId),
+    entries: (await viewParcel(session, contents, parcelId)).entries,
+  }
+}
+
+/** What people type first, then the tracking ids. */
+async function identifiersOf(session: Session, parcelId: number): Promise<readonly InspectedIdentifier[]> {
+  const rows = await loadIdentifiers(session, parcelId)
+  return rows
+    .toSorted((a, b) => a.is_tracking_id - b.is_tracking_id)
+    .map((row) => ({ value: row.value, isTrackingId: row.is_tracking_id === 1, refusedAtMs: row.refused_at_ms }))
+}

@@ -1,0 +1,200 @@
+import { sql } from 'kysely'
+import type { QueuedDelivery, ReviewedClaims } from '../../flow/ports.ts'
+import { DELIVERY_STATE } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { oneOf, statement } from '../statement.ts'
+
+const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, p) =>
+  db
+    .insertInto('composed_event')
+    .values({ sequence: p.sequence, body: p.body })
+    .onConflict((conflict) => conflict.column('sequence').doNothing()),
+)
+
+export async function saveComposedEvent(session: Session, sequence: number, body: Uint8Array): Promise<void> {
+  await session.run(insertComposed, { sequence, body })
+}
+
+const lastOfParcel = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select('sequence')
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .orderBy('sequence', 'desc')
+    .limit(1),
+)
+/** Of what has not ended, read off an index of that alone. */
+const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'sequence'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('state', '<', DELIVERY_STATE.delivered)
+    .orderBy('sequence')
+    .limit(1),
+)
+
+const insertDelivery = statement<{
+  endpointId: number
+  parcelId: number
+  sequence: number
+  previousSequence: number
+  inboxId: number | null
+  state: number
+  nowMs: number
+}>()((db, p) =>
+  db.insertInto('delivery').values({
+    endpoint_id: p.endpointId,
+    parcel_id: p.parcelId,
+    sequence: p.sequence,
+    previous_sequence: p.previousSequence,
+    inbox_id: p.inboxId,
+    state: p.state,
+    attempts: 0,
+    queued_at_ms: p.nowMs,
+    next_attempt_at_ms: p.nowMs,
+  }),
+)
+
+const hold = statement<{ id: number }>()((db, p) =>
+  db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
+)
+/** Due since it was queued. One that failed before keeps its time: it may have been asked to come no sooner. */
+const release = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set((row) => ({
+      state: DELIVERY_STATE.due,
+      next_attempt_at_ms: row
+        .case()
+        .when('attempts', '>', 0)
+        .then(row.ref('next_attempt_at_ms'))
+        .else(row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]))
+        .end(),
+    }))
+    .where('id', '=', p.id)
+    .where('state', '=', DELIVERY_STATE.behind),
+)
+
+/** Due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
+export async function queueDelivery(session: Session, { endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery): Promise<void> {
+  const place = { endpointId: Number(endpointId), parcelId }
+  const [last] = await session.all(lastOfParcel, place)
+  const first = last === undefined ? null : await findFirst(session, place)
+  const isFirst = first === null || sequence < first.sequence
+  if (first !== null && isFirst) await session.run(hold, { id: first.id })
+  const state = isFirst ? DELIVERY_STATE.due : DELIVERY_STATE.behind
+  await session.run(insertDelivery, { ...place, sequence, previousSequence: last?.sequence ?? 0, inboxId, state, nowMs })
+}
+
+const claimed = statement<{ ids: string }>()((db, p) =>
+  db.selectFrom('delivery').select(['id', 'parcel_id', 'state']).where(sql<boolean>`id in (select value from json_each(${p.ids}))`),
+)
+
+/** See the verb of the same name. Their parcels may have been joined to others since they were claimed, so the rows tell. */
+export async function reviewClaims(session: Session, deliveryIds: readonly number[]): Promise<ReviewedClaims> {
+  if (deliveryIds.length === 0) return { parcelIds: [], overtaken: [] }
+  const rows = await session.all(claimed, { ids: JSON.stringify(deliveryIds) })
+  const counts = new Map<number, number>()
+  for (const { parcel_id: parcelId } of rows) counts.set(parcelId, (counts.get(parcelId) ?? 0) + 1)
+  const isAlone = (parcelId: number) => counts.get(parcelId) === 1
+  return {
+    parcelIds: [...counts.keys()],
+    overtaken: rows.filter((row) => row.state !== DELIVERY_STATE.due || !isAlone(row.parcel_id)).map(({ id }) => id),
+  }
+}
+
+const unsettledRemoved = statement()((db) =>
+  db
+    .selectFrom('endpoint')
+    .select(['id', 'removed_at_ms'])
+    .where('removed_at_ms', 'is not', null)
+    .where((of) =>
+      of.exists(
+        of
+          .selectFrom('delivery')
+          .select('delivery.id')
+          .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+          .where('delivery.state', '<', DELIVERY_STATE.delivered),
+      ),
+    )
+    .limit(1),
+)
+const cancelSome = statement<{ endpointId: number; removedAtMs: number; limit: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.cancelled, reason: 'endpoint_removed', settled_at_ms: p.removedAtMs })
+    .where('id', 'in', (of) =>
+      of
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .where('delivery.endpoint_id', '=', p.endpointId)
+        .where('delivery.state', '<', DELIVERY_STATE.delivered)
+        .limit(p.limit),
+    ),
+)
+
+/** What waits for an endpoint that was removed is kept, as cancelled: written down a stretch at a time. `isDone`: nothing more waits for any. */
+export async function cancelRemoved(session: Session, limit: number): Promise<{ readonly isDone: boolean }> {
+  const [removed] = await session.all(unsettledRemoved, {})
+  if (removed === undefined) return { isDone: true }
+  await session.run(cancelSome, { endpointId: removed.id, removedAtMs: removed.removed_at_ms ?? 0, limit })
+  return { isDone: false }
+}
+
+const holdOthers = statement<{ endpointId: number; parcelId: number; first: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.behind })
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('state', '=', DELIVERY_STATE.due)
+    .where('id', '!=', p.first),
+)
+const moveAll = statement<{ endpointId: number; parcelId: number; ids: string }>()((db, p) =>
+  db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
+)
+
+/** The deliveries of parcels that were joined to another: what waits for them all goes on in one order of sequence. */
+export async function moveDeliveries(
+  session: Session,
+  endpointId: string,
+  join: { from: readonly number[]; into: number; nowMs: number },
+): Promise<void> {
+  const place = { endpointId: Number(endpointId), parcelId: join.into }
+  await session.run(moveAll, { ...place, ids: JSON.stringify(join.from) })
+  const first = await findFirst(session, place)
+  if (first === null) return
+  await session.run(holdOthers, { ...place, first: first.id })
+  await session.run(release, { id: first.id, nowMs: join.nowMs })
+}
+
+interface Place {
+  readonly endpointId: number
+  readonly parcelId: number
+}
+
+/** The earliest delivery of a parcel that has not ended: the only one that may go. */
+export interface FirstDelivery {
+  readonly id: number
+  readonly sequence: number
+}
+
+export async function findFirst(session: Session, { endpointId, parcelId }: Place): Promise<FirstDelivery | null> {
+  const [first] = await session.all(firstWaiting, { endpointId, parcelId })
+  return first ?? null
+}
+
+/** To be called when others than `before` may be the first: those wait then, and the one that is may go. */
+export async function reorderDeliveries(
+  session: Session,
+  place: Place,
+  before: readonly (FirstDelivery | null)[],
+  nowMs: number,
+): Promise<void> {
+  const first = await findFirst(session, place)
+  for (const one of before) if (one !== null && one.id !== first?.id) await session.run(hold, { id: one.id })
+  if (first !== null) await session.run(release, { id: first.id, nowMs })
+}

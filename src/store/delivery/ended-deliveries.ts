@@ -1,0 +1,191 @@
+import { sql } from 'kysely'
+import type { DeliverySelection, ReplayPlace } from '../../flow/ports.ts'
+import { DELIVERY_STATE } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+type Range = { endpointId: number; state: number; from: number; to: number; afterId: number; limit: number }
+
+/** The state is said twice: the second time in the words of the index of what has ended, which serves nothing else. */
+const bySequence = statement<Range>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'parcel_id', 'sequence as at', 'queued_at_ms'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', '=', p.state)
+    .where('state', '>=', DELIVERY_STATE.delivered)
+    .where('sequence', '>=', p.from)
+    .where('sequence', '<=', p.to)
+    .where((row) => row.or([row('sequence', '>', p.from), row('id', '>', p.afterId)]))
+    .orderBy('sequence')
+    .orderBy('id')
+    .limit(p.limit),
+)
+const byTime = statement<Range>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'parcel_id', 'queued_at_ms as at', 'queued_at_ms'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', '=', p.state)
+    .where('state', '>=', DELIVERY_STATE.delivered)
+    .where('queued_at_ms', '>=', p.from)
+    .where('queued_at_ms', '<=', p.to)
+    .where((row) => row.or([row('queued_at_ms', '>', p.from), row('id', '>', p.afterId)]))
+    .orderBy('queued_at_ms')
+    .orderBy('id')
+    .limit(p.limit),
+)
+const ofParcel = statement<Omit<Range, 'state'> & { parcelId: number; a: number; b: number; c: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'parcel_id', 'sequence as at', 'queued_at_ms'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('parcel_id', '=', p.parcelId)
+    .where('state', 'in', [p.a, p.b, p.c])
+    .where('sequence', '>=', p.from)
+    .where('sequence', '<=', p.to)
+    .where((row) => row.or([row('sequence', '>', p.from), row('id', '>', p.afterId)]))
+    .orderBy('sequence')
+    .limit(p.limit),
+)
+/** What waits for an endpoint that was removed has ended, though that may not be written down yet. */
+const one = statement<{ id: number; endpointId: number; a: number; b: number; c: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
+    .select(['delivery.id', 'delivery.parcel_id', 'delivery.sequence as at', 'delivery.queued_at_ms'])
+    .where('delivery.id', '=', p.id)
+    .where('delivery.endpoint_id', '=', p.endpointId)
+    .where((row) => row.or([row('delivery.state', 'in', [p.a, p.b, p.c]), row('endpoint.removed_at_ms', 'is not', null)])),
+)
+const countBySequence = statement<Range>()((db, p) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('delivery')
+        .select('id')
+        .where('endpoint_id', '=', p.endpointId)
+        .where('state', '=', p.state)
+        .where('state', '>=', DELIVERY_STATE.delivered)
+        .where('sequence', '>=', p.from)
+        .limit(p.limit)
+        .as('some'),
+    )
+    .select((row) => row.fn.countAll<number>().as('count')),
+)
+const countByTime = statement<Range>()((db, p) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('delivery')
+        .select('id')
+        .where('endpoint_id', '=', p.endpointId)
+        .where('state', '=', p.state)
+        .where('state', '>=', DELIVERY_STATE.delivered)
+        .where('queued_at_ms', '>=', p.from)
+        .where('queued_at_ms', '<=', p.to)
+        .limit(p.limit)
+        .as('some'),
+    )
+    .select((row) => row.fn.countAll<number>().as('count')),
+)
+const waitingOfRemoved = statement<{ endpointId: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['parcel_id', 'sequence', 'queued_at_ms'])
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', '<', DELIVERY_STATE.delivered)
+    .where(sql<boolean>`exists (select 1 from endpoint where endpoint.id = delivery.endpoint_id and endpoint.removed_at_ms is not null)`)
+    .limit(p.limit),
+)
+
+export interface EndedDelivery {
+  readonly id: number
+  readonly parcelId: number
+}
+
+interface EndedQuery {
+  readonly selection: DeliverySelection
+  readonly after: ReplayPlace | null
+  readonly limit: number
+  /** What was queued later is not looked at, where the time of queueing is what was asked for. */
+  readonly untilMs: number
+}
+
+interface Row {
+  readonly id: number
+  readonly parcel_id: number
+  readonly at: number
+  readonly queued_at_ms: number
+}
+
+/**
+ * Ended deliveries that are selected, in the order of their sequence, or of their time where a time was asked for. What it reads is what it
+ * finds: however much else is kept.
+ */
+export async function findEnded(
+  session: Session,
+  query: EndedQuery,
+): Promise<{ readonly ended: readonly EndedDelivery[]; readonly next: ReplayPlace | null }> {
+  const rows = await findRows(session, query)
+  const last = rows.length < query.limit ? undefined : rows.at(-1)
+  const ended = rows
+    .filter(({ queued_at_ms: atMs }) => atMs >= query.selection.fromMs)
+    .map((row) => ({ id: row.id, parcelId: row.parcel_id }))
+  return { ended, next: last === undefined ? null : { at: last.at, id: last.id } }
+}
+
+/** How many are selected, counted up to a limit. */
+export async function countReplayable(session: Session, selection: DeliverySelection, limit: number, untilMs: number): Promise<number> {
+  const waiting = selection.states.includes('cancelled') ? await countWaitingOfRemoved(session, selection, limit) : 0
+  const isRange = selection.deliveryId === null && selection.parcelId === null && selection.sequence === null
+  if (!isRange) return waiting + (await findEnded(session, { selection, after: null, limit, untilMs })).ended.length
+  let count = waiting
+  const isByTime = selection.fromMs > 0
+  for (const state of selection.states) {
+    const range = rangeOf({ selection, after: null, limit: Math.max(1, limit - count), untilMs })
+    const [row] = await session.all(isByTime ? countByTime : countBySequence, { ...range, state: DELIVERY_STATE[state] })
+    count += row?.count ?? 0
+    if (count >= limit) return limit
+  }
+  return count
+}
+
+/** Of those that are cancelled and not written down as such yet. Where there are more than the limit, all are counted. */
+async function countWaitingOfRemoved(session: Session, selection: DeliverySelection, limit: number): Promise<number> {
+  const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
+  if (rows.length === limit) return limit
+  const { parcelId, sequence, fromSequence, fromMs, deliveryId } = selection
+  if (deliveryId !== null) return 0
+  return rows.filter(
+    (row) =>
+      (parcelId === null || row.parcel_id === parcelId) &&
+      (sequence === null || row.sequence === sequence) &&
+      row.sequence >= fromSequence &&
+      row.queued_at_ms >= fromMs,
+  ).length
+}
+
+function rangeOf({ selection, after, limit, untilMs }: EndedQuery): Omit<Range, 'state'> {
+  const { endpointId, fromSequence, fromMs, sequence, parcelId } = selection
+  const isByTime = fromMs > 0 && sequence === null && parcelId === null
+  const from = isByTime ? fromMs : (sequence ?? fromSequence)
+  const to = isByTime ? untilMs : (sequence ?? Number.MAX_SAFE_INTEGER)
+  return { endpointId: Number(endpointId), from: after?.at ?? from, to, afterId: after?.id ?? 0, limit }
+}
+
+async function findRows(session: Session, query: EndedQuery): Promise<readonly Row[]> {
+  const { selection, limit } = query
+  const { deliveryId, parcelId, sequence, fromMs } = selection
+  const [a = -1, b = a, c = a] = selection.states.map((state) => DELIVERY_STATE[state])
+  const range = rangeOf(query)
+  if (deliveryId !== null) {
+    return query.after === null ? await session.all(one, { id: deliveryId, endpointId: range.endpointId, a, b, c }) : []
+  }
+  if (parcelId !== null) return await session.all(ofParcel, { ...range, parcelId, a, b, c })
+  const found: Row[] = []
+  for (const state of selection.states) {
+    found.push(...(await session.all(fromMs > 0 && sequence === null ? byTime : bySequence, { ...range, state: DELIVERY_STATE[state] })))
+  }
+  return found.toSorted((x, y) => x.at - y.at || x.id - y.id).slice(0, limit)
+}

@@ -1,0 +1,117 @@
+import type { Endpoint } from '../../domain/delivery/endpoint.ts'
+import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../flow/ports.ts'
+import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+const standing = statement()((db) => db.selectFrom('endpoint').selectAll().where('removed_at_ms', 'is', null).orderBy('id'))
+
+/** As they are bound; a type, not an interface, because parameters are a record. */
+type HealthColumns = {
+  readonly succeededAtMs: number | null
+  readonly failingSinceMs: number | null
+  readonly failedForMs: number
+  readonly failedParcels: string
+  readonly probeAtMs: number | null
+  readonly probesFailed: number
+  readonly round: number
+  readonly wokenAtMs: number
+}
+type EndpointColumns = HealthColumns & {
+  readonly name: string
+  readonly origin: string
+  readonly settings: string
+  readonly disabled: string | null
+  readonly sealedKeys: string | null
+  readonly queuedTo: number | null
+  readonly backfillFrom: number | null
+  readonly backfillTo: number | null
+}
+
+const healthColumnsOf = (p: HealthColumns) => ({
+  succeeded_at_ms: p.succeededAtMs,
+  failing_since_ms: p.failingSinceMs,
+  failed_for_ms: p.failedForMs,
+  failed_parcels: p.failedParcels,
+  probe_at_ms: p.probeAtMs,
+  probes_failed: p.probesFailed,
+  round: p.round,
+  woken_at_ms: p.wokenAtMs,
+})
+
+const columnsOf = (p: EndpointColumns) => ({
+  name: p.name,
+  origin: p.origin,
+  settings: p.settings,
+  disabled: p.disabled,
+  ...healthColumnsOf(p),
+  sealed_keys: p.sealedKeys,
+  queued_to: p.queuedTo,
+  backfill_from: p.backfillFrom,
+  backfill_to: p.backfillTo,
+})
+
+const insertEndpoint = statement<EndpointColumns>()((db, p) => db.insertInto('endpoint').values(columnsOf(p)).returning('id'))
+
+const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
+  db
+    .updateTable('endpoint')
+    .set({ ...columnsOf(p), removed_at_ms: null })
+    .where('id', '=', p.id),
+)
+
+/** Removed until it is saved: a relay that dies meanwhile leaves nothing that anybody sees. */
+const insertReserved = statement<{ nowMs: number }>()((db, p) =>
+  db.insertInto('endpoint').values({ name: '', origin: 'managed', settings: '{}', removed_at_ms: p.nowMs }).returning('id'),
+)
+
+const markRemoved = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db.updateTable('endpoint').set({ removed_at_ms: p.nowMs }).where('id', '=', p.id),
+)
+
+export async function listEndpoints(session: Session): Promise<readonly EndpointState[]> {
+  return (await session.all(standing, {})).map(decodeEndpoint)
+}
+
+export async function reserveEndpoint(session: Session, nowMs: number): Promise<string> {
+  return idOf(await session.all(insertReserved, { nowMs }))
+}
+
+/** Returns its id: a new one when it had none. */
+export async function saveEndpoint(
+  session: Session,
+  { endpoint, origin, disabled, health, keys, queuedTo, backfilled }: EndpointState,
+): Promise<Endpoint['id']> {
+  const columns = {
+    name: endpoint.name,
+    origin,
+    settings: encodeEndpointSettings(endpoint),
+    disabled,
+    ...encodeHealth(health),
+    sealedKeys: encodeSealedKeys(keys),
+    queuedTo,
+    backfillFrom: backfilled?.from ?? null,
+    backfillTo: backfilled?.to ?? null,
+  }
+  if (endpoint.id === '') return idOf(await session.all(insertEndpoint, columns))
+  await session.run(updateEndpoint, { ...columns, id: Number(endpoint.id) })
+  return endpoint.id
+}
+
+const updateHealth = statement<HealthColumns & { id: number }>()((db, p) =>
+  db.updateTable('endpoint').set(healthColumnsOf(p)).where('id', '=', p.id),
+)
+
+export function saveHealth(session: Session, endpointId: string, health: EndpointHealth): void {
+  session.tell(updateHealth, { id: Number(endpointId), ...encodeHealth(health) })
+}
+
+function idOf([row]: readonly { readonly id: number }[]): string {
+  if (row === undefined) throw new Error('an endpoint was inserted and has no id')
+  return String(row.id)
+}
+
+export async function removeEndpoint(session: Session, endpointId: string, nowMs: number): Promise<void> {
+  await session.run(markRemoved, { id: Number(endpointId), nowMs })
+}

@@ -1,0 +1,139 @@
+import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
+import type { NextDelivery, NextRequest, ProbeRequest } from '../../flow/ports.ts'
+import { DELIVERY_STATE } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
+import { statement } from '../statement.ts'
+
+/** The round of a delivery that an operator asked for, before all others. */
+const ASKED_FOR = -1
+/** The round of one that was not attempted since it was queued. */
+const UNTRIED = 0
+const FIRST_ROUND = 1
+
+type Look = { endpointId: number; besides: string; limit: number; nowMs: number; round: number }
+
+/** Bodies are looked up and not joined, and only of what is due: most of what waits is looked at once in vain. */
+function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
+  const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
+    of
+      .case()
+      .when('inbox_id', 'is', null)
+      .then(of.selectFrom('composed_event').select('composed_event.body').whereRef('composed_event.sequence', '=', 'delivery.sequence'))
+      .else(of.selectFrom('inbox').select('inbox.body').whereRef('inbox.id', '=', 'delivery.inbox_id'))
+      .end()
+  return db
+    .selectFrom('delivery')
+    .select(['id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'spared', 'first_failed_at_ms', 'next_attempt_at_ms'])
+    .select((of) =>
+      (isDue === 'is due' ? body(of) : of.case().when('next_attempt_at_ms', '>', p.nowMs).then(null).else(body(of)).end()).as('body'),
+    )
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', '=', DELIVERY_STATE.due)
+    .where(sql<boolean>`parcel_id not in (select value from json_each(${p.besides}))`)
+    .limit(p.limit)
+}
+
+/** Never attempted since it was queued, or asked for by an operator. */
+const nextUntried = statement<Look>()((db, p) =>
+  waiting(db, p, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
+)
+/** Last attempted before its endpoint was woken. */
+const nextWoken = statement<Look>()((db, p) =>
+  waiting(db, p, 'is due').where('round', '>', UNTRIED).where('round', '<', p.round).orderBy('round').orderBy('next_attempt_at_ms'),
+)
+/** Attempted since. */
+const nextRetried = statement<Look>()((db, p) => waiting(db, p, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'))
+
+/** Each kind is read off the index of what is due alone, in its order, so that it takes the same however much waits. */
+export async function findNextDeliveries(session: Session, request: NextRequest): Promise<readonly NextDelivery[]> {
+  const { endpointId, besides, limit, nowMs, round, wokenAtMs } = request
+  const look = { endpointId: Number(endpointId), besides: JSON.stringify(besides), limit, nowMs, round }
+  const untried = await session.all(nextUntried, look)
+  const woken = round === FIRST_ROUND ? [] : await session.all(nextWoken, look)
+  const retried = await session.all(nextRetried, look)
+  const found = [
+    ...untried.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, nowMs))),
+    ...woken.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, wokenAtMs))),
+    ...retried.map((row) => decodeNext(row, endpointId, row.next_attempt_at_ms)),
+  ]
+  if (woken.length === 0 && retried.length === 0) return found
+  return found.sort((one, other) => one.dueAtMs - other.dueAtMs).slice(0, limit)
+}
+
+const nextOfAll = statement<Look>()((db, p) => waiting(db, p, 'is due').orderBy('round').orderBy('next_attempt_at_ms'))
+
+/** See the verb of the same name. Of a parcel no more than one is looked at in vain, because no more than one of it may go. */
+export async function findProbe(session: Session, { endpointId, exceptParcelId, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
+  const look = {
+    endpointId: Number(endpointId),
+    besides: JSON.stringify(exceptParcelId === null ? [] : [exceptParcelId]),
+    limit: 1,
+    nowMs,
+    round: 0,
+  }
+  const [row] = await session.all(nextOfAll, look)
+  return row === undefined ? null : decodeNext(row, endpointId, nowMs)
+}
+
+const hasten = statement<{ id: number }>()((db, p) =>
+  db.updateTable('delivery').set({ round: ASKED_FOR }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
+)
+const standing = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select(['endpoint_id', 'state']).where('id', '=', p.id))
+
+/** See the verb of the same name. */
+export async function hastenDelivery(
+  session: Session,
+  deliveryId: number,
+): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null> {
+  await session.run(hasten, { id: deliveryId })
+  const [row] = await session.all(standing, { id: deliveryId })
+  if (row === undefined) return null
+  const state = row.state === DELIVERY_STATE.due ? 'due' : row.state === DELIVERY_STATE.behind ? 'behind' : 'ended'
+  return { endpointId: String(row.endpoint_id), state }
+}
+
+const parcelsWaiting = statement<{ endpointId: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select('parcel_id')
+    .where('endpoint_id', '=', p.endpointId)
+    .where('state', '=', DELIVERY_STATE.due)
+    .orderBy('round')
+    .orderBy('next_attempt_at_ms')
+    .limit(2),
+)
+
+/** Of a parcel no more than one may go, so of any two one is another's. */
+export async function waitsForOthers(session: Session, endpointId: string, parcelId: number): Promise<boolean> {
+  const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId) })
+  return rows.some((row) => row.parcel_id !== parcelId)
+}
+
+interface NextRow {
+  readonly id: number
+  readonly parcel_id: number
+  readonly sequence: number
+  readonly previous_sequence: number
+  readonly attempts: number
+  readonly spared: number
+  readonly first_failed_at_ms: number | null
+  readonly next_attempt_at_ms: number
+  readonly body: Uint8Array | null
+}
+
+function decodeNext(row: NextRow, endpointId: string, dueAtMs: number): NextDelivery {
+  return {
+    deliveryId: row.id,
+    endpointId,
+    parcelId: row.parcel_id,
+    sequence: row.sequence,
+    previousSequence: row.previous_sequence,
+    plannedAtMs: row.next_attempt_at_ms,
+    attempts: row.attempts,
+    spared: row.spared,
+    firstFailedAtMs: row.first_failed_at_ms,
+    dueAtMs,
+    body: row.body,
+  }
+}

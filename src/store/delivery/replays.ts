@@ -1,0 +1,63 @@
+import type { ReplayedStretch, ReplayRequest } from '../../flow/ports.ts'
+import { DELIVERY_STATE } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+import { type FirstDelivery, findFirst, reorderDeliveries } from './deliveries.ts'
+import { copyDelivery } from './delivery-copies.ts'
+import { findEnded } from './ended-deliveries.ts'
+
+const keepAccepted = statement<{ id: number }>()((db, p) =>
+  db
+    .insertInto('attempt')
+    .columns(['delivery_id', 'at_ms', 'duration_ms', 'status'])
+    .expression((of) =>
+      of
+        .selectFrom('delivery')
+        .select(['id', 'accepted_at_ms', 'accepted_duration_ms', 'accepted_status'])
+        .where('id', '=', p.id)
+        .where('accepted_at_ms', 'is not', null)
+        .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
+    ),
+)
+const requeue = statement<{ id: number; queuedAtMs: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({
+      state: DELIVERY_STATE.behind,
+      attempts: 0,
+      spared: 0,
+      round: 0,
+      queued_at_ms: p.queuedAtMs,
+      first_failed_at_ms: null,
+      next_attempt_at_ms: p.nowMs,
+      reason: null,
+      settled_at_ms: null,
+      accepted_at_ms: null,
+      accepted_duration_ms: null,
+      accepted_status: null,
+    })
+    .where('id', '=', p.id),
+)
+
+/** Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes after it. */
+export async function replayDeliveries(session: Session, request: ReplayRequest): Promise<ReplayedStretch> {
+  const { selection, after, limit, nowMs, untilMs } = request
+  const endpointId = Number(request.to)
+  const { ended, next } = await findEnded(session, { selection, after, limit, untilMs })
+  /** What was the first of a parcel before. */
+  const parcels = new Map<number, FirstDelivery | null>()
+  let count = 0
+  for (const row of ended) {
+    const own = { id: row.id, parcelId: row.parcelId, isWaiting: false }
+    const queued = request.to === selection.endpointId ? own : await copyDelivery(session, row.id, endpointId, nowMs)
+    if (queued === null || queued.isWaiting) continue
+    const { parcelId } = queued
+    if (!parcels.has(parcelId)) parcels.set(parcelId, await findFirst(session, { endpointId, parcelId }))
+    await session.run(keepAccepted, { id: queued.id })
+    // Later than all that is replayed: or it would be found again when it has ended once more.
+    await session.run(requeue, { id: queued.id, queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs })
+    count += 1
+  }
+  for (const [parcelId, first] of parcels) await reorderDeliveries(session, { endpointId, parcelId }, [first], nowMs)
+  return { count, next }
+}

@@ -1,0 +1,148 @@
+import type { Settled } from '../../flow/ports.ts'
+import { DELIVERY_STATE } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+const insertAttempt = statement<{
+  deliveryId: number
+  atMs: number
+  durationMs: number
+  status: number | null
+  reason: string | null
+  answer: Uint8Array | null
+}>()((db, p) =>
+  db.insertInto('attempt').values({
+    delivery_id: p.deliveryId,
+    at_ms: p.atMs,
+    duration_ms: p.durationMs,
+    status: p.status,
+    reason: p.reason,
+    answer: p.answer,
+  }),
+)
+/** What has ended stays as it ended, whatever an attempt comes to that nobody waits for any more. */
+const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
+/** The newest are kept: a delivery that waits for years would have no end of them. */
+const ATTEMPTS_KEPT = 50
+const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
+  db
+    .deleteFrom('attempt')
+    .where('delivery_id', '=', p.deliveryId)
+    .where('id', '<=', (of) =>
+      of
+        .selectFrom('attempt as kept')
+        .select('kept.id')
+        .where('kept.delivery_id', '=', p.deliveryId)
+        .orderBy('kept.id', 'desc')
+        .limit(1)
+        .offset(ATTEMPTS_KEPT),
+    ),
+)
+const retry = statement<{
+  id: number
+  attempts: number
+  spared: number
+  round: number
+  firstFailedAtMs: number | null
+  nextAttemptAtMs: number
+}>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({
+      attempts: p.attempts,
+      spared: p.spared,
+      round: p.round,
+      first_failed_at_ms: p.firstFailedAtMs,
+      next_attempt_at_ms: p.nextAttemptAtMs,
+    })
+    .where('id', '=', p.id)
+    .where('state', 'in', UNENDED),
+)
+const end = statement<{ id: number; attempts: number; state: number; reason: string | null; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ attempts: p.attempts, state: p.state, reason: p.reason, settled_at_ms: p.nowMs })
+    .where('id', '=', p.id)
+    .where('state', 'in', UNENDED),
+)
+const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: number; durationMs: number; status: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({
+      attempts: p.attempts,
+      state: DELIVERY_STATE.delivered,
+      settled_at_ms: p.nowMs,
+      accepted_at_ms: p.atMs,
+      accepted_duration_ms: p.durationMs,
+      accepted_status: p.status,
+    })
+    .where('id', '=', p.id)
+    .where('state', 'in', UNENDED),
+)
+/**
+ * To be run before the delivery ends: then the earliest of the others of its parcel that have not ended may go, whether it was sent before
+ * this one was queued or comes after it. Its parcel is the one it has now: that may have been joined to another meanwhile. What is
+ * released is due since it was queued: so what is older goes first, whatever it stood behind, and rows that lie together are written
+ * together. What failed before keeps its time.
+ */
+const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set((row) => ({
+      state: DELIVERY_STATE.due,
+      next_attempt_at_ms: row
+        .case()
+        .when('attempts', '>', 0)
+        .then(row.ref('next_attempt_at_ms'))
+        .else(row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]))
+        .end(),
+    }))
+    .where('state', '=', DELIVERY_STATE.behind)
+    .where('id', '=', (of) =>
+      of
+        .selectFrom('delivery as ending')
+        .innerJoin('delivery as next', (join) =>
+          join.onRef('next.endpoint_id', '=', 'ending.endpoint_id').onRef('next.parcel_id', '=', 'ending.parcel_id'),
+        )
+        .select('next.id')
+        .where('ending.id', '=', p.id)
+        .where('ending.state', 'in', UNENDED)
+        .where('next.state', '<', DELIVERY_STATE.delivered)
+        .whereRef('next.id', '!=', 'ending.id')
+        .orderBy('next.sequence')
+        .limit(1),
+    ),
+)
+
+/** See the verb of the same name. Held deliveries stay due: what holds them is that their endpoint is disabled. */
+export function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): void {
+  for (const one of settled) {
+    const { deliveryId: id, attempts, spared, round, firstFailedAtMs, result, atMs, settlement } = one
+    if (result.kind === 'accepted' && result.answerStart.byteLength === 0) {
+      session.tell(releaseNext, { id, nowMs })
+      session.tell(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
+      continue
+    }
+    saveAttempt(session, one)
+    if (settlement.state === 'retrying' || settlement.state === 'held') {
+      const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
+      session.tell(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
+      continue
+    }
+    const reason = settlement.state === 'dead' ? settlement.reason : null
+    session.tell(releaseNext, { id, nowMs })
+    session.tell(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
+  }
+}
+
+function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): void {
+  session.tell(insertAttempt, {
+    deliveryId,
+    atMs,
+    durationMs: Math.round(result.durationMs),
+    status: result.kind === 'failed' ? null : result.status,
+    reason: result.kind === 'failed' ? result.reason : null,
+    answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
+  })
+  session.tell(forgetAttempts, { deliveryId })
+}

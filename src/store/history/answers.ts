@@ -1,0 +1,142 @@
+import { sql } from 'kysely'
+import type { KeptAnswer } from '../../domain/history/parcel-record.ts'
+import { answerId, keepAnswers } from '../../domain/history/parcel-record.ts'
+import { decodeAnswer, encodeAnswerHead } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { oneOf, statement } from '../statement.ts'
+
+const COLUMNS = ['language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head'] as const
+
+const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('answer').select(COLUMNS).where('parcel_id', '=', p.parcelId))
+
+const clearOrder = statement<{ parcelId: number }>()((db, p) =>
+  db.updateTable('answer').set({ decides_order: 0 }).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
+)
+
+const upsert = statement<{
+  parcel_id: number
+  language: string
+  digest: Uint8Array
+  asked_at_ms: number
+  entry_count: number
+  is_flawed: number
+  decides_order: number
+  head: string
+  body: Uint8Array
+}>()((db, p) =>
+  db
+    .insertInto('answer')
+    .values({
+      parcel_id: p.parcel_id,
+      language: p.language,
+      digest: p.digest,
+      asked_at_ms: p.asked_at_ms,
+      entry_count: p.entry_count,
+      is_flawed: p.is_flawed,
+      decides_order: p.decides_order,
+      head: p.head,
+      body: p.body,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['parcel_id', 'language', 'digest']).doUpdateSet((row) => ({
+        asked_at_ms: row.fn<number>('max', [row.ref('answer.asked_at_ms'), row.ref('excluded.asked_at_ms')]),
+        decides_order: row.fn<number>('max', [row.ref('answer.decides_order'), row.ref('excluded.decides_order')]),
+        body: row.ref('excluded.body'),
+      })),
+    ),
+)
+
+const deleteOne = statement<{ parcelId: number; language: string; digest: Uint8Array }>()((db, p) =>
+  db.deleteFrom('answer').where('parcel_id', '=', p.parcelId).where('language', '=', p.language).where('digest', '=', p.digest),
+)
+
+const ofParcels = statement<{ ids: string }>()((db, p) =>
+  db
+    .selectFrom('answer')
+    .select(['parcel_id', 'decides_order', ...COLUMNS])
+    .where('parcel_id', 'in', oneOf(p.ids))
+    .orderBy('parcel_id'),
+)
+const keepOnly = statement<{ ids: string; kept: string }>()((db, p) =>
+  db
+    .deleteFrom('answer')
+    .where('parcel_id', 'in', oneOf(p.ids))
+    .where(sql<string>`parcel_id || '/' || language || '/' || lower(hex(digest))`, 'not in', oneOf<string>(p.kept)),
+)
+const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+  db.updateTable('answer').set({ parcel_id: p.into, decides_order: 0 }).where('parcel_id', 'in', oneOf(p.ids)),
+)
+const amend = statement<{ parcelId: number; language: string; digest: Uint8Array; askedAtMs: number; decidesOrder: number }>()((db, p) =>
+  db
+    .updateTable('answer')
+    .set({ asked_at_ms: p.askedAtMs, decides_order: p.decidesOrder })
+    .where('parcel_id', '=', p.parcelId)
+    .where('language', '=', p.language)
+    .where('digest', '=', p.digest),
+)
+
+export async function loadAnswers(session: Session, parcelId: number): Promise<readonly KeptAnswer[]> {
+  return (await session.all(ofParcel, { parcelId })).map(decodeAnswer)
+}
+
+export interface AnswerToSave {
+  readonly parcelId: number
+  readonly answer: KeptAnswer
+  readonly body: Uint8Array
+  readonly decidesOrder: boolean
+}
+
+export async function saveAnswer(session: Session, { parcelId, answer, body, decidesOrder }: AnswerToSave): Promise<void> {
+  if (decidesOrder) await session.run(clearOrder, { parcelId })
+  await session.run(upsert, {
+    parcel_id: parcelId,
+    language: answer.language,
+    digest: Buffer.from(answer.digest, 'hex'),
+    asked_at_ms: answer.askedAtMs,
+    entry_count: answer.entryCount,
+    is_flawed: answer.flawed ? 1 : 0,
+    decides_order: decidesOrder ? 1 : 0,
+    head: encodeAnswerHead(answer),
+    body,
+  })
+}
+
+export interface HeldAnswer {
+  readonly parcelId: number
+  readonly decidesOrder: boolean
+  readonly answer: KeptAnswer
+}
+
+/** The answers of several parcels, those of the parcel with the lowest number first. */
+export async function loadAnswersOf(session: Session, parcelIds: readonly number[]): Promise<readonly HeldAnswer[]> {
+  const rows = await session.all(ofParcels, { ids: JSON.stringify(parcelIds) })
+  return rows.map((row) => ({ parcelId: row.parcel_id, decidesOrder: row.decides_order === 1, answer: decodeAnswer(row) }))
+}
+
+/** Makes the answers of several parcels those of one of them, as far as they are kept of one. */
+export async function moveAnswers(session: Session, held: readonly HeldAnswer[], into: number): Promise<void> {
+  if (held.every(({ parcelId }) => parcelId === into)) return
+  const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
+  const ids = JSON.stringify([...new Set(held.map(({ parcelId }) => parcelId))])
+  // Of those of equal bytes the first.
+  const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
+  if (kept.length < held.length) {
+    const places = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)
+    await session.run(keepOnly, { ids, kept: JSON.stringify(places) })
+  }
+  await session.run(moveAll, { ids, into })
+  for (const answer of kept) {
+    const { askedAtMs } = answer
+    const decidesOrder = answer === order
+    if (!decidesOrder && rows.get(answerId(answer))?.answer === answer) continue
+    await session.run(amend, { ...rowOf(into, answer), askedAtMs, decidesOrder: decidesOrder ? 1 : 0 })
+  }
+}
+
+export async function dropAnswers(session: Session, parcelId: number, answers: readonly KeptAnswer[]): Promise<void> {
+  for (const answer of answers) await session.run(deleteOne, rowOf(parcelId, answer))
+}
+
+function rowOf(parcelId: number, { language, digest }: KeptAnswer) {
+  return { parcelId, language, digest: Buffer.from(digest, 'hex') }
+}

@@ -1,0 +1,61 @@
+import { sql } from 'kysely'
+import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import type { ParcelView } from '../../flow/ports.ts'
+import type { Session } from '../engine.ts'
+import { loadLanguagesAsked } from '../settings.ts'
+import { statement } from '../statement.ts'
+import type { Contents } from './contents.ts'
+import { loadAnswerSource } from './parcel-view.ts'
+
+/**
+ * All that is kept of a parcel in one row apiece, by any identifier. Statements within, no join: the driver's SQLite is built so that it
+ * plans a join anew each time a parameter is bound, which takes four times as long as running it.
+ */
+const findHead = statement<{ identifier: string }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select((of) => [
+      'id',
+      'heard_at_ms',
+      'next_poll_at_ms',
+      of
+        .selectFrom('identifier')
+        .select((row) => row.fn.agg<string | null>('group_concat', ['identifier.value']).as('values'))
+        .whereRef('identifier.parcel_id', '=', 'parcel.id')
+        .where('identifier.is_tracking_id', '=', sql.lit(1))
+        .as('tracking_ids'),
+      of.exists(of.selectFrom('answer').select('language').whereRef('answer.parcel_id', '=', 'parcel.id')).as('was_polled'),
+      of.exists(of.selectFrom('language_asked').select('language').whereRef('language_asked.parcel_id', '=', 'parcel.id')).as('was_asked'),
+    ])
+    .where('id', '=', (of) => of.selectFrom('identifier').select('parcel_id').where('value', '=', p.identifier)),
+)
+
+/** A parcel as it is answered, by any of its identifiers. */
+export async function findParcel(session: Session, contents: Contents, identifier: string): Promise<ParcelView | null> {
+  const [head] = await session.all(findHead, { identifier })
+  if (head === undefined) return null
+  const parcelId = head.id
+  const source = await loadAnswerSource(session, contents, {
+    parcelId,
+    // No identifier holds a comma.
+    trackingIds: head.tracking_ids?.split(',') ?? [],
+    wasPolled: Boolean(head.was_polled),
+  })
+  return {
+    parcelId,
+    ...source,
+    heardAtMs: head.heard_at_ms,
+    watched: head.next_poll_at_ms !== null,
+    languagesAsked: head.was_asked ? await languagesAsked(session, parcelId, source.entries) : [],
+  }
+}
+
+/** The languages that were asked for and that no entry has come without since. */
+async function languagesAsked(session: Session, parcelId: number, entries: ParcelView['entries']): Promise<readonly string[]> {
+  const asked = await loadLanguagesAsked(session, parcelId)
+  const stillAsked = asked.filter(({ language, sequence }) => {
+    const since = entries.filter((entry) => entry.sequence > sequence)
+    return !lackedLanguage(since, language)
+  })
+  return stillAsked.map(({ language }) => language)
+}

@@ -1,0 +1,65 @@
+import type { JoinedParcel, ParcelJoin } from '../../flow/ports.ts'
+import { encodeInstant, encodeTold } from '../codec.ts'
+import { moveDeliveries } from '../delivery/deliveries.ts'
+import { listEndpoints } from '../delivery/endpoints.ts'
+import { appendAudit, moveExpectedPushes } from '../delivery/feed.ts'
+import type { Session } from '../engine.ts'
+import { moveInbox } from '../ingest/inbox.ts'
+import { loadAnswersOf, moveAnswers } from './answers.ts'
+import type { Contents } from './contents.ts'
+import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
+import { moveSightings, saveSighting } from './sightings.ts'
+
+/**
+ * Moves all that is known of parcels to one of them, a table at a time, and writes down what was whose (DOMAIN 1.4). Returns every identifier
+ * of those that are no more.
+ */
+export async function joinParcels(session: Session, contents: Contents, join: ParcelJoin): Promise<readonly string[]> {
+  const { shared, nowMs } = join
+  const into = join.survivor.state.parcelId
+  const from = join.others.map(({ state }) => state.parcelId)
+  const identifiers = Map.groupBy(await loadIdentifiersOf(session, from), (row) => row.parcel_id)
+  const answers = await loadAnswersOf(session, [into, ...from])
+
+  const stayed = await heldBy(contents, join.survivor)
+  const [first] = join.others
+  for (const other of join.others) {
+    const { state, sequence } = other
+    const detail = {
+      from: state,
+      into: join.survivor.state,
+      identifiers: (identifiers.get(state.parcelId) ?? []).map(({ value }) => value),
+      sightings: await heldBy(contents, other),
+      answers: answers.flatMap(({ parcelId, answer: { language, digest, askedAtMs } }) =>
+        parcelId === state.parcelId ? [[language, digest, askedAtMs]] : [],
+      ),
+      // What the survivor held is written once for all that are joined to it together: what came in between is what those before this one held.
+      ...(other === first ? { stayed } : { after: first?.sequence }),
+    }
+    await appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
+  }
+
+  await moveSightings(session, from, into)
+  for (const kept of shared) await saveSighting(session, contents, into, kept)
+  await moveAnswers(session, answers, into)
+  await moveIdentifiers(session, from, into)
+  await moveInbox(session, from, into)
+  await moveExpectedPushes(session, from, into)
+  for (const { endpoint } of await listEndpoints(session)) await moveDeliveries(session, endpoint.id, { from, into, nowMs })
+  await deleteParcels(session, from)
+  return [...identifiers.values()].flat().map(({ value }) => value)
+}
+
+/** A sighting: its key in the store, then when it was last asked for, its sequence, and whom it was told of. */
+type Held = readonly [key: string, askedAtMs: number, sequence: number, told: number]
+
+/** Each sighting of a parcel with what of it may be otherwise by the time it is looked for. */
+async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
+  const held: Held[] = []
+  for (const { sighting, content, listing, ordinal, askedAtMs, sequence, told } of sightings) {
+    const { at_ms, has_ms } = encodeInstant(sighting.instant)
+    const contentId = contents.recall(content) ?? (await contents.idOf(content))
+    held.push([[at_ms, has_ms, contentId, listing, ordinal].join('/'), askedAtMs, sequence, encodeTold(told)])
+  }
+  return held
+}

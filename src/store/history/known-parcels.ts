@@ -1,0 +1,110 @@
+import { LRUCache } from 'lru-cache'
+import type { IdentifierState, ParcelState } from '../../flow/ports.ts'
+import type { Session } from '../engine.ts'
+import { createParcelMemory } from './parcel-memory.ts'
+import { createParcelStatuses } from './parcel-statuses.ts'
+import { createParcel, findIdentifier, findIdentifiers, findParcel, findParcels, saveIdentifier, saveParcel } from './parcels.ts'
+
+/** So many parcels, and so many identifiers, are kept at hand: some 10 MB. */
+const REMEMBERED = 16_384
+
+/**
+ * Parcels as the one writer left them, so that the next event of a parcel need not look for it again. It must be told of whatever else
+ * changes them, and of every transaction that was undone.
+ */
+export interface KnownParcels {
+  findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
+  /** See the verb of the same name. */
+  recallParcel(trackingId: string): ParcelState | null
+  saveIdentifier(identifier: IdentifierState): void
+  create(nowMs: number): Promise<ParcelState>
+  /** Null: there is none, because it was joined to another. */
+  find(parcelId: number): Promise<ParcelState | null>
+  /** The same for several, in the order given; one that is not there is left out. */
+  findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  save(state: ParcelState): void
+  /** Some parcels are no more, and these identifiers were theirs. */
+  forgetJoined(parcelIds: readonly number[], values: readonly string[]): void
+  forget(): void
+}
+
+export function createKnownParcels(session: Session): KnownParcels {
+  const parcels = createParcelMemory(REMEMBERED)
+  const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
+  const statuses = createParcelStatuses(session)
+
+  /** One statement, however many are not at hand. */
+  async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
+    const found = new Map<string, IdentifierState>()
+    const unknown: string[] = []
+    for (const value of values) {
+      const known = identifiers.get(value)
+      if (known === undefined) unknown.push(value)
+      else found.set(value, known)
+    }
+    for (const known of unknown.length === 0 ? [] : await findIdentifiers(session, unknown)) {
+      identifiers.set(known.value, known)
+      found.set(known.value, known)
+    }
+    return values.flatMap((value) => found.get(value) ?? [])
+  }
+
+  return {
+    async findIdentifiers(values) {
+      const [only, ...more] = values
+      if (only === undefined) return []
+      if (more.length > 0) return await findAll(values)
+      const known = identifiers.get(only) ?? (await findIdentifier(session, only))
+      if (known === null) return []
+      identifiers.set(only, known)
+      return [known]
+    },
+    recallParcel(trackingId) {
+      const known = identifiers.get(trackingId)
+      return known?.isTrackingId === true ? parcels.get(known.parcelId) : null
+    },
+    saveIdentifier(identifier) {
+      saveIdentifier(session, identifier)
+      identifiers.set(identifier.value, identifier)
+    },
+    async create(nowMs) {
+      const state = await createParcel(session, nowMs)
+      parcels.set(state)
+      return state
+    },
+    async find(parcelId) {
+      const known = parcels.get(parcelId)
+      if (known !== null) return known
+      const state = await findParcel(session, parcelId)
+      if (state !== null) parcels.set(state)
+      return state
+    },
+    async findMany(parcelIds) {
+      const found = new Map<number, ParcelState>()
+      for (const parcelId of parcelIds) {
+        const known = parcels.get(parcelId)
+        if (known !== null) found.set(parcelId, known)
+      }
+      const unknown = parcelIds.filter((parcelId) => !found.has(parcelId))
+      for (const state of unknown.length === 0 ? [] : await findParcels(session, unknown)) {
+        parcels.set(state)
+        found.set(state.parcelId, state)
+      }
+      return parcelIds.flatMap((parcelId) => found.get(parcelId) ?? [])
+    },
+    save(state) {
+      saveParcel(session, state, parcels.get(state.parcelId))
+      if (state.latest !== null) statuses.note(state.latest.status)
+      parcels.set(state)
+    },
+    forgetJoined(parcelIds, values) {
+      for (const parcelId of parcelIds) parcels.delete(parcelId)
+      for (const value of values) identifiers.delete(value)
+    },
+    forget() {
+      statuses.forget()
+      parcels.clear()
+      identifiers.clear()
+    },
+  }
+}

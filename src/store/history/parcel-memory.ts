@@ -1,0 +1,97 @@
+import { LRUCache } from 'lru-cache'
+import type { ParcelState } from '../../flow/ports.ts'
+
+/** The states of the parcels that were used last. */
+export interface ParcelMemory {
+  get(parcelId: number): ParcelState | null
+  set(state: ParcelState): void
+  delete(parcelId: number): void
+  clear(): void
+}
+
+/** A parcel's numbers, by their place in its row. */
+const WATCHED_AT = 0
+const FIRST_PUSHED_AT = 1
+const REVIVED_AT = 2
+const ENTRY_COUNT = 3
+const LATEST_AT = 4
+const HEARD_AT = 5
+const CHECKED_AT = 6
+const FAILURES = 7
+const NEXT_POLL_AT = 8
+const FULL = 9
+const COLUMNS = 10
+
+/**
+ * Holds at most so many, in a piece of memory that the collector has not to look through. Each push puts a new state in the place of one that
+ * is some seconds old: as objects these would be what a collector is worst at, too old to be swept away with the young ones, and soon of no
+ * use; every few seconds the thread would stand still for all of them.
+ */
+export function createParcelMemory(max: number): ParcelMemory {
+  const rows = new LRUCache<number, number>({ max })
+  const numbers = new Float64Array(max * COLUMNS)
+  const statuses = Array.from({ length: max }, () => '')
+  /** Rows of parcels that were deleted. */
+  let free: number[] = []
+  const stopped = Array.from({ length: max }, (): ParcelState['stopped'] => null)
+
+  const orNull = (at: number): number | null => {
+    const value = numbers[at] ?? Number.NaN
+    return Number.isNaN(value) ? null : value
+  }
+  const number = (at: number): number => numbers[at] ?? 0
+
+  return {
+    get(parcelId) {
+      const row = rows.get(parcelId)
+      if (row === undefined) return null
+      const from = row * COLUMNS
+      const latestAtMs = orNull(from + LATEST_AT)
+      return {
+        parcelId,
+        watchedAtMs: orNull(from + WATCHED_AT),
+        firstPushedAtMs: orNull(from + FIRST_PUSHED_AT),
+        revivedAtMs: number(from + REVIVED_AT),
+        entryCount: number(from + ENTRY_COUNT),
+        latest: latestAtMs === null ? null : { status: statuses[row] ?? '', atMs: latestAtMs },
+        heardAtMs: orNull(from + HEARD_AT),
+        checkedAtMs: orNull(from + CHECKED_AT),
+        failures: number(from + FAILURES),
+        nextPollAtMs: orNull(from + NEXT_POLL_AT),
+        stopped: stopped[row] ?? null,
+        full: number(from + FULL) === 1,
+      }
+    },
+    set(state) {
+      let row = rows.get(state.parcelId)
+      if (row === undefined) {
+        // Without a free one, all rows up to the number of parcels are taken.
+        row = free.pop() ?? (rows.size < max ? rows.size : (rows.pop() ?? 0))
+        rows.set(state.parcelId, row)
+      }
+      const from = row * COLUMNS
+      numbers[from + WATCHED_AT] = state.watchedAtMs ?? Number.NaN
+      numbers[from + FIRST_PUSHED_AT] = state.firstPushedAtMs ?? Number.NaN
+      numbers[from + REVIVED_AT] = state.revivedAtMs
+      numbers[from + ENTRY_COUNT] = state.entryCount
+      numbers[from + LATEST_AT] = state.latest?.atMs ?? Number.NaN
+      numbers[from + HEARD_AT] = state.heardAtMs ?? Number.NaN
+      numbers[from + CHECKED_AT] = state.checkedAtMs ?? Number.NaN
+      numbers[from + FAILURES] = state.failures
+      numbers[from + NEXT_POLL_AT] = state.nextPollAtMs ?? Number.NaN
+      numbers[from + FULL] = state.full ? 1 : 0
+      statuses[row] = state.latest?.status ?? ''
+      stopped[row] = state.stopped
+    },
+    delete(parcelId) {
+      const row = rows.get(parcelId)
+      if (row === undefined) return
+      rows.delete(parcelId)
+      free.push(row)
+    },
+    clear() {
+      free = []
+      rows.clear()
+    },
+  }
+}

@@ -1,0 +1,44 @@
+import { sql } from 'kysely'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+/** Of a carrier that makes up a new one for every parcel no more are kept. */
+const STATUSES_MAX = 1000
+
+const insertStatus = statement<{ status: string }>()((db, p) =>
+  db
+    .insertInto('parcel_status')
+    .columns(['status'])
+    .expression((of) =>
+      of
+        .selectFrom(sql<{ count: number }>`(select count(*) as count from parcel_status)`.as('kept'))
+        .select(sql<string>`${p.status}`.as('status'))
+        .where('kept.count', '<', sql.lit(STATUSES_MAX)),
+    )
+    .onConflict((conflict) => conflict.doNothing()),
+)
+const allStatuses = statement()((db) => db.selectFrom('parcel_status').select('status').orderBy('status'))
+
+/** Which statuses were the latest of any parcel, as the one writer remembers them. */
+export interface ParcelStatuses {
+  note(status: string): void
+  /** A transaction was undone. */
+  forget(): void
+}
+
+export function createParcelStatuses(session: Session): ParcelStatuses {
+  const noted = new Set<string>()
+  return {
+    note(status) {
+      if (noted.has(status)) return
+      if (noted.size >= STATUSES_MAX) noted.clear()
+      noted.add(status)
+      session.tell(insertStatus, { status })
+    },
+    forget: () => noted.clear(),
+  }
+}
+
+export async function listStatuses(session: Session): Promise<readonly string[]> {
+  return (await session.all(allStatuses, {})).map(({ status }) => status)
+}

@@ -1,0 +1,38 @@
+import { deriveEntries, instantsTie, orderHistory } from '../../domain/history/history.ts'
+import { presentParcel } from '../../domain/history/parcel-record.ts'
+import type { AnswerSource } from '../../domain/history/pull-response.ts'
+import type { Session } from '../engine.ts'
+import { loadAnswers } from './answers.ts'
+import type { Contents } from './contents.ts'
+import { loadIdentifiers } from './parcels.ts'
+import { loadOrder, loadSightings } from './sightings.ts'
+
+/** A parcel as it is answered, and everything that finds it. */
+export async function viewParcel(
+  session: Session,
+  contents: Contents,
+  parcelId: number,
+): Promise<AnswerSource & { readonly identifiers: readonly string[] }> {
+  const identifiers = await loadIdentifiers(session, parcelId)
+  const trackingIds = identifiers.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
+  const source = await loadAnswerSource(session, contents, { parcelId, trackingIds, wasPolled: true })
+  return { ...source, identifiers: identifiers.map((row) => row.value) }
+}
+
+export interface Known {
+  readonly parcelId: number
+  readonly trackingIds: readonly string[]
+  /** False: certainly no poll was ever answered, so there is nothing to look for. */
+  readonly wasPolled: boolean
+}
+
+/** A parcel as it is answered. */
+export async function loadAnswerSource(
+  session: Session,
+  contents: Contents,
+  { parcelId, trackingIds, wasPolled }: Known,
+): Promise<AnswerSource> {
+  const entries = deriveEntries(await loadSightings(session, contents, parcelId, null))
+  const ordered = orderHistory(entries, wasPolled && instantsTie(entries) ? await loadOrder(session, parcelId) : [])
+  return presentParcel(ordered, wasPolled ? await loadAnswers(session, parcelId) : [], trackingIds)
+}

@@ -1,0 +1,140 @@
+import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
+import type { IdentifierState, ParcelState } from '../../flow/ports.ts'
+import { decodeParcel, encodeParcel } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
+import { oneOf, statement } from '../statement.ts'
+
+const insertParcel = statement<{ nowMs: number }>()((db, p) =>
+  db.insertInto('parcel').values({ revived_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
+)
+const selectParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
+const selectParcels = statement<{ ids: string }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)))
+const deleteRows = statement<{ ids: string }>()((db, p) => db.deleteFrom('parcel').where('id', 'in', oneOf(p.ids)))
+
+type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
+
+const updateWhole = statement<ParcelRow>()((db, p) =>
+  db
+    .updateTable('parcel')
+    .set({ ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped })
+    .where('id', '=', p.id),
+)
+/** Without what is indexed: SQLite moves an index's entry for a column that is set, though it is set to what it was. */
+const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
+
+function factsOf(p: ParcelRow) {
+  return {
+    watched_at_ms: p.watched_at_ms,
+    first_pushed_at_ms: p.first_pushed_at_ms,
+    revived_at_ms: p.revived_at_ms,
+    entry_count: p.entry_count,
+    latest_status: p.latest_status,
+    latest_at_ms: p.latest_at_ms,
+    heard_at_ms: p.heard_at_ms,
+    checked_at_ms: p.checked_at_ms,
+    failures: p.failures,
+    is_full: p.is_full,
+  }
+}
+
+export async function createParcel(session: Session, nowMs: number): Promise<ParcelState> {
+  const [row] = await session.all(insertParcel, { nowMs })
+  if (row === undefined) throw new Error('a parcel was inserted and not returned')
+  return decodeParcel(row)
+}
+
+export async function findParcel(session: Session, parcelId: number): Promise<ParcelState | null> {
+  const [row] = await session.all(selectParcel, { id: parcelId })
+  return row === undefined ? null : decodeParcel(row)
+}
+
+export async function findParcels(session: Session, parcelIds: readonly number[]): Promise<readonly ParcelState[]> {
+  return (await session.all(selectParcels, { ids: JSON.stringify(parcelIds) })).map(decodeParcel)
+}
+
+export async function loadParcel(session: Session, parcelId: number): Promise<ParcelState> {
+  const state = await findParcel(session, parcelId)
+  if (state === null) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+  return state
+}
+
+/** `before`: the state it is known to be in, if it is. */
+export function saveParcel(session: Session, state: ParcelState, before: ParcelState | null): void {
+  const sameSchedule = before !== null && before.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
+  session.tell(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
+}
+
+export async function deleteParcels(session: Session, parcelIds: readonly number[]): Promise<void> {
+  await session.run(deleteRows, { ids: JSON.stringify(parcelIds) })
+}
+
+const selectIdentifier = statement<{ value: string }>()((db, p) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', '=', p.value),
+)
+const selectIdentifiers = statement<{ values: string }>()((db, p) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', 'in', oneOf<string>(p.values)),
+)
+const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
+  db.selectFrom('identifier').selectAll().where('parcel_id', '=', p.parcelId),
+)
+const identifiersOfAll = statement<{ ids: string }>()((db, p) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id']).where('parcel_id', 'in', oneOf(p.ids)),
+)
+const upsertIdentifier = statement<{ value: string; parcelId: number; isTrackingId: number }>()((db, p) =>
+  db
+    .insertInto('identifier')
+    .values({ value: p.value, parcel_id: p.parcelId, is_tracking_id: p.isTrackingId })
+    .onConflict((conflict) => conflict.column('value').doUpdateSet({ is_tracking_id: p.isTrackingId })),
+)
+const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+  db.updateTable('identifier').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
+)
+const refuse = statement<{ value: string; nowMs: number }>()((db, p) =>
+  db.updateTable('identifier').set({ refused_at_ms: p.nowMs }).where('value', '=', p.value),
+)
+
+export async function findIdentifier(session: Session, value: string): Promise<IdentifierState | null> {
+  const [row] = await session.all(selectIdentifier, { value })
+  return row === undefined ? null : decodeIdentifier(row)
+}
+
+/** In no order. */
+export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
+  return (await session.all(selectIdentifiers, { values: JSON.stringify(values) })).map(decodeIdentifier)
+}
+
+function decodeIdentifier(row: Pick<Tables['identifier'], 'value' | 'parcel_id' | 'is_tracking_id'>): IdentifierState {
+  return { value: row.value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 }
+}
+
+export function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): void {
+  session.tell(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
+}
+
+export async function moveIdentifiers(session: Session, from: readonly number[], into: number): Promise<void> {
+  await session.run(moveAll, { ids: JSON.stringify(from), into })
+}
+
+export async function markRefused(session: Session, value: string, nowMs: number): Promise<void> {
+  await session.run(refuse, { value, nowMs })
+}
+
+export async function loadIdentifiers(session: Session, parcelId: number): Promise<readonly Tables['identifier'][]> {
+  return await session.all(identifiersOf, { parcelId })
+}
+
+export async function loadIdentifiersOf(
+  session: Session,
+  parcelIds: readonly number[],
+): Promise<readonly Pick<Tables['identifier'], 'value' | 'parcel_id'>[]> {
+  return await session.all(identifiersOfAll, { ids: JSON.stringify(parcelIds) })
+}
+
+/** Those that may be asked for now: what a person would type first, then the tracking ids, each kind in its own order (DOMAIN 6.3). */
+export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
+  return (await loadIdentifiers(session, parcelId))
+    .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)
+    .sort((a, b) => a.is_tracking_id - b.is_tracking_id)
+    .map((row) => row.value)
+}

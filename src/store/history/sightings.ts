@@ -1,0 +1,146 @@
+import { parseAllAnswer } from '../../domain/history/pull-response.ts'
+import { type KeptSighting, sightingId, sightingsOf } from '../../domain/history/sightings.ts'
+import { decodeExtra, decodeInstant, decodeTold, encodeExtra, encodeInstant, encodeTold } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
+import { oneOf, statement } from '../statement.ts'
+import type { Contents, StoredContent } from './contents.ts'
+
+const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId))
+
+const ofSecond = statement<{ parcelId: number; fromMs: number; toMs: number }>()((db, p) =>
+  db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId).where('at_ms', '>=', p.fromMs).where('at_ms', '<', p.toMs),
+)
+
+const upsert = statement<{
+  parcel_id: number
+  at_ms: number
+  has_ms: number
+  content_id: number
+  listing: number
+  ordinal: number
+  asked_at_ms: number
+  sequence: number
+  told: number
+  extra: string | null
+}>()((db, p) =>
+  db
+    .insertInto('sighting')
+    .values({
+      parcel_id: p.parcel_id,
+      at_ms: p.at_ms,
+      has_ms: p.has_ms,
+      content_id: p.content_id,
+      listing: p.listing,
+      ordinal: p.ordinal,
+      asked_at_ms: p.asked_at_ms,
+      sequence: p.sequence,
+      told: p.told,
+      extra: p.extra,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'])
+        .doUpdateSet({ asked_at_ms: p.asked_at_ms, sequence: p.sequence, told: p.told, extra: p.extra }),
+    ),
+)
+
+const ofParcels = statement<{ ids: string }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', 'in', oneOf(p.ids)))
+
+const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'] as const
+const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'told', 'extra'] as const
+
+/** Of a sighting that several of them hold, the first one's goes. */
+const copyInto = statement<{ ids: string; into: number }>()((db, p) =>
+  db
+    .insertInto('sighting')
+    .columns(['parcel_id', ...FACTS])
+    .expression((of) =>
+      of
+        .selectFrom('sighting')
+        .select((row) => [row.val(p.into).as('parcel_id'), ...FACTS])
+        .where('parcel_id', 'in', oneOf(p.ids))
+        .orderBy('parcel_id'),
+    )
+    .onConflict((conflict) => conflict.columns(['parcel_id', ...KEY]).doNothing()),
+)
+const deleteOfParcels = statement<{ ids: string }>()((db, p) => db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)))
+
+/** The sightings of a parcel within a second since the epoch, or all of them. */
+export async function loadSightings(
+  session: Session,
+  contents: Contents,
+  parcelId: number,
+  second: number | null,
+): Promise<readonly KeptSighting[]> {
+  const rows =
+    second === null
+      ? await session.all(ofParcel, { parcelId })
+      : await session.all(ofSecond, { parcelId, fromMs: second * 1000, toMs: second * 1000 + 1000 })
+  const kept: KeptSighting[] = []
+  for (const row of rows) kept.push(decodeSighting(row, contents.recallContent(row.content_id) ?? (await contents.read(row.content_id))))
+  return kept
+}
+
+/** See the verb of the same name. */
+export async function loadSightingsOf(
+  session: Session,
+  contents: Contents,
+  parcelIds: readonly number[],
+): Promise<ReadonlyMap<number, readonly KeptSighting[]>> {
+  const byParcel = new Map<number, KeptSighting[]>()
+  for (const row of await session.all(ofParcels, { ids: JSON.stringify(parcelIds) })) {
+    const kept = decodeSighting(row, contents.recallContent(row.content_id) ?? (await contents.read(row.content_id)))
+    const others = byParcel.get(row.parcel_id)
+    if (others === undefined) byParcel.set(row.parcel_id, [kept])
+    else others.push(kept)
+  }
+  return byParcel
+}
+
+function decodeSighting(row: Tables['sighting'], { content, json }: StoredContent): KeptSighting {
+  return {
+    sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms), extra: decodeExtra(row.extra) },
+    content: json,
+    listing: row.listing,
+    ordinal: row.ordinal,
+    askedAtMs: row.asked_at_ms,
+    sequence: row.sequence,
+    told: decodeTold(row.told),
+  }
+}
+
+/** New, asked again later, told of, or held by several parcels that are one now: everything else of a sighting never changes. */
+export async function saveSighting(session: Session, contents: Contents, parcelId: number, kept: KeptSighting): Promise<void> {
+  const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
+  session.tell(upsert, {
+    parcel_id: parcelId,
+    ...encodeInstant(kept.sighting.instant),
+    content_id: contentId,
+    listing: kept.listing,
+    ordinal: kept.ordinal,
+    asked_at_ms: kept.askedAtMs,
+    sequence: kept.sequence,
+    told: encodeTold(kept.told),
+    extra: encodeExtra(kept.sighting.extra),
+  })
+}
+
+/** Moves the sightings of parcels to another that has none, or others, of them. */
+export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
+  const ids = JSON.stringify(from)
+  await session.run(copyInto, { ids, into })
+  await session.run(deleteOfParcels, { ids })
+}
+
+const orderAnswer = statement<{ parcelId: number }>()((db, p) =>
+  db.selectFrom('answer').select(['language', 'body', 'asked_at_ms']).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
+)
+
+/** The sighting ids of the order answer, in its order, read again from its bytes: they are needed only where instants tie. */
+export async function loadOrder(session: Session, parcelId: number): Promise<readonly string[]> {
+  const [row] = await session.all(orderAnswer, { parcelId })
+  if (row === undefined || row.body === null) return []
+  const reading = parseAllAnswer(row.body, { asked: '', language: row.language, contentLanguage: null, askedAtMs: row.asked_at_ms })
+  return reading.ok ? sightingsOf(reading.observation).map(sightingId) : []
+}

@@ -1,0 +1,66 @@
+import { sql } from 'kysely'
+import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
+import type { AskablePoll, DuePlace, WriteTx } from '../../flow/ports.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+import type { Leases } from './leases.ts'
+
+const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select(['id', 'next_poll_at_ms'])
+    .where('next_poll_at_ms', '<=', p.nowMs)
+    .where('next_poll_at_ms', '>=', p.fromMs)
+    .where((row) => row.or([row('next_poll_at_ms', '>', p.fromMs), row('id', '>', p.afterId)]))
+    .orderBy('next_poll_at_ms')
+    .orderBy('id')
+    .limit(p.limit),
+)
+/** Of the parcel two columns, of its identifiers what the index holds: everything else is read only when it is needed. */
+const askable = statement<{ ids: string; nowMs: number; refusedBeforeMs: number }>()((db, p) =>
+  db
+    .selectFrom(sql<{ value: number }>`json_each(${p.ids})`.as('wanted'))
+    .innerJoin('parcel', 'parcel.id', 'wanted.value')
+    .leftJoin('identifier', (join) =>
+      join
+        .onRef('identifier.parcel_id', '=', 'parcel.id')
+        .on((row) => row.or([row('identifier.refused_at_ms', 'is', null), row('identifier.refused_at_ms', '<=', p.refusedBeforeMs)])),
+    )
+    .select(['parcel.id', 'parcel.heard_at_ms', 'parcel.checked_at_ms', 'identifier.value', 'identifier.is_tracking_id'])
+    .where('parcel.next_poll_at_ms', '<=', p.nowMs),
+)
+
+const BEFORE_ALL = Number.MIN_SAFE_INTEGER
+
+/** Reads the order of falling due and nothing else. */
+export async function findDuePolls(
+  session: Session,
+  leases: Leases,
+  { nowMs, limit, after }: Parameters<WriteTx['duePolls']>[0],
+): Promise<readonly DuePlace[]> {
+  const held = leases.held(nowMs)
+  const from = { fromMs: after?.dueAtMs ?? BEFORE_ALL, afterId: after?.parcelId ?? 0 }
+  const rows = await session.all(due, { nowMs, ...from, limit: limit + held.size })
+  return rows
+    .filter(({ id }) => !held.has(id))
+    .slice(0, limit)
+    .map((row) => ({ parcelId: row.id, dueAtMs: row.next_poll_at_ms ?? nowMs }))
+}
+
+/** One statement, however many are asked for. */
+export async function findAskable(
+  session: Session,
+  leases: Leases,
+  { parcelIds, nowMs }: Parameters<WriteTx['askableOf']>[0],
+): Promise<readonly AskablePoll[]> {
+  const held = leases.held(nowMs)
+  const ids = JSON.stringify(parcelIds.filter((parcelId) => !held.has(parcelId)))
+  const rows = Map.groupBy(await session.all(askable, { ids, nowMs, refusedBeforeMs: nowMs - REFUSAL_HOLDS_MS }), ({ id }) => id)
+  return parcelIds.flatMap((parcelId): readonly AskablePoll[] => {
+    const [first, ...others] = rows.get(parcelId) ?? []
+    if (first === undefined) return []
+    const inOrder = others.length === 0 ? [first] : [first, ...others].sort((a, b) => (a.is_tracking_id ?? 0) - (b.is_tracking_id ?? 0))
+    const identifiers = inOrder.map(({ value }) => value).filter((value) => value !== null)
+    return [{ parcelId, identifiers, pushedSince: (first.heard_at_ms ?? 0) > (first.checked_at_ms ?? 0) }]
+  })
+}

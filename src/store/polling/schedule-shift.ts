@@ -1,0 +1,53 @@
+import type { WriteSide } from '../../flow/ports.ts'
+import { DELIVERY_STATE } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+/** What an operator event is of. */
+const NO_PARCEL = 0
+
+const polledFor = statement<{ afterParcelId: number; limit: number }>()((db, p) =>
+  db.selectFrom('parcel').select('id').where('id', '>', p.afterParcelId).orderBy('id').limit(p.limit),
+)
+const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('parcel')
+    .set((row) => ({
+      next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
+      // Checked in a future that was taken back: what is reckoned from it would come that much too late.
+      checked_at_ms: row.fn<number>('min', [row.ref('checked_at_ms'), row.val(p.nowMs)]),
+      revived_at_ms: row.fn<number>('min', [row.ref('revived_at_ms'), row.val(p.nowMs)]),
+    }))
+    .where('id', '>', p.afterParcelId)
+    .where('id', '<=', p.lastId),
+)
+
+const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set((row) => ({
+      next_attempt_at_ms: row('next_attempt_at_ms', '-', p.byMs),
+      first_failed_at_ms: row.fn<number | null>('min', [row.ref('first_failed_at_ms'), row.val(p.nowMs)]),
+    }))
+    .where('endpoint_id', 'in', db.selectFrom('endpoint').select('id'))
+    .where('parcel_id', '>', p.above)
+    .where('parcel_id', '<=', p.lastId)
+    // What waits behind another keeps the time that its last failure set.
+    .where((row) =>
+      row.or([row('state', '=', DELIVERY_STATE.due), row.and([row('state', '=', DELIVERY_STATE.behind), row('attempts', '>', 0)])]),
+    ),
+)
+
+/** Puts the checks and deliveries of the next parcels back with the clock; returns the last id it came to, null when there were no more. */
+export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {
+  const { byMs, nowMs, afterParcelId, limit } = request
+  const ids = await session.all(polledFor, { afterParcelId, limit })
+  const lastId = ids.at(-1)?.id ?? null
+  // Operator events are of no parcel.
+  if (afterParcelId === 0) await session.run(waitsFor, { above: NO_PARCEL - 1, lastId: NO_PARCEL, byMs, nowMs })
+  if (lastId !== null) {
+    await session.run(shift, { afterParcelId, lastId, byMs, nowMs })
+    await session.run(waitsFor, { above: afterParcelId, lastId, byMs, nowMs })
+  }
+  return lastId
+}

@@ -1,0 +1,180 @@
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
+import { bind, type Params, type SqlValue, type Statement } from '../statement.ts'
+import { createCarrying } from './sqlite-checkpointer.ts'
+import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
+import { followLinks, refuseSecondName } from './sqlite-identity.ts'
+import { lockStore, type StoreLock } from './sqlite-lock.ts'
+import { migrate } from './sqlite-migrate.ts'
+import { makeFile } from './sqlite-permissions.ts'
+
+/** How long to wait for a lock that another process holds, in milliseconds: every wait stops the thread. */
+const BUSY_TIMEOUT_MS = 100
+/** The log of changes is cut back to this after a checkpoint, in bytes, or it stays as large as it ever grew. */
+const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
+/** At this many pages the log is carried over to the database at a commit, if the thread that does it otherwise could not. */
+const CHECKPOINT_PAGES = 64_000
+/** A larger one costs the writer more than it saves: at every commit SQLite walks the table of all pages it holds. The system keeps the rest. */
+const WRITER_CACHE_KIB = 16 * 1024
+const READER_CACHE_KIB = 64 * 1024
+
+/**
+ * Opens (and makes, and brings up to date) the database file for its one writer. Rejects, with the path and what to do, when another relay
+ * runs on it or when it is damaged or gone; then nothing has been changed.
+ */
+export async function openSqliteWriter(given: string): Promise<WriteEngine> {
+  const path = followLinks(given)
+  try {
+    makeFolder(dirname(path))
+    refuseSecondName(path)
+    const lock = lockStore(path)
+    try {
+      return engineOf(await openChecked(path), lock, path)
+    } catch (error) {
+      lock.release()
+      throw error
+    }
+  } catch (error) {
+    throw openingFailure(path, error)
+  }
+}
+
+async function openChecked(path: string): Promise<Database.Database> {
+  refuseDamage(path)
+  makeFile(path)
+  const db = new Database(path, { timeout: BUSY_TIMEOUT_MS })
+  try {
+    // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.
+    db.pragma('journal_mode = WAL')
+    db.pragma('synchronous = FULL')
+    db.pragma('foreign_keys = ON')
+    db.pragma(`journal_size_limit = ${JOURNAL_BYTES_MAX}`)
+    db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    db.pragma(`cache_size = -${WRITER_CACHE_KIB}`)
+    db.transaction(() => rewriteLog(path)).immediate()
+    await migrate(db)
+    leaveMarker(path)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEngine {
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+  const readVersion = db.prepare('PRAGMA data_version').pluck()
+  const logState = db.prepare('PRAGMA wal_checkpoint(NOOP)')
+  const inTurn = createTurns()
+  const carrying = createCarrying({
+    path,
+    log() {
+      try {
+        // The driver cannot know what a pragma answers with.
+        const { log, checkpointed } = logState.get() as { readonly log: number; readonly checkpointed: number }
+        return { pages: log, carried: checkpointed }
+      } catch {
+        // What was committed stays committed, whatever cannot be read just now.
+        return { pages: 0, carried: 0 }
+      }
+    },
+    finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
+  })
+  let version = readVersion.get()
+
+  return {
+    session: createSession(db),
+    changedElsewhere() {
+      const before = version
+      version = readVersion.get()
+      return version !== before
+    },
+    transaction: (work) =>
+      inTurn(async () => {
+        const result = await bracket(db, begin, commit, work)
+        carrying.look()
+        return result
+      }),
+    async savepoint(work) {
+      db.exec('SAVEPOINT one')
+      try {
+        const result = await work()
+        db.exec('RELEASE one')
+        return result
+      } catch (error) {
+        // A database that failed has already undone the whole transaction.
+        if (db.inTransaction) db.exec('ROLLBACK TO one; RELEASE one')
+        throw error
+      }
+    },
+    isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
+    async close() {
+      await carrying.close()
+      await inTurn(async () => void db.close())
+      lock.release()
+    },
+  }
+}
+
+/** One connection has one transaction at a time: whoever comes meanwhile waits. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const turn = last.then(work)
+    last = turn.catch(() => undefined)
+    return turn
+  }
+}
+
+async function bracket<T>(db: Database.Database, begin: Database.Statement, end: Database.Statement, work: () => Promise<T>): Promise<T> {
+  begin.run()
+  try {
+    const result = await work()
+    end.run()
+    return result
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+/** Opens the database file once more, to read what the writer has committed. */
+export function openSqliteReader(path: string): ReadEngine {
+  const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
+  db.pragma(`cache_size = -${READER_CACHE_KIB}`)
+  const begin = db.prepare('BEGIN')
+  const end = db.prepare('COMMIT')
+  const inTurn = createTurns()
+  return {
+    session: createSession(db),
+    snapshot: (work) => inTurn(() => bracket(db, begin, end, work)),
+    close: () => inTurn(async () => void db.close()),
+  }
+}
+
+/** Statements are prepared once a connection: preparing takes five times as long as running. */
+function createSession(db: Database.Database): Session {
+  const prepared: Database.Statement<SqlValue[], unknown>[] = []
+  function prepare({ id, sql }: Statement<never, unknown>): Database.Statement<SqlValue[], unknown> {
+    const known = prepared[id]
+    if (known !== undefined) return known
+    const made = db.prepare<SqlValue[], unknown>(sql)
+    prepared[id] = made
+    return made
+  }
+  return {
+    async all<P extends Params, R>(statement: Statement<P, R>, params: P) {
+      // The driver cannot know a row's type; the statement was compiled with it.
+      return prepare(statement).all(...bind(statement, params)) as R[]
+    },
+    async run(statement, params) {
+      const { changes, lastInsertRowid } = prepare(statement).run(...bind(statement, params))
+      return { rows: changes, insertedId: Number(lastInsertRowid) }
+    },
+    tell(statement, params) {
+      prepare(statement).run(...bind(statement, params))
+    },
+  }
+}

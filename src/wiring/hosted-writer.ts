@@ -1,0 +1,114 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../config/config.ts'
+import { deliveryRules } from '../config/delivery-rules.ts'
+import type { WriteSide } from '../flow/ports.ts'
+import type { ParcelChanges } from '../runtime/threads/change-table.ts'
+import type { Recorder } from '../runtime/threads/recorder.ts'
+import { createPushRing, type PushRing } from '../runtime/threads/ring-buffer.ts'
+import { RING_VERBS, type RingVerbs, recordThere } from '../runtime/threads/ring-recorder.ts'
+import { createReportUnpacker, type PackedReport, type PackedTurn, packTurn } from '../runtime/threads/round-codec.ts'
+import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
+import type { WriteSideOptions } from './write-side.ts'
+
+/** What the thread that hosts the write side is started with. */
+export interface WriterData {
+  readonly options: WriteSideOptions
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+  /** The most observations in one transaction. */
+  readonly batchMax: number
+  /** Where the one who hosts it puts what is to be recorded. */
+  readonly ring: PushRing
+  /** Where the thread that receives does, and calls from. */
+  readonly receiver: { readonly ring: PushRing; readonly port: MessagePort }
+  /** Told after each commit. */
+  readonly changes: ParcelChanges
+}
+
+/** The write side as its thread offers it: what is large or frequent travels packed. */
+interface OnThread extends Omit<WriteSide, 'record' | 'deliveryTurn'>, RingVerbs {
+  deliveryTurn(turn: PackedTurn): Promise<PackedReport>
+}
+
+export interface HostedWriter extends Omit<Hosted<unknown>, 'verbs'> {
+  readonly verbs: Omit<WriteSide, 'record'>
+  readonly recorder: Recorder
+}
+
+/** What polls bring has only its place there. */
+const RING_BYTES = 64 * 1024
+/** What the thread makes lives for one message: more room for it would only be more memory, not fewer survivors. */
+const YOUNG_MB = 16
+
+const VERBS = [
+  ...RING_VERBS,
+  'claimDuePolls',
+  'claimPoll',
+  'notePollFailure',
+  'noteNotPollable',
+  'noteLanguageAsked',
+  'watch',
+  'watchMany',
+  'unwatch',
+  'shiftSchedule',
+  'carrierMemory',
+  'rememberCarrier',
+  'pushChannel',
+  'keepLearnt',
+  'settleMissedPushes',
+  'deliveryTurn',
+  'adjustDelivery',
+  'syncEndpoints',
+  'tellOperator',
+  'catchUp',
+  'reserveEndpoint',
+  'addEndpoint',
+  'changeEndpoint',
+  'removeEndpoint',
+  'replayDeliveries',
+  'reprocess',
+  'cancelRemoved',
+  'startJob',
+  'workOnJobs',
+  'cancelJob',
+  'retryEndpoint',
+  'retryDelivery',
+  'relayId',
+  'tokenKey',
+  'close',
+] as const
+
+/** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on an event loop that answers. */
+export async function hostWriter(
+  config: Config,
+  sqlitePath: string,
+  { receiver, changes }: Pick<WriterData, 'receiver' | 'changes'>,
+): Promise<HostedWriter> {
+  const { cadence, finished, missedPushGraceMs } = config.poll
+  const ring = createPushRing(RING_BYTES)
+  const data: WriterData = {
+    logLevel: config.log.level,
+    ring,
+    receiver,
+    changes,
+    batchMax: config.limits.batch,
+    options: {
+      sqlitePath,
+      record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
+      deliver: deliveryRules(config),
+    },
+  }
+  // The file's own ending: sources run as they are in development and compiled from `dist`.
+  const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  const { verbs, died, hear } = await hostOnThread<OnThread>(
+    file,
+    { name: 'writer', data, ends: [receiver.port], youngMb: YOUNG_MB },
+    VERBS,
+  )
+  const unpackReport = createReportUnpacker()
+  return {
+    verbs: { ...verbs, deliveryTurn: async (turn) => unpackReport(await verbs.deliveryTurn(packTurn(turn))) },
+    recorder: recordThere(ring, verbs, { bodyBytesMax: 0 }),
+    died,
+    hear,
+  }
+}

@@ -1,0 +1,33 @@
+import type { RequestListener } from 'node:http'
+import type { Config } from '../config/config.ts'
+import { readNamedFile } from '../config/named-file.ts'
+import { systemCode } from '../domain/errors.ts'
+import { startServer } from '../http/server/server.ts'
+
+export interface Listening {
+  /** As bound, for example `http://127.0.0.1:8080`. */
+  readonly url: string
+  readonly port: number
+  stop(timeoutMs: number): Promise<void>
+}
+
+export interface ListenOptions extends Pick<Config['listen']['public'], 'host' | 'port' | 'tls'> {
+  readonly limits: Pick<Config['limits'], 'connections' | 'requestsWaiting'>
+}
+
+/** Binds one of the two listeners as the config says, TLS included. An address that cannot be had is an error that names its setting. */
+export async function listen(name: 'public' | 'internal', options: ListenOptions, listener: RequestListener): Promise<Listening> {
+  const { host, port, tls, limits } = options
+  const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)
+  const server = await startServer(listener, {
+    host,
+    port,
+    connectionsMax: limits.connections,
+    requestsWaitingMax: limits.requestsWaiting,
+    ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
+  }).catch((cause: unknown) => {
+    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${systemCode(cause) ?? 'unknown error'})`, { cause })
+  })
+  const shown = server.host.includes(':') ? `[${server.host}]` : server.host
+  return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }
+}

@@ -1,0 +1,132 @@
+import type { Config } from '../config/config.ts'
+import { createVerifier, type Verifier } from '../domain/ingest/signature.ts'
+import { type CommitNews, newsOf } from '../flow/history/commit-stats.ts'
+import { createEventReader, type KnownForm } from '../flow/ingest/event-template-cache.ts'
+import { createReceive } from '../flow/ingest/receive.ts'
+import type { Clock, Log } from '../flow/ports.ts'
+import { createAddressOf } from '../http/server/client-address.ts'
+import { createCountFailure } from '../http/server/failures.ts'
+import { createPerMinute } from '../http/server/per-minute.ts'
+import { createPublicListener } from '../http/server/public.ts'
+import { createRawBodies } from '../http/server/raw-body.ts'
+import type { DiskWatch } from '../runtime/disk-watch.ts'
+import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
+import { createMemory } from '../runtime/memory.ts'
+import { refuseInTrouble } from '../runtime/refuse-writes.ts'
+import { createNewsDesk } from '../runtime/threads/news-desk.ts'
+import type { Recorder } from '../runtime/threads/recorder.ts'
+import { type Listening, listen } from './listen.ts'
+
+/** Of the config what receiving needs, as plain data. */
+export interface ReceiveSettings extends Pick<Config, 'limits'> {
+  readonly listen: Config['listen']['public']
+  readonly webhook: Pick<Config['webhook'], 'path' | 'bodyBytesMax'>
+  readonly sharedKeys: readonly string[]
+}
+
+export interface ReceiveSidePorts {
+  readonly recorder: Recorder
+  /** See `GroupCommitPorts`. */
+  readonly hear: () => void
+  readonly disk: Pick<DiskWatch, 'trouble'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What happened since it was last told. */
+export interface ReceiverNews {
+  readonly pushes: readonly PushCount[]
+  /** In their order, those that failed with why. */
+  readonly commits: readonly (CommitNews | Error)[]
+}
+
+interface PushCount {
+  readonly outcome: string
+  readonly keyIndex: number | null
+  readonly count: number
+}
+
+/** Everything that receives pushes, as one value: put together here for whichever thread hosts it. */
+export interface ReceiveSide {
+  /** Takes pushes from now on. Resolves with the address as bound. */
+  listen(): Promise<Omit<Listening, 'stop'>>
+  replaceKeys(sharedKeys: readonly string[]): Promise<void>
+  /** Resolves when there is something to tell. Whoever hosts it always asks. */
+  news(): Promise<ReceiverNews>
+  /** How many pushes wait for their commit. All that happened before it was asked is told before it answers. */
+  waiting(): Promise<number>
+  /** Takes nothing new, and resolves when what is in flight is answered, or the time is over, and durable. */
+  stop(timeoutMs: number): Promise<void>
+}
+
+const EVENT_FORMS_MAX = 4096
+
+export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
+  const { limits, webhook } = settings
+  const pushes = new Map<string, PushCount>()
+  let commits: (CommitNews | Error)[] = []
+  const desk = createNewsDesk((): ReceiverNews => {
+    const news = { pushes: [...pushes.values()], commits }
+    pushes.clear()
+    commits = []
+    return news
+  })
+  const meter = {
+    pushReceived(outcome: string, keyIndex: number | null) {
+      const name = `${outcome} ${keyIndex}`
+      pushes.set(name, { outcome, keyIndex, count: (pushes.get(name)?.count ?? 0) + 1 })
+      desk.stir(false)
+    },
+  }
+  const tell = (commit: CommitNews | Error) => {
+    commits.push(commit)
+    // What is to be relayed is waited for, and whether the store works.
+    desk.stir(commit instanceof Error || commit.queued || commit.joined)
+  }
+  const commit = createGroupCommit(
+    {
+      recorder,
+      hear,
+      monotonic: clock.monotonic,
+      onCommitted: (report) => tell(newsOf(report)),
+      onFailed: (error) => tell(error instanceof Error ? error : new Error(String(error))),
+    },
+    boundsOf(limits.batch),
+  )
+  let current = createVerifier(settings.sharedKeys)
+  // Looked up at every push: a reload replaces it.
+  const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
+  const readEvent = createEventReader(createMemory<KnownForm>({ entriesMax: EVENT_FORMS_MAX }))
+  const listener = createPublicListener({
+    log,
+    meter,
+    receive: createReceive({ verifier, readEvent, recorder: refuseInTrouble(commit, disk), meter, clock }),
+    path: webhook.path,
+    countFailure: createCountFailure(createPerMinute(limits.failuresPerMinute), createAddressOf(settings.listen.trustProxy)),
+    bodies: createRawBodies({
+      bodyBytesMax: webhook.bodyBytesMax,
+      bytesInFlightMax: limits.bodyBytesInFlight,
+      connectionsMax: limits.connections,
+    }),
+  })
+  let stopListening: Listening['stop'] = async () => {}
+  return {
+    async listen() {
+      const { url, port, stop } = await listen('public', { ...settings.listen, limits }, listener)
+      stopListening = stop
+      return { url, port }
+    },
+    async replaceKeys(sharedKeys) {
+      current = createVerifier(sharedKeys)
+    },
+    news: desk.next,
+    async waiting() {
+      desk.give()
+      return commit.waiting()
+    },
+    async stop(timeoutMs) {
+      await stopListening(timeoutMs)
+      await commit.drained()
+    },
+  }
+}

@@ -1,0 +1,241 @@
+import type { Config } from '../config/config.ts'
+import { deliveryRules } from '../config/delivery-rules.ts'
+import { readCertificates } from '../config/named-file.ts'
+import type { DeliverySigner } from '../domain/delivery/delivery-request.ts'
+import { createManageJobs, type ManageJobs } from '../flow/admin/manage-jobs.ts'
+import { createRelay } from '../flow/delivery/dispatcher.ts'
+import { createEndpointSigners } from '../flow/delivery/endpoint-signers.ts'
+import { createManageDeliveries, type ManageDeliveries, STRETCH } from '../flow/delivery/manage-deliveries.ts'
+import { createManageEndpoints, type ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
+import type { RouteOf } from '../flow/delivery/send-delivery.ts'
+import type { Clock, ConfiguredEndpoint, DeliverySender, Log, Meter, ReadSide, Route, Vault, WriteSide } from '../flow/ports.ts'
+import { createEgressGuard } from '../outbound/egress-guard.ts'
+import { createSender, type Sender } from '../outbound/sender.ts'
+import { createInTurn } from '../runtime/in-turn.ts'
+import { createMemory } from '../runtime/memory.ts'
+import { createAlarm } from '../runtime/wakeup-timer.ts'
+import { startWorker } from '../runtime/worker.ts'
+
+export interface RelayingPorts {
+  readonly write: WriteSideOfRelaying
+  readonly reads: Pick<
+    ReadSide,
+    'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel' | 'listJobs' | 'findJob'
+  >
+  readonly vault: Vault
+  readonly makeKey: () => string
+  readonly meter: Pick<Meter, 'deliveryAttempted'>
+  readonly clock: Clock
+  readonly log: Log
+  /** See the ports of the same names of `createRelay`. */
+  readonly hear: () => void
+  readonly breathe: () => Promise<void>
+  /** The ports the relay itself listens on: never an endpoint's. */
+  readonly ownPorts: () => readonly number[]
+}
+
+type WriteSideOfRelaying = Pick<
+  WriteSide,
+  | 'deliveryTurn'
+  | 'catchUp'
+  | 'adjustDelivery'
+  | 'syncEndpoints'
+  | 'relayId'
+  | 'reserveEndpoint'
+  | 'addEndpoint'
+  | 'changeEndpoint'
+  | 'removeEndpoint'
+  | 'replayDeliveries'
+  | 'cancelRemoved'
+  | 'startJob'
+  | 'workOnJobs'
+  | 'cancelJob'
+  | 'retryEndpoint'
+  | 'retryDelivery'
+>
+
+export interface Relaying {
+  readonly manageEndpoints: ManageEndpoints
+  readonly manageDeliveries: ManageDeliveries
+  readonly manageJobs: ManageJobs
+  /** Sends, from now on. Until then nothing leaves: the ports of the relay's own may not be known yet. */
+  start(): void
+  /** There is something new to deliver. */
+  wake(): void
+  /** What waits to be sent may have another place in the order of its parcel. */
+  review(): void
+  /** Takes the endpoints of a config that was read again; those that are managed are left alone. Rejects, with nothing changed, if it cannot. */
+  reload(next: Config): Promise<void>
+  /** What somebody waits for and takes long ends where it is. */
+  hurry(): void
+  stop(): Promise<void>
+}
+
+const DIRECT: Route = {}
+const SIGNERS_MAX = 1000
+/** How many events of the feed are looked at in one transaction: whoever pushes meanwhile waits no longer than for a batch. */
+const CATCH_UP_EVENTS = 100
+/** How long after the store failed the feed is looked at again. */
+const REST_MS = 1000
+
+/** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
+export async function openRelaying(config: Config, ports: RelayingPorts): Promise<Relaying> {
+  const { write, clock, log } = ports
+  let current = config
+  let routes = readRoutes(config)
+  const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT
+  const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
+  await sync(config)
+  const openWay = ({ delivery: { allowNetworks, timeoutMs } }: Config) => {
+    const guard = createEgressGuard({ allowNetworks, ownPorts: ports.ownPorts })
+    return { guard, sender: createSender({ guard, timeoutMs, clock }) }
+  }
+  let way = openWay(config)
+  const retiring = new Set<Sender>()
+  // Looked up at every attempt: a reload replaces it, and connections to where nothing may be sent any more with it.
+  const sender: DeliverySender = {
+    send: (request) => way.sender.send(request),
+    post: (request, onEnd) => way.sender.post(request, onEnd),
+  }
+  const signerOf = createEndpointSigners({
+    vault: ports.vault,
+    configuredKey: ({ origin, endpoint }) => {
+      const configured = origin === 'operator' ? current.operator : current.endpoints.find(({ name }) => name === endpoint.name)
+      return configured?.sharedKey.reveal()
+    },
+    made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
+    log,
+  })
+  const relayId = await write.relayId()
+  const relay = createRelay(
+    {
+      ...ports,
+      sender,
+      signerOf,
+      routeOf,
+      random: Math.random,
+      wake: (atMs) => (atMs === null ? run() : alarm.set(atMs)),
+    },
+    { relayId, claimsMax: config.limits.batch, perEndpoint: () => current.delivery.perEndpoint },
+  )
+  const worker = startWorker(relay.pass, (error) => log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'))
+  let isStarted = false
+  const run = () => {
+    if (isStarted) worker.wake()
+  }
+  const wake = () => {
+    relay.look()
+    run()
+  }
+  const alarm = createAlarm(run, clock.now)
+  const behind = startWorker(
+    async () => {
+      const { queued, isDone } = await write.catchUp({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
+      if (queued > 0) wake()
+      return isDone ? 'idle' : 'busy'
+    },
+    (error) => {
+      log.error({ err: error }, 'what is in the feed could not be queued for an endpoint; it is tried again')
+      behindAlarm.set(clock.now() + REST_MS)
+    },
+  )
+  const behindAlarm = createAlarm(behind.wake, clock.now)
+  const inTurn = createInTurn(clock.monotonic)
+  const stopping = new AbortController()
+  const work = startWorker(
+    async () => {
+      // Before jobs: one may replay what is to be cancelled.
+      if (!(await inTurn(() => write.cancelRemoved({ limit: STRETCH }))).isDone) return 'busy'
+      const { isDone } = await inTurn(() => write.workOnJobs({ limit: STRETCH, nowMs: clock.now() }))
+      reorder()
+      return isDone ? 'idle' : 'busy'
+    },
+    (error) => {
+      log.error({ err: error }, 'a stretch of long work failed; it is tried again')
+      workAlarm.set(clock.now() + REST_MS)
+    },
+  )
+  const workAlarm = createAlarm(work.wake, clock.now)
+  /** What waits may have another place in the order of its parcel. */
+  const reorder = () => {
+    relay.review()
+    run()
+  }
+  /** Endpoints are not what they were. */
+  const review = () => {
+    reorder()
+    behind.wake()
+    work.wake()
+  }
+  return {
+    manageDeliveries: createManageDeliveries(
+      { ...ports, review: reorder, work: work.wake, inTurn, stopping: stopping.signal },
+      { relayId },
+    ),
+    manageJobs: createManageJobs(ports),
+    manageEndpoints: createManageEndpoints({
+      ...ports,
+      sender,
+      signerOf,
+      routeOf,
+      refuseUrl: (url) => {
+        const verdict = way.guard.checkUrl(url)
+        return verdict.ok ? null : verdict.reason
+      },
+      review,
+    }),
+    start() {
+      isStarted = true
+      review()
+    },
+    wake,
+    review: reorder,
+    hurry: () => stopping.abort(),
+    async reload(next) {
+      const before = { current, routes }
+      const nextRoutes = readRoutes(next)
+      // First the keys: an endpoint that is new is sent to as soon as it is there.
+      current = next
+      routes = nextRoutes
+      try {
+        await sync(next)
+      } catch (error) {
+        current = before.current
+        routes = before.routes
+        throw error
+      }
+      await write.adjustDelivery(deliveryRules(next))
+      const retired = way.sender
+      way = openWay(next)
+      retiring.add(retired)
+      void retired.retire().finally(() => retiring.delete(retired))
+      review()
+    },
+    async stop() {
+      alarm.cancel()
+      behindAlarm.cancel()
+      workAlarm.cancel()
+      await work.stop()
+      await behind.stop()
+      await worker.stop()
+      // Before what is under way is interrupted: the end of one attempt is otherwise the beginning of the next.
+      const settled = relay.stop()
+      await Promise.all([way.sender, ...retiring].map((one) => one.close()))
+      await settled
+    },
+  }
+}
+
+function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
+  const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from } = endpoint
+  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from }
+}
+
+/** How the endpoints of the config are reached, by their names. Throws an error that names the setting if a file cannot be used. */
+function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
+  const routeOf = ({ name, proxy, caFile }: Config['endpoints'][number]): Route => ({
+    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
+    ...(caFile === null ? {} : { ca: readCertificates(`endpoints: "${name}": caFile`, caFile) }),
+  })
+  return new Map(endpoints.map((endpoint) => [endpoint.name, routeOf(endpoint)]))
+}

@@ -1,0 +1,111 @@
+import { randomBytes } from 'node:crypto'
+import { createJobs } from '../flow/admin/jobs.tx.ts'
+import { createReprocess } from '../flow/admin/reprocess.tx.ts'
+import { createCatchUp } from '../flow/delivery/replay-feed.tx.ts'
+import { createRetryNow } from '../flow/delivery/retry-now.tx.ts'
+import { createDeliver, type DeliverOptions } from '../flow/delivery/settle.tx.ts'
+import { createRecord, type RecordOptions } from '../flow/history/record.tx.ts'
+import { createCarrierMemory } from '../flow/polling/carrier-memory.tx.ts'
+import { createOutlookKeeper, type OutlookKeeper } from '../flow/polling/carrier-model.ts'
+import { openKeepLearnt } from '../flow/polling/model-checkpoint.ts'
+import { createWatch } from '../flow/polling/poll-results.tx.ts'
+import { createPlanAnew } from '../flow/polling/reschedule-polls.tx.ts'
+import { createWatchOrders } from '../flow/polling/watch-parcels.tx.ts'
+import type { BatchReport, Clock, Incoming, Log, WriteSide, WriteStore } from '../flow/ports.ts'
+import { openSqliteWriter } from '../store/sqlite/sqlite.ts'
+import { createWriteStore } from '../store/write-store.ts'
+
+const TOKEN_KEY = 'token-key'
+const RELAY_ID = 'relay-id'
+const TOKEN_KEY_BYTES = 32
+const RELAY_ID_BYTES = 6
+
+export interface WriteSideOptions {
+  readonly sqlitePath: string
+  readonly record: RecordOptions
+  readonly deliver: DeliverOptions
+}
+
+/** Everything that writes, as one value: put together here for whichever thread hosts it. */
+export async function openWriteSide(
+  options: WriteSideOptions,
+  clock: Clock,
+  log: Pick<Log, 'error'>,
+  given?: OutlookKeeper,
+): Promise<WriteSide> {
+  const engine = await openSqliteWriter(options.sqlitePath)
+  const store = createWriteStore(engine)
+  const keeper = await openKeepLearnt({ store, clock, log })
+  const outlook = given ?? createOutlookKeeper(clock, keeper.from)
+  const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
+  let rules = options.deliver
+  const record = createRecord(ports, options.record)
+  const watch = createWatch(ports, options.record)
+  const planAnew = createPlanAnew(ports, options.record)
+  return {
+    ...watch,
+    ...createWatchOrders(ports, options.record),
+    ...createReprocess(ports, options.record),
+    ...createCarrierMemory(store),
+    ...createCatchUp(store),
+    ...createJobs(store),
+    ...createRetryNow(store),
+    ...createDeliver(
+      store,
+      {
+        get policy() {
+          return rules.policy
+        },
+        get perEndpoint() {
+          return rules.perEndpoint
+        },
+      },
+      clock,
+    ),
+    async adjustDelivery(next) {
+      rules = next
+    },
+    async record(batch) {
+      const report = await record(batch)
+      const times = timesPushed(batch, report)
+      if (times.length > 0) outlook.pushed(Math.max(...times), times.length)
+      return report
+    },
+    async settleMissedPushes(nowMs) {
+      const missed = await watch.settleMissedPushes(nowMs)
+      for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
+      keeper.countMissed(missed.length)
+      outlook.review(options.record.missedPushGraceMs)
+      await planAnew(nowMs)
+      return missed
+    },
+    pushChannel: async () => keeper.view(outlook.learnt()),
+    keepLearnt: () => keeper.keep(outlook.learnt()),
+    tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
+    relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
+    async close() {
+      outlook.settle()
+      await keeper.keep(outlook.learnt(), { all: true })
+      await engine.close()
+    },
+  }
+}
+
+/** When pushes arrived. One whose entry a poll had brought just before shows as well that they come; one that is repeated shows nothing. */
+function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
+  const times: number[] = []
+  for (const [at, incoming] of batch.entries())
+    if (incoming.kind === 'push' && outcomes[at]?.kind === 'recorded') times.push(incoming.receivedAtMs)
+  return times
+}
+
+/** Random bytes that are made once for a store, and outlive a restart. */
+async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
+  return await store.transaction(async (tx) => {
+    const known = await tx.loadSetting(name)
+    if (known !== null) return known
+    const made = randomBytes(bytes)
+    await tx.saveSetting(name, made)
+    return made
+  })
+}

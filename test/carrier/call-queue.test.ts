@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type CallBudgetOptions, createCallBudget } from '../../src/carrier/call-budget.ts'
+import { createCallQueue, type Permit, type Refusal } from '../../src/carrier/call-queue.ts'
+import type { CallPriority } from '../../src/flow/ports.ts'
+import { createTimeline } from './timeline.ts'
+
+function aQueue(options: Partial<CallBudgetOptions> & { readonly waitingMax?: number } = {}) {
+  const timeline = createTimeline()
+  const { clock, startTimer } = timeline
+  const budget = createCallBudget({ ratePerSecond: 4, callsPerDay: 1_000_000, concurrency: 100, ...options })
+  const store = { isWell: true, writes: 0 }
+  const queue = createCallQueue({
+    budget,
+    clock,
+    startTimer,
+    pausePatienceMs: 10_000,
+    waitingMax: options.waitingMax ?? 1_000,
+    writeDown: async () => {
+      store.writes += 1
+      if (store.isWell) budget.writtenDown(budget.toWriteDown(clock.now(), true))
+      return store.isWell
+    },
+  })
+  const order: string[] = []
+  const ask = (name: string, priority: CallPriority, giveUpAtMs: number | null = null, signal = new AbortController().signal) =>
+    queue.take({ priority, giveUpAtMs, signal }).then((outcome) => {
+      order.push(outcome.kind === 'granted' ? name : `${name}:${outcome.reason}`)
+      return outcome
+    })
+  return { ...timeline, budget, queue, order, ask, store }
+}
+
+const released = (outcome: Permit | Refusal) => (outcome.kind === 'granted' ? outcome.release() : undefined)
+
+describe('the queue for calls', () => {
+  test('lets apps in before the schedule, and each in the order they came', async () => {
+    const { ask, order, pass } = aQueue({ concurrency: 1, ratePerSecond: 100 })
+    const first = await ask('first', 'schedule')
+    for (const name of ['s1', 'a1', 's2', 'a2']) void ask(name, name.startsWith('a') ? 'app' : 'schedule').then(released)
+    await pass(1_000)
+    expect(order).toEqual(['first'])
+    released(first)
+    await pass(1_000)
+    expect(order).toEqual(['first', 'a1', 'a2', 's1', 's2'])
+  })
+
+  test('never exceeds rate or concurrency, never lets the schedule overtake an app, and loses nobody', async () => {
+    const calls = fc.array(
+      fc.record({ app: fc.boolean(), gapMs: fc.integer({ min: 0, max: 300 }), lastsMs: fc.integer({ min: 0, max: 2_000 }) }),
+      { minLength: 1, maxLength: 40 },
+    )
+    await fc.assert(
+      fc.asyncProperty(calls, fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 4 }), async (plan, ratePerSecond, concurrency) => {
+        const { clock, startTimer, pass, queue, budget } = aQueue({ ratePerSecond, concurrency })
+        const left: number[] = []
+        const waitingApps = new Set<number>()
+        let inFlight = 0
+        for (const [index, { app, gapMs, lastsMs }] of plan.entries()) {
+          await pass(gapMs)
+          if (app) waitingApps.add(index)
+          const signal = new AbortController().signal
+          void queue.take({ priority: app ? 'app' : 'schedule', giveUpAtMs: null, signal }).then((outcome) => {
+            if (outcome.kind === 'refused') throw new Error('refused')
+            waitingApps.delete(index)
+            if (!app) expect(waitingApps.size).toBe(0)
+            expect(++inFlight).toBeLessThanOrEqual(concurrency)
+            left.push(clock.monotonic())
+            startTimer(lastsMs, () => {
+              inFlight -= 1
+              outcome.release()
+            })
+          })
+        }
+        await pass(plan.length * 4_000)
+        expect(left).toHaveLength(plan.length)
+        expect(budget.inFlight()).toBe(0)
+        for (const from of left) {
+          const within = left.filter((at) => at >= from && at <= from + 1000).length
+          expect(within).toBeLessThanOrEqual(Math.max(1, 1.5 * ratePerSecond))
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('refuses at once an app that would wait beyond its deadline, and lets the schedule wait', async () => {
+    const { ask, order, pass } = aQueue({ ratePerSecond: 4 })
+    for (const name of ['1', '2', '3', '4', '5', '6']) void ask(name, 'schedule')
+    for (const name of ['7', '8']) void ask(name, 'app', 600)
+    const refused = await ask('9', 'app', 600)
+    expect(refused).toEqual({ kind: 'refused', reason: 'budget', retryAfterMs: 1_000 })
+    await pass(2_000)
+    expect(order).toEqual(['1', '2', '9:budget', '7', '8', '3', '4', '5', '6'])
+  })
+
+  test('P5: a long pause refuses who waits and who comes, whatever the priority; a short one is waited for', async () => {
+    const { ask, order, pass, queue } = aQueue({ concurrency: 1 })
+    const held = await ask('held', 'schedule')
+    void ask('waiting', 'schedule')
+    queue.pause(60_000)
+    await pass(0)
+    expect(await ask('coming', 'schedule')).toEqual({ kind: 'refused', reason: 'rate_limited', retryAfterMs: 60_000 })
+    expect(await ask('app', 'app', 10_000)).toMatchObject({ kind: 'refused', reason: 'rate_limited' })
+    released(held)
+    await pass(55_000)
+    void ask('patient', 'schedule')
+    void ask('app again', 'app', 65_000)
+    await pass(4_999)
+    expect(order).toEqual(['held', 'waiting:rate_limited', 'coming:rate_limited', 'app:rate_limited'])
+    await pass(1)
+    expect(order.slice(4)).toEqual(['app again'])
+  })
+
+  test('refuses everybody when the day is spent', async () => {
+    const { ask, order, pass } = aQueue({ callsPerDay: 2, concurrency: 1 })
+    const first = await ask('1', 'schedule')
+    for (const name of ['2', '3', '4']) void ask(name, 'schedule').then(released)
+    released(first)
+    await pass(1_000)
+    expect(order).toEqual(['1', '2', '3:budget', '4:budget'])
+    expect(await ask('5', 'app', 60_000)).toEqual({ kind: 'refused', reason: 'budget', retryAfterMs: 3_600_000 })
+  })
+
+  test('while calls cannot be written down none leaves, and who waits is told at once', async () => {
+    const { ask, order, store, pass } = aQueue()
+    store.isWell = false
+    void ask('1', 'schedule')
+    expect(await ask('2', 'app', 60_000)).toEqual({ kind: 'refused', reason: 'budget', retryAfterMs: 5_000 })
+    expect([order, store.writes]).toEqual([['2:budget', '1:budget'], 1])
+    store.isWell = true
+    void ask('3', 'app')
+    await pass(0)
+    expect(order.at(-1)).toBe('3')
+  })
+
+  test('forgets who no longer waits, and holds no timer for them', async () => {
+    const { ask, order, pass, queue, timers } = aQueue({ ratePerSecond: 1 })
+    const leaving = new AbortController()
+    void ask('1', 'schedule')
+    void ask('2', 'schedule', null, leaving.signal)
+    leaving.abort()
+    await pass(5_000)
+    expect(order).toEqual(['1', '2:budget'])
+    expect([queue.waiting(), timers()]).toEqual([0, 0])
+  })
+
+  test('refuses beyond its room, the schedule without taking the room of apps', async () => {
+    const { ask, queue } = aQueue({ concurrency: 1, waitingMax: 2 })
+    await ask('held', 'schedule')
+    void ask('1', 'schedule')
+    void ask('2', 'schedule')
+    expect((await ask('3', 'schedule')).kind).toBe('refused')
+    void ask('4', 'app')
+    expect(queue.waiting()).toBe(3)
+  })
+
+  test('a permit released twice frees one slot', async () => {
+    const { ask, budget } = aQueue({ concurrency: 2 })
+    const first = await ask('1', 'schedule')
+    await ask('2', 'schedule')
+    released(first)
+    released(first)
+    expect(budget.inFlight()).toBe(1)
+  })
+})

@@ -1,0 +1,394 @@
+import { gzipSync } from 'node:zlib'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { CarrierMemory } from '../../src/flow/ports.ts'
+import { certificate } from '../outbound/self-signed.ts'
+import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openRaw, openTls, refusingUrl, until } from './carrier-double.ts'
+
+afterEach(closeOpened)
+
+const tokenAnswer = 'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n{"token":"t"}'
+
+/** A carrier that hands out tokens as it should and answers status questions with these bytes, then does what it is told. */
+function openRawStatus(bytes: string, then: (socket: { end(): unknown; destroy(): unknown; write(text: string): unknown }) => void) {
+  return openRaw((socket) => {
+    socket.on('data', (data) => {
+      if (data.toString().startsWith('POST')) return socket.write(tokenAnswer)
+      socket.write(bytes)
+      return then(socket)
+    })
+  })
+}
+
+describe('asking the carrier', () => {
+  test('asks `all` in the language, with the bearer, for plain bytes, and reads the answer', async () => {
+    const seen: unknown[] = []
+    const { url, asked } = await openCarrier({
+      status: (request, response) => {
+        seen.push(request.method, request.url, request.headers.accept, request.headers['accept-encoding'])
+        json(response, 200, goodBody, { 'content-language': 'sv' })
+      },
+    })
+    const { carrier, fetchAll } = connect(`${url}/`, { authUrl: `${url}/auth/token` })
+    expect(carrier.state()).toMatchObject({ credentials: 'unknown', lastAnswerAtMs: null, lastFailure: null })
+    const answer = await fetchAll()
+    expect(answer).toMatchObject({
+      kind: 'found',
+      observation: { asked: 'AB123456789SE', language: 'sv', trackingIds: ['370000000000000001'] },
+    })
+    expect(seen).toEqual(['GET', '/v1/status/AB123456789SE/all?language=en', 'application/json', 'identity'])
+    expect(asked.bearers).toEqual(['Bearer token-1'])
+    expect(asked.tokenBodies).toEqual([JSON.stringify({ username: 'acme', password: 'canary-password-Zq8' })])
+    expect(carrier.state()).toMatchObject({ credentials: 'accepted', budget: { waiting: 0, inFlight: 0, callsToday: 2 } })
+  })
+
+  test('keeps the exact bytes of the answer and the time the question left', async () => {
+    const { url } = await openCarrier()
+    const { fetchAll } = connect(url)
+    const beforeMs = Date.now()
+    const answer = await fetchAll('schedule')
+    if (answer.kind !== 'found') throw new Error(answer.kind)
+    expect(Buffer.from(answer.observation.body).toString()).toBe(goodBody)
+    expect(answer.observation.askedAtMs).toBeGreaterThanOrEqual(Math.floor(beforeMs))
+    expect(answer.observation.askedAtMs).toBeLessThanOrEqual(Date.now())
+  })
+
+  test.each([404, 410])('P6: %i means not found, and a later 200 is found', async (status) => {
+    const { url } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? status : 200, goodBody) })
+    const { fetchAll } = connect(url)
+    expect(await fetchAll()).toEqual({ kind: 'not_found' })
+    expect((await fetchAll()).kind).toBe('found')
+  })
+
+  test.each([400, 403, 405, 418, 422])('a %i is rejected, never not found', async (status) => {
+    const { url, asked } = await openCarrier({ status: (_, response) => json(response, status, '{}') })
+    expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'rejected' })
+    expect(asked.status).toBe(1)
+  })
+
+  test('a question taken back, and every question after closing, is unavailable and blames nobody', async () => {
+    const { url, asked } = await openCarrier({ status: () => null })
+    const { carrier, fetchAll } = connect(url)
+    const taken = new AbortController()
+    const answer = carrier.fetchAll({ identifier: 'AB123456789SE', language: 'en', priority: 'app', signal: taken.signal })
+    await until(() => asked.status === 1)
+    taken.abort()
+    expect(await answer).toEqual({ kind: 'unavailable', reason: 'timeout' })
+    const hanging = fetchAll('schedule')
+    await until(() => asked.status === 2)
+    await carrier.close()
+    expect(await hanging).toEqual({ kind: 'unavailable', reason: 'timeout' })
+    expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'timeout' })
+    expect(carrier.state()).toMatchObject({ lastFailure: null, budget: { inFlight: 0, waiting: 0 } })
+    expect(await carrier.fetchAll({ identifier: 'A', language: 'en', priority: 'app', signal: taken.signal })).toMatchObject({
+      reason: 'timeout',
+    })
+  })
+})
+
+describe('a carrier in trouble', () => {
+  test.each([502, 503, 504])('P1: a %i is asked again, at most twice, each a call of the budget', async (status) => {
+    const { url, asked } = await openCarrier({ status: (_, response) => json(response, status, '') })
+    const { carrier, fetchAll } = connect(url)
+    expect(await fetchAll('schedule')).toEqual({ kind: 'unavailable', reason: 'server_error' })
+    expect(asked.status).toBe(3)
+    expect(carrier.state()).toMatchObject({ lastFailure: { reason: 'server_error' }, budget: { callsToday: 4, inFlight: 0 } })
+  })
+
+  test('P1: a 503 of the moment goes unnoticed', async () => {
+    const { url, asked } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 503 : 200, goodBody) })
+    expect((await connect(url).fetchAll()).kind).toBe('found')
+    expect(asked.status).toBe(2)
+  })
+
+  test('P1: a 500 is not asked again', async () => {
+    const { url, asked } = await openCarrier({ status: (_, response) => json(response, 500, 'boom') })
+    expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'server_error' })
+    expect(asked.status).toBe(1)
+  })
+
+  test('P1: a refused connection and a name that does not exist are network trouble', async () => {
+    const refusing = await refusingUrl()
+    const { carrier, fetchAll } = connect(refusing)
+    expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })
+    expect(carrier.state().budget.callsToday).toBe(3)
+    const { url } = await openCarrier()
+    const lost = connect('http://does-not-exist.invalid', { authUrl: `${url}/auth/token` })
+    expect(await lost.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })
+  })
+
+  test('P1: a connection reset before the answer is asked again', async () => {
+    const { url, asked } = await openCarrier({
+      status: (request, response, count) => (count === 1 ? request.socket.destroy() : json(response, 200, goodBody)),
+    })
+    expect((await connect(url).fetchAll()).kind).toBe('found')
+    expect(asked.status).toBe(2)
+  })
+
+  test('P1: a certificate nobody vouches for, or for another name, is network trouble and nothing is sent', async () => {
+    let requests = 0
+    const url = await openTls((_request, response) => {
+      requests += 1
+      json(response, 200, '{"token":"t"}')
+    })
+    expect(await connect(url).fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })
+    const otherName = connect(url.replace('localhost', '127.0.0.1'), { ca: certificate })
+    expect(await otherName.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })
+    expect(requests).toBe(0)
+  })
+
+  test('trusts a certificate authority it is given', async () => {
+    const url = await openTls((request, response) => json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody))
+    expect((await connect(url, { ca: certificate }).fetchAll()).kind).toBe('found')
+  })
+
+  test('P2: a deadline ends an answer that never comes, drips its headers or drips its body, and frees the slot', async () => {
+    const drip = (part: string) => (socket: { write(text: string): unknown }) => {
+      const timer = setInterval(() => socket.write(part), 20)
+      setTimeout(() => clearInterval(timer), 1_000)
+    }
+    const silent = await openRawStatus('', () => null)
+    const headers = await openRawStatus('HTTP/1.1 200 OK\r\n', drip('x-drip: 1\r\n'))
+    const body = await openRawStatus('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n', drip(' '))
+    const lie = await openRawStatus('HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n{}', () => null)
+    for (const url of [silent, headers, body, lie]) {
+      const { carrier, fetchAll } = connect(url, { timeoutMs: 150, concurrency: 1 })
+      const startedMs = performance.now()
+      expect(await fetchAll('schedule')).toEqual({ kind: 'unavailable', reason: 'timeout' })
+      expect(performance.now() - startedMs).toBeLessThan(1_500)
+      expect(carrier.state().budget.inFlight).toBe(0)
+    }
+  })
+
+  test('P2: one parcel that hangs holds up no other', async () => {
+    const { url } = await openCarrier({
+      status: (request, response) => (request.url?.includes('HANGS') ? null : json(response, 200, goodBody)),
+    })
+    const { carrier, fetchAll } = connect(url, { concurrency: 2 })
+    const hanging = fetchAll('schedule', 'HANGS1')
+    for (let n = 0; n < 5; n++) expect((await fetchAll()).kind).toBe('found')
+    await carrier.close()
+    expect((await hanging).kind).toBe('unavailable')
+  })
+
+  test.each([
+    ['HTML', '<!doctype html><p>maintenance', {}],
+    ['truncated JSON', goodBody.slice(0, -5), {}],
+    ['a BOM', `\ufeff${goodBody}`, {}],
+    ['nothing', '', {}],
+    ['an array', '[]', {}],
+    ['an error object', '{"error":"not yet"}', {}],
+    ['more than 1 MB', ' '.repeat(1_048_577), {}],
+    ['an encoding that was not asked for', goodBody, { 'content-encoding': 'br' }],
+  ])('P3: a 200 with %s is a bad response, once', async (_name, body, headers) => {
+    const { url, asked } = await openCarrier({ status: (_, response) => json(response, 200, body, headers) })
+    expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'bad_response' })
+    expect(asked.status).toBe(1)
+  })
+
+  test('P3: a body of exactly 1 MB is read', async () => {
+    const { url } = await openCarrier({ status: (_, response) => json(response, 200, goodBody.padEnd(1_048_576)) })
+    expect((await connect(url).fetchAll()).kind).toBe('found')
+  })
+
+  test('P3: an endless body is left after 1 MB', async () => {
+    let written = 0
+    const { url } = await openCarrier({
+      status: (_request, response) => {
+        response.writeHead(200)
+        const chunk = Buffer.alloc(65_536, 0x20)
+        const more = (): void => {
+          while (!response.destroyed && response.write(chunk)) written += chunk.length
+          written += chunk.length
+        }
+        response.on('drain', more)
+        more()
+      },
+    })
+    expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'bad_response' })
+    expect(written).toBeLessThan(50_000_000)
+  })
+
+  test('P3: gzip nested 50 times is not inflated', async () => {
+    let body: Buffer = Buffer.from(goodBody)
+    for (let n = 0; n < 50; n++) body = gzipSync(body)
+    const { url } = await openCarrier({
+      status: (_, response) =>
+        response.writeHead(200, { 'content-encoding': Array.from({ length: 50 }, () => 'gzip').join(', ') }).end(body),
+    })
+    expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'bad_response' })
+  })
+
+  test('P3: a body cut before its Content-Length, in the middle of a chunk or by the end of the connection is a bad response', async () => {
+    const promised = await openRawStatus(`HTTP/1.1 200 OK\r\ncontent-length: ${goodBody.length + 1}\r\n\r\n${goodBody}`, (socket) =>
+      socket.end(),
+    )
+    const chunked = await openRawStatus(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfff\r\n${goodBody}`, (socket) => socket.end())
+    const closed = await openRawStatus(`HTTP/1.1 200 OK\r\n\r\n${goodBody.slice(0, -1)}`, (socket) => socket.end())
+    const noHttp = await openRawStatus('SSH-2.0-OpenSSH_9.9\r\n', () => null)
+    for (const url of [promised, chunked, closed, noHttp]) {
+      expect(await connect(url, { timeoutMs: 1_000 }).fetchAll()).toEqual({ kind: 'unavailable', reason: 'bad_response' })
+    }
+  })
+
+  test.each([301, 302, 303, 307, 308])('P4: a %i is not followed, the bearer goes nowhere else, and one line says so', async (status) => {
+    let strangers = 0
+    const elsewhere = await openHttp((_request, response) => {
+      strangers += 1
+      json(response, 200, goodBody)
+    })
+    const { url, asked } = await openCarrier({
+      status: (_, response) => response.writeHead(status, { location: `${elsewhere}/v1/status/AB123456789SE/all` }).end(),
+    })
+    const { fetchAll, lines } = connect(url)
+    for (let n = 0; n < 3; n++) expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'redirect' })
+    expect([asked.status, strangers]).toEqual([3, 0])
+    expect(lines.filter((line) => line.includes('"level":"error"') && line.includes('redirects'))).toHaveLength(1)
+  })
+
+  test('P4: the credentials do not follow a redirect either', async () => {
+    let strangers = 0
+    const elsewhere = await openHttp((_request, response) => {
+      strangers += 1
+      json(response, 200, '{"token":"t"}')
+    })
+    const { url, asked } = await openCarrier({ token: (_, response) => response.writeHead(307, { location: elsewhere }).end() })
+    expect(await connect(url).fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'redirect' })
+    expect([asked.token, asked.status, strangers]).toEqual([1, 0, 0])
+  })
+
+  test.each([
+    ['5', 5_000],
+    ['-1', 30_000],
+    ['1000000000', 3_600_000],
+    ['in a while', 30_000],
+    [undefined, 30_000],
+  ])('P5: a 429 with Retry-After %s stops everybody for %i ms', async (header, waitMs) => {
+    const { url, asked } = await openCarrier({
+      status: (_, response, count) =>
+        count === 1 ? json(response, 429, '', header === undefined ? {} : { 'retry-after': header }) : json(response, 200, goodBody),
+    })
+    const { fetchAll, move } = connect(url, { timeoutMs: 1_000 })
+    expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'rate_limited', retryAfterMs: waitMs })
+    move(waitMs - 2_000)
+    for (const priority of ['app', 'schedule'] as const) expect(await fetchAll(priority)).toMatchObject({ reason: 'rate_limited' })
+    expect(asked.status).toBe(1)
+    move(2_000)
+    expect((await fetchAll()).kind).toBe('found')
+  })
+
+  test('P5: an HTTP-date is read by the wall clock', async () => {
+    const { url } = await openCarrier({
+      status: (_, response) => json(response, 429, '', { 'retry-after': new Date(Date.now() + 60_000).toUTCString() }),
+    })
+    const answer = await connect(url).fetchAll()
+    if (answer.kind !== 'unavailable') throw new Error(answer.kind)
+    expect(answer.retryAfterMs).toBeGreaterThan(57_000)
+    expect(answer.retryAfterMs).toBeLessThanOrEqual(60_000)
+  })
+
+  test('P5: a 503 with Retry-After is obeyed, not asked again at once', async () => {
+    const { url, asked } = await openCarrier({ status: (_, response) => json(response, 503, '', { 'retry-after': '90' }) })
+    const { fetchAll } = connect(url)
+    expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'server_error', retryAfterMs: 90_000 })
+    expect(await fetchAll('schedule')).toMatchObject({ kind: 'unavailable', reason: 'rate_limited' })
+    expect(asked.status).toBe(1)
+  })
+
+  test('trouble that lasts is one line, and its end another', async () => {
+    const { url } = await openCarrier({ status: (_, response, count) => json(response, count < 4 ? 500 : 200, goodBody) })
+    const { fetchAll, lines } = connect(url)
+    for (let n = 0; n < 5; n++) await fetchAll()
+    expect(lines.filter((line) => /is down|answers again/.test(line) && !line.includes('"debug"'))).toHaveLength(2)
+  })
+})
+
+const aMemory = (fields: Partial<CarrierMemory> = {}): CarrierMemory => ({
+  atMs: Date.now(),
+  days: [],
+  pausedUntilMs: null,
+  tokenPausedUntilMs: null,
+  refusal: null,
+  ...fields,
+})
+
+describe('the budget of calls', () => {
+  test('answers without asking once the calls of the day, token requests among them, are used up', async () => {
+    const { url, asked } = await openCarrier()
+    const { fetchAll, carrier } = connect(url, {
+      callsPerDay: 10,
+      memory: aMemory({ days: [{ day: Math.floor(Date.now() / 86_400_000), calls: 7 }] }),
+    })
+    expect((await fetchAll()).kind).toBe('found')
+    expect((await fetchAll('schedule')).kind).toBe('found')
+    for (const priority of ['app', 'schedule'] as const) {
+      const answer = await fetchAll(priority)
+      expect(answer).toMatchObject({ kind: 'unavailable', reason: 'budget' })
+      expect(answer).toHaveProperty('retryAfterMs', expect.any(Number))
+    }
+    expect(asked.status).toBe(2)
+    expect(carrier.state().budget).toMatchObject({ callsToday: 10, callsPerDay: 10 })
+  })
+
+  test('writes each call down before it leaves, and a wait that is asked for before it is told', async () => {
+    const kept: CarrierMemory[] = []
+    const { url, asked } = await openCarrier({
+      status: (_, response, count) => json(response, count > 2 ? 429 : 404, '', { 'retry-after': '60' }),
+    })
+    const callsWritten = () => kept.at(-1)?.days.reduce((sum, { calls }) => sum + calls, 0) ?? 0
+    const { carrier, fetchAll } = connect(url, {
+      callsPerDay: 500,
+      remember: async (memory) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        kept.push(memory)
+      },
+    })
+    for (let at = 0; at < 3; at++) {
+      await fetchAll()
+      expect(callsWritten()).toBeGreaterThanOrEqual(asked.token + asked.status)
+    }
+    expect((kept.at(-1)?.pausedUntilMs ?? 0) - Date.now()).toBeGreaterThan(50_000)
+    await carrier.close()
+    expect(callsWritten()).toBe(4)
+  })
+
+  test.each([
+    ['a minute before', -60_000, 540_000],
+    ['under a clock that was put back since', 3_600_000, 600_000],
+    ['an hour before, so that it is over,', -3_600_000, null],
+  ])('a wait the carrier asked for %s goes on after a restart for as long as it lasts', async (_name, writtenAtMs, waitMs) => {
+    const { url, asked } = await openCarrier()
+    const atMs = Date.now() + writtenAtMs
+    const { fetchAll } = connect(url, { timeoutMs: 1_000, memory: aMemory({ atMs, pausedUntilMs: atMs + 600_000 }) })
+    const answer = await fetchAll()
+    expect([answer.kind, asked.status]).toEqual(waitMs === null ? ['found', 1] : ['unavailable', 0])
+    const retryAfterMs = answer.kind === 'unavailable' ? (answer.retryAfterMs ?? 0) : 0
+    expect(Math.abs(retryAfterMs - (waitMs ?? 0))).toBeLessThan(10_000)
+  })
+
+  test('never has more questions in flight than the concurrency', async () => {
+    let inFlight = 0
+    let most = 0
+    const { url } = await openCarrier({
+      status: (_request, response) => {
+        most = Math.max(most, ++inFlight)
+        setTimeout(() => {
+          inFlight -= 1
+          json(response, 200, goodBody)
+        }, 5)
+      },
+    })
+    const { fetchAll } = connect(url, { concurrency: 3 })
+    const answers = await Promise.all(Array.from({ length: 60 }, () => fetchAll('schedule')))
+    expect(answers.every((answer) => answer.kind === 'found')).toBe(true)
+    expect(most).toBe(3)
+  })
+
+  test('an app whose turn would come after its deadline is told at once that the budget is short', async () => {
+    const { url, asked } = await openCarrier()
+    const { fetchAll } = connect(url, { ratePerSecond: 0.1, timeoutMs: 5_000 })
+    const answer = await fetchAll('app')
+    expect(answer).toMatchObject({ kind: 'unavailable', reason: 'budget' })
+    if (answer.kind === 'unavailable') expect(answer.retryAfterMs).toBeGreaterThan(5_000)
+    expect([asked.token, asked.status]).toEqual([1, 0])
+  })
+})

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { createCarrierNews } from '../../src/carrier/carrier-log.ts'
+import type { UnavailableReason } from '../../src/flow/ports.ts'
+import { createLogBook } from '../support/relay.ts'
+
+function openNews() {
+  let nowMs = 0
+  const { log, lines } = createLogBook()
+  const news = createCarrierNews({ now: () => nowMs, monotonic: () => nowMs }, log)
+  return {
+    pass: (ms: number) => {
+      nowMs += ms
+    },
+    fail: (reason: UnavailableReason, detail = 'ECONNREFUSED', telling = true) =>
+      news.tell({ kind: 'unavailable', reason, detail, telling }),
+    answer: () => news.tell({ kind: 'not_found' }),
+    told: () => lines.filter(({ level }) => level !== 'debug').map(({ level, message, fields }) => ({ level, message, ...fields })),
+  }
+}
+
+test('a carrier that is down is one line with the cause as a code, whatever each question meets, and its return another', () => {
+  const { fail, answer, told } = openNews()
+  for (const reason of ['network', 'timeout', 'resting', 'server_error', 'network', 'budget', 'resting'] as const) fail(reason)
+  answer()
+  answer()
+  expect(told()).toEqual([
+    { level: 'warn', message: 'the carrier is down, or cannot be reached', reason: 'network', detail: 'ECONNREFUSED' },
+    { level: 'info', message: 'the carrier answers again', after: 'down' },
+  ])
+})
+
+test('a carrier that is down and then asks for fewer calls is a line for each', () => {
+  const { fail, told } = openNews()
+  fail('network')
+  fail('rate_limited', 'status 429')
+  fail('rate_limited', 'did_not_leave', false)
+  expect(told().map((line) => line.message)).toEqual([
+    'the carrier is down, or cannot be reached',
+    'the carrier asks for fewer calls: nothing is asked until its Retry-After is over',
+  ])
+})
+
+test('a carrier that is well and ill in turns is ten lines a minute at most, and how it then fares is told in the end', () => {
+  const { fail, answer, told, pass } = openNews()
+  for (let at = 0; at < 1000; at++) {
+    fail('server_error')
+    answer()
+  }
+  expect(told()).toHaveLength(10)
+  fail('network')
+  pass(60_000)
+  fail('network')
+  expect(told().at(-1)?.message).toContain('is down')
+})

@@ -1,0 +1,120 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer as createPlainServer, type RequestListener } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo, Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, expect, onTestFinished } from 'vitest'
+import type { Route } from '../../src/flow/ports.ts'
+import { openSender } from '../outbound/sender-world.ts'
+import { startForwardProxy } from '../support/forward-proxy.ts'
+import { createAuthority } from '../support/private-authority.ts'
+import { testWith } from '../support/test-with.ts'
+import { closeOpened, connect, goodBody, json, refusingUrl } from './carrier-double.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
+const authority = createAuthority(folder)
+afterAll(() => rmSync(folder, { recursive: true }))
+afterEach(closeOpened)
+
+/** A name that no resolver but the proxy's knows. */
+const HIDDEN = 'hooks.only-the-proxy-knows.internal'
+const hidden = () => authority.sign(HIDDEN)
+
+const test = testWith('openssl')
+
+async function portOf(server: Server & { closeAllConnections(): void }): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address: AddressInfo | string | null = server.address()
+  if (address === null || typeof address === 'string') throw new Error('not bound to a port')
+  return address.port
+}
+
+/** An endpoint that keeps the headers of what it gets. */
+async function startEndpoint(tls: { readonly cert: string; readonly key: string } | null) {
+  const seen: (readonly [url: string, headers: object])[] = []
+  const listener: RequestListener = (request, response) => {
+    seen.push([request.url ?? '', request.headers])
+    request.resume().on('end', () => response.end('taken'))
+  }
+  const port = await portOf(tls === null ? createPlainServer(listener) : createServer(tls, listener))
+  return { seen, url: `${tls === null ? 'http' : 'https'}://${HIDDEN}:${port}/hook`, port }
+}
+
+async function post(url: string, route: Route, timeoutMs = 5000) {
+  await using world = openSender({}, { timeoutMs })
+  return await world.sender.send({ url, headers: { 'x-a': '1' }, body: Buffer.from('{"status":"Created"}'), route })
+}
+
+test('an endpoint behind a proxy gets its events, over a tunnel if it is https, and nobody here looks its name up', async () => {
+  const proxy = await startForwardProxy()
+  const [plain, secure] = [await startEndpoint(null), await startEndpoint(hidden())]
+  expect(await post(plain.url, { proxy: proxy.url })).toMatchObject({ kind: 'accepted', status: 200 })
+  expect(await post(secure.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'accepted', status: 200 })
+  expect(proxy.asked).toEqual([`POST ${plain.url}`, `CONNECT ${HIDDEN}:${secure.port}`])
+  expect([plain.seen, secure.seen].map(([first]) => first)).toEqual([
+    ['/hook', expect.objectContaining({ 'x-a': '1', host: `${HIDDEN}:${plain.port}` })],
+    ['/hook', expect.objectContaining({ 'x-a': '1', host: `${HIDDEN}:${secure.port}` })],
+  ])
+})
+
+test('a certificate that the private authority did not sign, or signed for another name, is refused through a proxy too', async () => {
+  const proxy = await startForwardProxy()
+  const [known, other] = [await startEndpoint(hidden()), await startEndpoint(authority.sign('other.internal'))]
+  expect(await post(known.url, { proxy: proxy.url })).toMatchObject({ kind: 'failed', reason: 'tls' })
+  expect(await post(other.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'failed', reason: 'tls' })
+  expect([known.seen, other.seen]).toEqual([[], []])
+})
+
+test('a private authority is trusted without a proxy too, besides the well-known ones', async () => {
+  const endpoint = await startEndpoint(authority.sign('localhost'))
+  const url = endpoint.url.replace(HIDDEN, 'localhost')
+  expect(await post(url, {})).toMatchObject({ kind: 'failed', reason: 'tls' })
+  expect(await post(url, { ca: authority.ca })).toMatchObject({ kind: 'accepted' })
+})
+
+test('a proxy is told the password in its address, and nobody else is', async () => {
+  const proxy = await startForwardProxy({ password: 'open sesame' })
+  const address = proxy.url.replace('//', '//relay:open%20sesame@')
+  for (const endpoint of [await startEndpoint(null), await startEndpoint(hidden())]) {
+    expect(await post(endpoint.url, { proxy: address, ca: authority.ca })).toMatchObject({ kind: 'accepted' })
+    expect(JSON.stringify(endpoint.seen)).not.toMatch(/authorization/i)
+    expect(await post(endpoint.url, { proxy: proxy.url, ca: authority.ca })).toMatchObject({ kind: 'failed', reason: 'proxy' })
+    expect(endpoint.seen).toHaveLength(1)
+  }
+})
+
+test('a proxy that gives no tunnel, is not there, or never answers is told of as that', async () => {
+  const endpoint = await startEndpoint(hidden())
+  const refusing = await startForwardProxy({ refuse: true })
+  expect(await post(endpoint.url, { proxy: refusing.url })).toMatchObject({ kind: 'failed', reason: 'proxy' })
+  expect(await post(endpoint.url, { proxy: await refusingUrl() })).toMatchObject({ kind: 'failed', reason: 'proxy' })
+  expect(await post(endpoint.url, { proxy: 'http://no-such-proxy.invalid:3128' })).toMatchObject({ kind: 'failed', reason: 'proxy' })
+  const silent = await startForwardProxy({ silent: true })
+  expect(await post(endpoint.url, { proxy: silent.url }, 300)).toMatchObject({ kind: 'failed', reason: 'timeout' })
+  expect(endpoint.seen).toEqual([])
+})
+
+test('O11: what may not be sent to directly is not asked of a proxy either, as far as it can be seen in the address', async () => {
+  const proxy = await startForwardProxy()
+  await using world = openSender({ allowNetworks: ['10.0.0.0/8'] })
+  const forbidden = ['127.0.0.1', '169.254.169.254', '[::1]', '8.8.8.8', 'localhost', 'any.localhost.', '2130706433']
+  for (const host of forbidden) {
+    const sent = await world.sender.send({ url: `http://${host}/`, headers: {}, body: Buffer.of(), route: { proxy: proxy.url } })
+    expect.soft(sent, host).toMatchObject({ kind: 'failed', reason: 'forbidden' })
+  }
+  expect(proxy.asked).toEqual([])
+})
+
+test('the carrier is asked through a proxy, and a private authority may vouch for it', async () => {
+  const proxy = await startForwardProxy()
+  const carrier = createServer(hidden(), (request, response) => json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody))
+  const url = `https://${HIDDEN}:${await portOf(carrier)}`
+  expect((await connect(url, { proxy: proxy.url, ca: authority.ca }).fetchAll()).kind).toBe('found')
+  expect(new Set(proxy.asked)).toEqual(new Set([`CONNECT ${url.replace('https://', '')}`]))
+  expect(await connect(url, { proxy: proxy.url }).fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })
+})

@@ -1,0 +1,42 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from '../../../src/domain/delivery/backoff.ts'
+
+const policy: BackoffPolicy = { scheduleMs: [5_000, 300_000, 1_800_000], jitter: 0.2 }
+const middle = 0.5
+const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
+
+describe('the spacing of attempts', () => {
+  test('a schedule of n waits allows n + 1 attempts', () => {
+    expect([1, 2, 3, 4, 5].map((attempts) => nextDelayMs(attempts, policy, middle))).toEqual([5_000, 300_000, 1_800_000, null, null])
+  })
+
+  test('once the schedule is used up its last wait is what remains', () => {
+    expect(lastDelayMs(policy, middle)).toBe(1_800_000)
+  })
+
+  test('jitter of 0.2 spreads a wait over a fifth of it, around what the schedule says', () => {
+    expect(nextDelayMs(1, policy, 0)).toBe(4_500)
+    expect(nextDelayMs(1, policy, 0.999_999)).toBe(5_500)
+    fc.assert(
+      fc.property(chance, fc.double({ min: 0, max: 1, noNaN: true }), (random, jitter) => {
+        const waitMs = nextDelayMs(1, { scheduleMs: [10_000], jitter }, random)
+        expect(waitMs).toBeGreaterThanOrEqual(Math.floor(10_000 * (1 - jitter / 2)))
+        expect(waitMs).toBeLessThanOrEqual(Math.ceil(10_000 * (1 + jitter / 2)))
+        expect(Number.isInteger(waitMs)).toBe(true)
+      }),
+    )
+  })
+
+  test('without jitter chance has no say', () => {
+    fc.assert(fc.property(chance, (random) => nextDelayMs(2, { ...policy, jitter: 0 }, random) === 300_000))
+  })
+
+  test('O3: Retry-After postpones an attempt, clamped to a second and an hour, and never advances it', () => {
+    expect(obeyRetryAfterMs(5_000, null)).toBe(5_000)
+    expect(obeyRetryAfterMs(5_000, 60_000)).toBe(60_000)
+    expect(obeyRetryAfterMs(5_000, 1e15)).toBe(3_600_000)
+    expect(obeyRetryAfterMs(0, -5)).toBe(1_000)
+    expect(obeyRetryAfterMs(300_000, 1_000)).toBe(300_000)
+  })
+})

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import { type AttemptOutcome, FAILING_MAX_MS } from '../../../src/domain/delivery/delivery.ts'
+import {
+  beginsToFail,
+  type EndpointHealth,
+  freshHealth,
+  healthAfter,
+  healthByClock,
+  isProbeDue,
+  outlastedHealth,
+  probedHealth,
+  reenabledHealth,
+  wokenHealth,
+} from '../../../src/domain/delivery/endpoint-health.ts'
+
+const NOW = Date.parse('2026-03-01T12:00:00Z')
+const HOUR_MS = 3_600_000
+const accepted: AttemptOutcome = { kind: 'accepted', status: 200 }
+const refused: AttemptOutcome = { kind: 'rejected', status: 500, retryAfterMs: null }
+const interrupted: AttemptOutcome = { kind: 'failed', reason: 'interrupted', detail: '' }
+
+const failedAt = (...parcels: readonly number[]): EndpointHealth =>
+  parcels.reduce((health, parcelId) => healthAfter(health, { parcelId, outcome: refused, atMs: NOW }, NOW), freshHealth)
+
+/** Failing, and probed in vain so many times, each at its time. */
+function probedInVain(times: number, outcome = refused): { readonly health: EndpointHealth; readonly pausesMs: readonly number[] } {
+  let health = probedHealth(failedAt(1, 2, 3, 4, 5), refused, NOW)
+  const pausesMs = [health.probing?.atMs ?? 0].map((atMs) => atMs - NOW)
+  for (let nth = 0; nth < times; nth++) {
+    const atMs = health.probing?.atMs ?? 0
+    health = healthAfter(health, { parcelId: nth, outcome, atMs }, atMs)
+    pausesMs.push((health.probing?.atMs ?? 0) - atMs)
+  }
+  return { health, pausesMs }
+}
+
+describe('an endpoint is failing', () => {
+  test('when its last five attempts failed, over two parcels', () => {
+    expect(beginsToFail(failedAt(1, 2, 3, 4))).toBe('no')
+    expect(beginsToFail(failedAt(1, 1, 1, 1, 2))).toBe('yes')
+    expect(beginsToFail(probedHealth(failedAt(1, 1, 1, 1, 2), refused, NOW))).toBe('no')
+  })
+
+  test('for one parcel only if it has no other', () => {
+    expect(beginsToFail(failedAt(1, 1, 1, 1, 1))).toBe('ask')
+    expect(beginsToFail(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
+  })
+
+  test('not when one of the five was accepted, and one that we interrupted is none of them', () => {
+    const healthy = healthAfter(failedAt(1, 2, 3, 4), { parcelId: 5, outcome: accepted, atMs: NOW }, NOW)
+    expect(healthy.failedParcels).toEqual([])
+    const four = failedAt(1, 2, 3, 4)
+    expect(healthAfter(four, { parcelId: 5, outcome: interrupted, atMs: NOW }, NOW)).toBe(four)
+  })
+})
+
+describe('an endpoint that is failing', () => {
+  test('is probed after 5 s, and after each probe that fails twice as late, at most 5 min', () => {
+    expect(probedInVain(8).pausesMs).toEqual([5, 10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1000))
+  })
+
+  test('is not probed sooner than it asks', () => {
+    const later: AttemptOutcome = { kind: 'rejected', status: 503, retryAfterMs: 20 * 60_000 }
+    expect(probedInVain(1, later).pausesMs).toEqual([5000, 20 * 60_000])
+  })
+
+  test('is not paused longer for what had begun before it was failing', () => {
+    const { health } = probedInVain(0)
+    const late = healthAfter(health, { parcelId: 9, outcome: refused, atMs: NOW - 1 }, NOW + 1000)
+    expect(late).toMatchObject({ probing: health.probing, round: health.round })
+  })
+
+  test('is woken by its first success: a new round begins, in which everything is due', () => {
+    const { health } = probedInVain(2)
+    const woken = healthAfter(health, { parcelId: 1, outcome: accepted, atMs: NOW }, NOW + HOUR_MS)
+    expect(woken).toEqual({ ...freshHealth, lastSuccessAtMs: NOW + HOUR_MS, round: health.round + 1, wokenAtMs: NOW + HOUR_MS })
+  })
+
+  test('is no longer failing when it is woken or enabled again, and no round comes twice', () => {
+    const { health } = probedInVain(2)
+    expect(wokenHealth(health, NOW)).toMatchObject({ probing: null, round: health.round + 1, failingSinceMs: NOW })
+    expect(reenabledHealth(health, NOW)).toEqual({ ...freshHealth, round: health.round + 1, wokenAtMs: NOW })
+  })
+
+  test('O15: a clock that is put back by a day does not put off its probe by a day', () => {
+    const { health } = probedInVain(8)
+    const dayBefore = (health.probing?.atMs ?? 0) - 24 * HOUR_MS
+    expect(isProbeDue({ atMs: health.probing?.atMs ?? 0 }, dayBefore)).toBe(true)
+    const shifted = healthByClock(health, dayBefore)
+    expect((shifted.probing?.atMs ?? 0) - dayBefore).toBe(5 * 60_000)
+  })
+})
+
+describe('how long an endpoint has been failing', () => {
+  test('is the time that was seen to pass, and not the difference of two dates', () => {
+    const first = outlastedHealth(freshHealth, refused, 10_000)
+    expect(first.failedForMs).toBe(0)
+    const since2020 = healthAfter(first, { parcelId: 1, outcome: refused, atMs: 0 }, Date.parse('2020-01-01T00:00:00Z'))
+    const later = outlastedHealth(since2020, refused, 5000)
+    expect(later.failedForMs).toBe(5000)
+  })
+
+  test('grows by an hour a failure at most, and not at all by what the endpoint had no part in', () => {
+    const failing = failedAt(1)
+    expect(outlastedHealth(failing, refused, FAILING_MAX_MS).failedForMs).toBe(HOUR_MS)
+    expect(outlastedHealth(failing, refused, -5).failedForMs).toBe(0)
+    expect(outlastedHealth(failing, interrupted, HOUR_MS)).toBe(failing)
+  })
+
+  test('counts from the first failure since the last success', () => {
+    const day = outlastedHealth(failedAt(1), refused, HOUR_MS)
+    expect(day.failingSinceMs).toBe(NOW)
+    const healthy = healthAfter(day, { parcelId: 1, outcome: accepted, atMs: NOW }, NOW + 1)
+    expect(healthy).toMatchObject({ lastSuccessAtMs: NOW + 1, failingSinceMs: null, failedForMs: 0 })
+  })
+})

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { endOverlap, keysAfterUse, keysAt, keysChangeAtMs, onlyKey, rotateKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
+
+const NOW = 1_000_000
+const DAY_MS = 86_400_000
+const rotating = rotateKeys(onlyKey('old'), 'new', NOW)
+
+test('O9: for 24 h the old key stays the current one, then the next one takes over', () => {
+  expect(rotating).toEqual({ current: 'old', next: { sealed: 'new', fromMs: NOW + DAY_MS }, previous: null })
+  expect(keysChangeAtMs(rotating)).toBe(NOW + DAY_MS)
+  expect(keysAt(rotating, NOW + DAY_MS - 1)).toBe(rotating)
+  expect(keysAt(rotating, NOW + DAY_MS)).toEqual(onlyKey('new'))
+  expect(keysChangeAtMs(onlyKey('new'))).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('O9: a second rotation replaces the next key, and never the one that receivers have', () => {
+  const again = rotateKeys(rotating, 'newer', NOW + 1000)
+  expect(again).toEqual({ current: 'old', next: { sealed: 'newer', fromMs: NOW + 1000 + DAY_MS }, previous: null })
+  expect(rotateKeys(rotating, 'newer', NOW + DAY_MS).current).toBe('new')
+})
+
+test('O9: the overlap can be ended, and ends when a receiver takes what the next key signed; what an earlier next key signed ends nothing', () => {
+  expect(endOverlap(rotating, NOW)).toEqual(onlyKey('new'))
+  expect(endOverlap(onlyKey('old'), NOW)).toBeNull()
+  expect(endOverlap(rotating, NOW + DAY_MS)).toBeNull()
+  expect(keysAfterUse(rotating, 'new')).toEqual(onlyKey('new'))
+  const again = rotateKeys(rotating, 'newer', NOW + 1000)
+  expect(keysAfterUse(again, 'new')).toBe(again)
+})
+
+test('an overlap that began with the new key as the current one ends as it began', () => {
+  const before = { current: 'new', next: null, previous: { sealed: 'old', untilMs: NOW + 10 } }
+  expect(keysAt(before, NOW)).toBe(before)
+  expect(keysChangeAtMs(before)).toBe(NOW + 10)
+  expect(keysAt(before, NOW + 10)).toEqual(onlyKey('new'))
+  expect(rotateKeys(before, 'newer', NOW)).toMatchObject({ current: 'new', next: { sealed: 'newer' }, previous: { sealed: 'old' } })
+  expect(endOverlap(before, NOW)).toEqual(onlyKey('new'))
+})

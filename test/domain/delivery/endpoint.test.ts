@@ -1,0 +1,58 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type EndpointFilters, endpointWants, noFilters, type RelayedEvent } from '../../../src/domain/delivery/endpoint.ts'
+
+const event: RelayedEvent = {
+  status: 'TerminalArrived',
+  detailedStatus: 'ArrivedT2',
+  distributionType: 'Mailbox',
+  displayToConsumer: true,
+  backfill: false,
+}
+
+function wants(filters: Partial<EndpointFilters>, changed: Partial<RelayedEvent> = {}, backfill = false): boolean {
+  return endpointWants({ filters: { ...noFilters, ...filters }, backfill }, { ...event, ...changed })
+}
+
+describe('what an endpoint wants', () => {
+  test('without filters an endpoint gets every event, of unknown vocabulary too', () => {
+    const names = fc.record({
+      status: fc.string(),
+      detailedStatus: fc.string(),
+      distributionType: fc.string(),
+      displayToConsumer: fc.boolean(),
+    })
+    fc.assert(fc.property(names, (changed) => wants({}, changed)))
+  })
+
+  test.each([
+    [{ status: ['DeliverySucceeded', 'TerminalArrived'] }, true],
+    [{ status: ['DeliverySucceeded'] }, false],
+    [{ status: ['terminalarrived'] }, false],
+    [{ status: [] }, false],
+    [{ detailedStatus: ['ArrivedT2'] }, true],
+    [{ detailedStatus: ['ArrivedT1'] }, false],
+    [{ distributionType: ['Mailbox'] }, true],
+    [{ distributionType: ['Box'] }, false],
+    [{ displayToConsumer: true }, true],
+    [{ displayToConsumer: false }, false],
+  ] as const)('the filter %j lets it through: %j', (filters, expected) => {
+    expect(wants(filters)).toBe(expected)
+  })
+
+  test('an event must pass every filter, not just one', () => {
+    expect(wants({ status: ['TerminalArrived'], detailedStatus: ['ArrivedT1'] })).toBe(false)
+    expect(wants({ status: ['TerminalArrived'], detailedStatus: ['ArrivedT2'], displayToConsumer: true })).toBe(true)
+  })
+
+  test('a distribution type that is not known passes no filter for one', () => {
+    expect(wants({ distributionType: ['Mailbox'] }, { distributionType: '' })).toBe(false)
+  })
+
+  test('backfill goes only to endpoints that asked for it, which get everything else too', () => {
+    expect(wants({}, { backfill: true })).toBe(false)
+    expect(wants({}, { backfill: true }, true)).toBe(true)
+    expect(wants({}, { backfill: false }, true)).toBe(true)
+    expect(wants({ status: ['Created'] }, { backfill: true }, true)).toBe(false)
+  })
+})

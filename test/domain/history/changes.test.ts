@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { diffEntries } from '../../../src/domain/history/changes.ts'
+import { deriveEntries } from '../../../src/domain/history/history.ts'
+import { emptyParcel, observe } from '../../../src/domain/history/parcel-record.ts'
+import { aPoll, aPush } from '../../support/builders.ts'
+import type { Observation } from '../../support/observations.ts'
+
+const sightingsOf = (all: readonly Observation[]) => all.reduce(observe, emptyParcel).sightings
+const kindsOf = (before: readonly Observation[], added: Observation) =>
+  diffEntries(deriveEntries(sightingsOf(before)), deriveEntries(sightingsOf([...before, added]))).map((change) => change.kind)
+
+test('an entry nobody told of before is new', () => {
+  expect(kindsOf([], aPush())).toEqual(['entry'])
+  expect(kindsOf([aPush()], aPush({ eventTime: '2026-03-01T11:00:00.000Z' }))).toEqual(['entry'])
+})
+
+test('an entry told of again in the same words has not changed', () => {
+  expect(kindsOf([aPoll({ askedAtMs: 1 })], aPoll({ askedAtMs: 2 }))).toEqual([])
+})
+
+test('an entry that is served otherwise than before is updated', () => {
+  expect(kindsOf([aPush({ texts: { sv: 'Framme' } })], aPoll({ text: 'Arrived' }))).toEqual(['update'])
+})
+
+test('2.8: entries whose parts prove to be one are told as united', () => {
+  const apart = [
+    aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: null }),
+    aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Lund' }),
+    aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Umeå' }),
+  ]
+  expect(deriveEntries(sightingsOf(apart))).toHaveLength(2)
+  // Names the place of the first: it was never in Lund.
+  expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
+})
+
+test('an entry whose first sighting turns out to be another’s is told of as set apart, though it reads as before', () => {
+  const seen = [
+    aPush({ eventTime: '2026-03-01T10:00:00Z', location: null }),
+    aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }),
+    aPush({ eventTime: '2026-03-01T10:00:00.050Z', location: null }),
+  ]
+  const before = deriveEntries(sightingsOf(seen))
+  expect(before.map((entry) => entry.sequence)).toEqual([0, 2])
+  // Comes first in the order of founding: what was said without a place or milliseconds is of this one now.
+  const after = deriveEntries(sightingsOf([...seen, aPush({ eventTime: '2026-03-01T10:00:00.050Z', location: 'Lund' })]))
+  const told = diffEntries(before, after).map(({ kind, entry }) => [kind, entry.sequence])
+  expect(told).toEqual([
+    ['united', 0],
+    ['split', 1],
+  ])
+})

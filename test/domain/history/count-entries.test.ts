@@ -1,0 +1,27 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createEntryCount } from '../../../src/domain/history/count-entries.ts'
+import { deriveEntries } from '../../../src/domain/history/history.ts'
+import { type KeptSighting, sightingsOf, uniteSightings } from '../../../src/domain/history/sightings.ts'
+import { toldNobody } from '../../../src/domain/history/told.ts'
+import { observations, type Seen } from '../../support/observations.ts'
+
+const keptOf = ({ observation }: Seen): readonly KeptSighting[] =>
+  sightingsOf(observation).map((listed) => ({ ...listed, sequence: 1, told: toldNobody }))
+
+test('counts no more entries of some sightings than there are whatever else is sighted', () => {
+  let exact = 0
+  fc.assert(
+    fc.property(observations, (all) => {
+      const count = createEntryCount()
+      const { length } = deriveEntries(uniteSightings(all.map(keptOf)).kept)
+      for (const one of all) {
+        for (const { sighting } of keptOf(one)) count.add(sighting)
+        expect(count.atLeast()).toBeLessThanOrEqual(length)
+      }
+      if (count.atLeast() === length) exact++
+    }),
+    { numRuns: 2000, seed: 20261124 },
+  )
+  expect(exact).toBeGreaterThan(500)
+})

@@ -1,0 +1,150 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type CadenceFacts, type CadenceOutlook, nextCheck, worthOf } from '../../../src/domain/polling/cadence.ts'
+import { emptyRhythm } from '../../../src/domain/polling/scan-rate.ts'
+import { cadence, DAY_MS } from '../../support/policy.ts'
+
+const HOUR_MS = 3_600_000
+const NOW = Date.UTC(2026, 2, 1, 12)
+const facts = (change: Partial<CadenceFacts> = {}): CadenceFacts => ({
+  parcelId: 0,
+  latest: { status: 'TerminalArrived', atMs: NOW },
+  entryCount: 3,
+  watchedAtMs: NOW - DAY_MS,
+  revivedAtMs: NOW,
+  checkedAtMs: NOW,
+  failures: 0,
+  unpollable: false,
+  ...change,
+})
+const nothingLearnt = (change: Partial<CadenceOutlook> = {}): CadenceOutlook => ({
+  pushHealth: 'unknown',
+  pushLoss: 0.05,
+  rhythm: emptyRhythm,
+  ...change,
+})
+const dueInHours = (change: Partial<CadenceFacts>, outlook: Partial<CadenceOutlook> = {}) => {
+  const next = nextCheck(facts(change), nothingLearnt(outlook), cadence)
+  return next.kind === 'at' ? (next.atMs - NOW) / HOUR_MS : next.reason
+}
+
+test('6.1: a parcel is asked about as often as its latest status says', () => {
+  expect(dueInHours({})).toBe(1)
+  expect(dueInHours({ latest: { status: 'Created', atMs: NOW } })).toBe(2)
+  expect(dueInHours({ latest: { status: 'DeliveryStarted', atMs: NOW } })).toBe(0.25)
+  expect(dueInHours({ latest: { status: 'constructor', atMs: NOW } })).toBe(1)
+})
+
+test('a parcel of which nothing is known is asked about after a minute, or its interval where that is shorter', () => {
+  const unknown = { latest: null, checkedAtMs: null }
+  const first = (defaultMs: number) => nextCheck(facts(unknown), nothingLearnt(), { ...cadence, defaultMs })
+  expect(first(HOUR_MS)).toEqual({ kind: 'at', atMs: NOW + 60_000 })
+  expect(first(2000)).toEqual({ kind: 'at', atMs: NOW + 2000 })
+})
+
+test('6.1: the cadence is full before any push, and rarer only while pushes are healthy', () => {
+  expect(dueInHours({}, { pushHealth: 'unknown' })).toBe(1)
+  expect(dueInHours({}, { pushHealth: 'lossy' })).toBe(1)
+  expect(dueInHours({}, { pushHealth: 'silent' })).toBe(1)
+  expect(dueInHours({}, { pushHealth: 'healthy' })).toBe(4)
+})
+
+test('6.1: a delivered parcel gets a closing check, a tail, then no more', () => {
+  const delivered = { status: 'DeliverySucceeded', atMs: NOW }
+  const checks: (number | string)[] = []
+  let checkedAtMs = NOW - HOUR_MS
+  for (;;) {
+    const next = dueInHours({ latest: delivered, checkedAtMs })
+    checks.push(next)
+    if (typeof next === 'string') break
+    checkedAtMs = NOW + next * HOUR_MS
+  }
+  expect(checks).toEqual([0, 1, 24, 72, 'delivered'])
+})
+
+test('6.1: while pushes are healthy the first of the tail is the closing check, and only the last follows', () => {
+  const latest = { status: 'DeliverySucceeded', atMs: NOW }
+  const healthy = { pushHealth: 'healthy' } as const
+  expect(dueInHours({ latest, checkedAtMs: null }, healthy)).toBe(1)
+  expect(dueInHours({ latest, checkedAtMs: NOW + HOUR_MS }, healthy)).toBe(72)
+  expect(dueInHours({ latest, checkedAtMs: NOW + 72 * HOUR_MS }, healthy)).toBe('delivered')
+})
+
+test('6.1: a parcel of which nothing is known is asked about at once, but for a push that may be on its way', () => {
+  expect(Number(dueInHours({ latest: null, checkedAtMs: null })) * 60).toBeCloseTo(1)
+  expect(dueInHours({ latest: null })).toBe(1)
+})
+
+test('6.1: a delivery learnt of late is checked once and is then over', () => {
+  const latest = { status: 'DeliverySucceeded', atMs: NOW - 10 * DAY_MS }
+  expect(dueInHours({ latest, checkedAtMs: null })).toBeLessThan(0)
+  expect(dueInHours({ latest, checkedAtMs: NOW })).toBe('delivered')
+})
+
+test('6.1: a parcel without news for long is stale, and one that never had any is unknown', () => {
+  const old = NOW - 30 * DAY_MS
+  expect(dueInHours({ latest: { status: 'Ingested', atMs: old }, revivedAtMs: old })).toBe('stale')
+  expect(dueInHours({ latest: null, revivedAtMs: old })).toBe('unknown')
+})
+
+test('6.1: a push or a question revives what was stale', () => {
+  expect(dueInHours({ latest: { status: 'Ingested', atMs: NOW - 40 * DAY_MS }, revivedAtMs: NOW })).toBe(1)
+})
+
+test('6.1: a push or a question revives what was delivered, for one check no sooner than its interval after the last', () => {
+  const latest = { status: 'DeliverySucceeded', atMs: NOW - 10 * DAY_MS }
+  const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, revivedAtMs: NOW })
+  expect(revived(NOW - 5 * DAY_MS)).toBe(0)
+  expect(revived(NOW - HOUR_MS / 4)).toBe(0.75)
+  expect(revived(NOW)).toBe('delivered')
+})
+
+test('6.1: a delivery that a push tells of later than the last check was made is checked, tail or no tail', () => {
+  const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOW - 2000 }, checkedAtMs: NOW - 1000, revivedAtMs: NOW })
+  expect(nextCheck(late, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
+  expect(nextCheck({ ...late, checkedAtMs: NOW - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({
+    kind: 'at',
+    atMs: NOW - 2000,
+  })
+})
+
+test('6.3: a parcel the carrier knows by none of its identifiers is not asked about', () => {
+  expect(dueInHours({ unpollable: true })).toBe('unknown')
+})
+
+test('a failed check is tried again after a minute, then two, never later than its own interval', () => {
+  const minutes = [1, 2, 3, 10].map((failures) => Number(dueInHours({ failures })) * 60)
+  expect(minutes.map(Math.round)).toEqual([1, 2, 4, 60])
+})
+
+test('parcels that came together do not fall due together, and none more than a tenth later', () => {
+  const due = Array.from({ length: 100 }, (_, parcelId) => Number(dueInHours({ parcelId })))
+  expect(new Set(due.map((hours) => Math.round(hours * 600))).size).toBeGreaterThan(50)
+  expect(Math.max(...due)).toBeLessThanOrEqual(1.1)
+  expect(Math.min(...due)).toBeGreaterThanOrEqual(1)
+})
+
+test('no check is ever due before the last one', () => {
+  const time = fc.integer({ min: NOW - 90 * DAY_MS, max: NOW })
+  const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
+  fc.assert(
+    fc.property(latest, time, time, fc.nat(9), fc.nat(), (seen, revivedAtMs, checkedAtMs, failures, parcelId) => {
+      const next = nextCheck(facts({ latest: seen, revivedAtMs, checkedAtMs, failures, parcelId }), nothingLearnt(), cadence)
+      if (next.kind === 'at') expect(next.atMs).toBeGreaterThan(checkedAtMs)
+    }),
+  )
+})
+
+test('6.4: what has been unknown for longer is worth more, a delivered parcel least', () => {
+  const worth = (change: Partial<CadenceFacts>) => worthOf(facts(change), nothingLearnt(), cadence, NOW + 6 * HOUR_MS)
+  expect(worth({ checkedAtMs: NOW - DAY_MS, latest: { status: 'Created', atMs: NOW - DAY_MS } })).toBeGreaterThan(worth({}))
+  expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
+  expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOW - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
+})
+
+test('an interval of years is waited for, and is no more to work out than one of weeks', () => {
+  const never = 365 * DAY_MS
+  const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
+  const next = nextCheck(facts(), nothingLearnt(), rare)
+  expect(next.kind === 'at' && next.atMs - NOW).toBeGreaterThanOrEqual(never)
+})

@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest'
+import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/authenticate.ts'
+import { createTokens } from '../../../src/http/server/tokens.ts'
+
+const shop: App = { username: 'shop', passwordHash: 'hash of secret', scopes: ['status'] }
+const admin: App = { username: 'admin', passwordHash: 'hash of root', scopes: ['status', 'admin'] }
+
+function createWorld() {
+  const world = { nowMs: 1_700_000_000_000, verifications: 0, hashes: [] as string[] }
+  const clock = { now: () => world.nowMs, monotonic: () => 0 }
+  const tokens = createTokens({ key: Buffer.alloc(32, 7), clock })
+  const authenticate = createAuthenticate(
+    {
+      tokens: {
+        sign: (claims, lifetimeMs) => tokens.sign(claims, lifetimeMs),
+        verify: (token) => {
+          world.verifications += 1
+          return tokens.verify(token)
+        },
+      },
+      verifyPassword: async (hash, password) => {
+        world.hashes.push(hash)
+        return hash === `hash of ${password}`
+      },
+      verified: new Map<string, VerifiedToken>(),
+      clock,
+    },
+    { apps: [shop, admin], tokenLifetimeMs: 3_600_000, dummyHash: 'hash of nobody' },
+  )
+  return Object.assign(world, { authenticate })
+}
+
+const unauthorized = expect.objectContaining({ code: 'unauthorized' })
+
+test('issues a token to who knows the password, and knows the app by it', async () => {
+  const { authenticate } = createWorld()
+  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' })
+  expect(await authenticate.authorize(token, 'status')).toEqual(shop)
+  await expect(authenticate.authorize(token, 'admin')).rejects.toMatchObject({ code: 'forbidden' })
+  const root = await authenticate.issueToken({ username: 'admin', password: 'root' })
+  expect(await authenticate.authorize(root, 'admin')).toEqual(admin)
+})
+
+test('W3: an unknown user costs a verification and gets the same answer as a wrong password', async () => {
+  const world = createWorld()
+  const [wrong, unknown, dummy] = await Promise.allSettled([
+    world.authenticate.issueToken({ username: 'shop', password: 'guess' }),
+    world.authenticate.issueToken({ username: 'nobody', password: 'guess' }),
+    world.authenticate.issueToken({ username: '__proto__', password: 'nobody' }),
+  ])
+  expect(wrong).toMatchObject({ status: 'rejected', reason: unauthorized })
+  expect(unknown).toEqual(wrong)
+  expect(dummy).toEqual(wrong)
+  expect(world.hashes).toEqual(['hash of secret', 'hash of nobody', 'hash of nobody'])
+})
+
+test('a token is good for its lifetime, its signature checked once', async () => {
+  const world = createWorld()
+  const token = await world.authenticate.issueToken({ username: 'shop', password: 'secret' })
+  for (let attempt = 0; attempt < 3; attempt += 1) await world.authenticate.authorize(token, 'status')
+  expect(world.verifications).toBe(1)
+  world.nowMs += 3_600_001
+  await expect(world.authenticate.authorize(token, 'status')).rejects.toEqual(unauthorized)
+})
+
+test('R3: removing an app, or giving it another password, revokes its tokens at once, remembered ones included', async () => {
+  const { authenticate } = createWorld()
+  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' })
+  const root = await authenticate.issueToken({ username: 'admin', password: 'root' })
+  await authenticate.authorize(token, 'status')
+  await authenticate.authorize(root, 'admin')
+  authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
+  await expect(authenticate.authorize(token, 'status')).rejects.toEqual(unauthorized)
+  await expect(authenticate.authorize(root, 'status')).rejects.toEqual(unauthorized)
+  authenticate.replaceApps([shop, { ...admin, scopes: ['status'] }])
+  expect(await authenticate.authorize(token, 'status')).toEqual(shop)
+  await expect(authenticate.authorize(root, 'admin')).rejects.toMatchObject({ code: 'forbidden' })
+})
+
+test('R3: a token is recognized only after its signature was checked, and no longer than it is good', async () => {
+  const world = createWorld()
+  const { authenticate } = world
+  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' })
+  expect(authenticate.recognize(token, 'status')).toBeNull()
+  await authenticate.authorize(token, 'status')
+  expect([authenticate.recognize(token, 'status'), authenticate.recognize(token, 'admin')]).toEqual([shop, null])
+  authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
+  expect(authenticate.recognize(token, 'status')).toBeNull()
+  authenticate.replaceApps([shop])
+  world.nowMs += 3_600_001
+  expect(authenticate.recognize(token, 'status')).toBeNull()
+})
+
+test('nothing but a token of ours is one', async () => {
+  const { authenticate } = createWorld()
+  for (const token of ['', 'x', 'a.b.c', 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJzaG9wIn0.']) {
+    await expect(authenticate.authorize(token, 'status')).rejects.toEqual(unauthorized)
+  }
+})

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
+import { freshHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import { createEndpointLog } from '../../../src/flow/delivery/endpoint-log.ts'
+import type { EndpointState } from '../../../src/flow/ports.ts'
+import { createLogBook } from '../../support/relay.ts'
+import { endpointSettings } from '../../support/stored-endpoint.ts'
+
+const refused: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() }
+const probing = { ...freshHealth, probing: { atMs: 5000, failed: 0 } }
+
+function stateOf(change: Partial<EndpointState>): readonly EndpointState[] {
+  const endpoint = { ...endpointSettings, id: '1' }
+  return [{ endpoint, origin: 'managed', disabled: null, health: freshHealth, keys: null, queuedTo: null, backfilled: null, ...change }]
+}
+
+function world() {
+  const book = createLogBook()
+  let atMs = 0
+  const endpointLog = createEndpointLog({ log: book.log, clock: { now: () => atMs, monotonic: () => atMs } })
+  const pass = (ms: number) => {
+    atMs += ms
+  }
+  return { ...book, endpointLog, pass }
+}
+
+test('each change of an endpoint’s state is one line, and what stays as it is none', () => {
+  const { lines, endpointLog } = world()
+  for (const state of [{}, { health: probing }, { health: probing }, { disabled: 'gone' }, { disabled: 'gone' }, {}, {}] as const)
+    endpointLog.follow(stateOf(state))
+  expect(lines.map(({ level, message, fields }) => [level, message.split(/[:;,]/)[0], fields])).toEqual([
+    ['warn', 'an endpoint is failing', { endpoint: 'shop', before: 'active' }],
+    ['warn', 'an endpoint answered 410 and is disabled', { endpoint: 'shop', before: 'failing' }],
+    ['info', 'an endpoint is sent events again', { endpoint: 'shop', before: 'gone' }],
+  ])
+})
+
+test('a start names the endpoints that are not sent to', () => {
+  const { lines, endpointLog } = world()
+  endpointLog.follow(stateOf({ disabled: 'failing' }))
+  expect(lines.map(({ message }) => message)).toEqual([
+    'an endpoint gave nothing but failures for 120 h and is disabled; everything for it waits',
+  ])
+})
+
+test('failures of an endpoint are a line a minute with their number and the last cause', () => {
+  const { lines, endpointLog, pass } = world()
+  for (let nth = 0; nth < 100; nth++) endpointLog.attempted('shop', refused)
+  endpointLog.attempted('other', { kind: 'failed', reason: 'refused', detail: '', durationMs: 1, answerStart: new Uint8Array() })
+  pass(60_000)
+  endpointLog.attempted('shop', refused)
+  endpointLog.attempted('shop', { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() })
+  expect(lines.map(({ fields }) => fields)).toEqual([
+    { endpoint: 'shop', count: 1, last: 'status 500' },
+    { endpoint: 'other', count: 1, last: 'refused' },
+    { endpoint: 'shop', count: 100, last: 'status 500' },
+  ])
+})

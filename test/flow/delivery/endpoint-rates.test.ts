@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { createEndpointRates } from '../../../src/flow/delivery/endpoint-rates.ts'
+import { endpointSettings } from '../../support/stored-endpoint.ts'
+
+const endpoint = (ratePerSecond: number | null) => ({ ...endpointSettings, id: '1', ratePerSecond })
+
+test('a rate that is taken away and given back is not charged for what left without it', () => {
+  const rates = createEndpointRates()
+  const start = (count: number) => {
+    for (let nth = 0; nth < count; nth++) rates.started('1')
+  }
+  expect(rates.allowance([endpoint(10)], 0)).toEqual({ '1': 10 })
+  start(10)
+  expect(rates.allowance([endpoint(null)], 1000)).toEqual({})
+  start(3000)
+  expect(rates.waitMs()).toBeNull()
+  expect(rates.allowance([endpoint(10)], 2000)).toEqual({ '1': 10 })
+  start(10)
+  expect(rates.waitMs()).toBe(100)
+  expect(rates.allowance([endpoint(10)], 2500)).toEqual({ '1': 5 })
+})
+
+test('an endpoint that was removed while its rate was used up asks for no more passes', () => {
+  const rates = createEndpointRates()
+  rates.allowance([endpoint(1)], 0)
+  rates.started('1')
+  expect(rates.waitMs()).toBe(1000)
+  rates.allowance([], 10)
+  expect(rates.waitMs()).toBeNull()
+})

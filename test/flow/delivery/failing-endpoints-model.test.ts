@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest'
+import { openDeliveryWorld, type WorldAttempt } from '../../support/delivery-world.ts'
+import { seeded } from '../../support/seeded.ts'
+
+const START_MS = Date.parse('2026-03-01T12:00:00Z')
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const PARCELS = 25
+const SEEDS = Array.from({ length: 8 }, (_, nth) => 20_260_301 + nth)
+
+/**
+ * An hour or two of an endpoint that is down now and then, of events that it never accepts, and of kills of the relay; then it is well, and
+ * what is left must leave. What was wrong on the way is kept as text.
+ */
+async function live(seed: number): Promise<{ readonly wrong: readonly string[]; readonly attempts: number; readonly probes: number }> {
+  const random = seeded(seed)
+  const below = (count: number) => Math.floor(random() * count)
+  const wrong: string[] = []
+  const poisonous = new Set<number>()
+  /** The sequences of each parcel, in order; and what became of them as far as the receiver's answers tell. */
+  const queued = new Map<number, number[]>()
+  const told = new Set<number>()
+  let isDown = false
+  let sequence = 0
+  let probes = 0
+  /** The last waking, and what waited then. */
+  let woken: { readonly atMs: number; readonly waiting: Set<number> } | null = null
+  let wasFailing = false
+
+  const world = await openDeliveryWorld(START_MS, {
+    statusOf: ({ sequence: of }) => (isDown || poisonous.has(of) ? 500 : 200),
+    latencyMs: () => 5 + below(60),
+    onEnd: ({ delivery, status }) => {
+      if (status === 200) told.add(delivery.sequence)
+    },
+    onAttempt: (attempt, report) => {
+      const isFailing = report.endpoints.some(({ health }) => health.probing !== null)
+      if (isFailing) probes += 1
+      if (isFailing && (world.underWay().length > 0 || report.claimed.length > 1))
+        wrong.push(`${seed}: two are under way to a failing endpoint`)
+      orderOf(attempt)
+      wakingOf(attempt, isFailing)
+    },
+  })
+
+  function orderOf({ delivery }: WorldAttempt): void {
+    const own = [...queued.values()].find((sequences) => sequences.includes(delivery.sequence)) ?? []
+    if (world.underWay().some((other) => own.includes(other.delivery.sequence))) wrong.push(`${seed}: two of a parcel are under way`)
+    const earlier = own.filter((other) => other < delivery.sequence && !told.has(other) && !poisonous.has(other))
+    if (earlier.length > 0) wrong.push(`${seed}: ${delivery.sequence} overtakes ${earlier.join()}`)
+  }
+
+  function firsts(): number[] {
+    const underWay = new Set(world.underWay().map(({ delivery }) => delivery.sequence))
+    return [...queued.values()].flatMap((sequences) => {
+      const first = sequences.find((one) => !told.has(one))
+      return first === undefined || underWay.has(first) || poisonous.has(first) ? [] : [first]
+    })
+  }
+
+  /** After the first success nothing that waited stays for longer than it takes to send it all. */
+  function wakingOf({ delivery, beganMs }: WorldAttempt, isFailing: boolean): void {
+    woken?.waiting.delete(delivery.sequence)
+    if (isFailing) woken = null
+    else if (wasFailing) woken = { atMs: beganMs, waiting: new Set(firsts().filter((one) => one !== delivery.sequence)) }
+    wasFailing = isFailing
+  }
+
+  async function live(untilMs: number): Promise<void> {
+    while (world.now() < untilMs) {
+      await world.run(Math.min(untilMs, world.now() + 500))
+      if (woken !== null && woken.waiting.size > 0 && world.now() > woken.atMs + 3000) {
+        wrong.push(`${seed}: ${[...woken.waiting].join()} still wait ${world.now() - woken.atMs} ms after the endpoint was woken`)
+        woken = null
+      }
+    }
+  }
+
+  for (let step = 0; step < 60; step++) {
+    for (let nth = below(8); nth > 0; nth--) {
+      sequence += 1
+      const parcel = below(PARCELS)
+      if (random() < 0.04) poisonous.add(sequence)
+      queued.set(parcel, [...(queued.get(parcel) ?? []), sequence])
+      await world.push({ trackingIds: [String(100_000 + parcel)], eventTime: new Date(START_MS + sequence * 1000).toISOString() })
+    }
+    if (random() < 0.15) isDown = !isDown
+    if (random() < 0.06) {
+      await world.kill()
+      wasFailing = (await world.endpoint()).health.probing !== null
+      woken = null
+    }
+    await live(world.now() + ([200, 1000, 5000, MINUTE_MS][below(4)] ?? 0))
+  }
+  isDown = false
+  await live(world.now() + 20 * MINUTE_MS)
+  await world.run(world.now() + 3 * HOUR_MS)
+
+  const listed = (await world.reads.listDeliveries({ endpointId: world.id, parcelId: null, state: null, before: null, limit: 1000 }))
+    .deliveries
+  if (listed.length !== sequence) wrong.push(`${seed}: ${sequence} were pushed and ${listed.length} queued`)
+  for (const delivery of listed) {
+    const isTaken = world.attempts.some(({ delivery: { sequence: of }, status }) => of === delivery.sequence && status === 200)
+    const isPoisonous = poisonous.has(delivery.sequence)
+    const isBehind = [...queued.values()].some(
+      (own) => own.includes(delivery.sequence) && own.some((one) => poisonous.has(one) && one < delivery.sequence),
+    )
+    if (delivery.state === 'delivered' ? !isTaken : !isPoisonous && !isBehind)
+      wrong.push(`${seed}: ${delivery.sequence} ended as ${delivery.state}`)
+  }
+  return { wrong, attempts: world.attempts.length, probes }
+}
+
+test('whatever an endpoint refuses and whenever, nothing is lost, order is kept, one probe is under way while it fails, and all leaves when it is well', async () => {
+  let probes = 0
+  for (const seed of SEEDS) {
+    const lived = await live(seed)
+    expect(lived.wrong).toEqual([])
+    probes += lived.probes
+  }
+  // It was failing at times.
+  expect(probes).toBeGreaterThan(20)
+}, 120_000)

@@ -1,0 +1,207 @@
+import Database from 'better-sqlite3'
+import fc from 'fast-check'
+import { expect, onTestFinished, test } from 'vitest'
+import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
+import { createRelay, type Relay } from '../../../src/flow/delivery/dispatcher.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const START_MS = Date.parse('2026-03-01T12:00:00Z')
+const HOUR_MS = 3_600_000
+/** As many worlds as `npm run faults` asks for; else a few. */
+const LONG = process.env.RELAY_FAULTS === 'long'
+const kept = { durationMs: 1, answerStart: new Uint8Array() }
+const ANSWERS: Readonly<Record<'taken' | 'refused' | 'gone' | 'slow', AttemptResult>> = {
+  taken: { kind: 'accepted', status: 200, ...kept },
+  refused: { kind: 'rejected', status: 500, retryAfterMs: null, ...kept },
+  gone: { kind: 'rejected', status: 410, retryAfterMs: null, ...kept },
+  slow: { kind: 'rejected', status: 503, retryAfterMs: HOUR_MS, ...kept },
+}
+
+interface Attempt {
+  readonly endpointId: string
+  readonly sequence: number
+  readonly end: (result: AttemptResult) => void
+}
+
+interface Row {
+  readonly id: number
+  readonly parcel: number
+  readonly sequence: number
+  readonly ended: 0 | 1
+  readonly delivered: 0 | 1
+}
+
+/** Two endpoints that answer when the test says so, and somebody who watches what begins and ends there, and knows of DOMAIN 7.3 only. */
+async function openWorld() {
+  const store = await openStore(START_MS)
+  const settings = { concurrency: 2 }
+  const endpoints = [
+    await addEndpoint(store.writes, START_MS, { name: 'one', ...settings }),
+    await addEndpoint(store.writes, START_MS, { name: 'other', ...settings }),
+  ].map(({ id }) => id)
+  const db = new Database(store.path, { readonly: true })
+  onTestFinished(() => void db.close())
+  const listed = db.prepare<[number], Row>(
+    'select id, parcel_id as parcel, sequence, state >= 2 as ended, state = 2 as delivered from delivery where endpoint_id = ? order by sequence',
+  )
+  const rowsOf = (endpointId: string) => listed.all(Number(endpointId))
+  let underWay: Attempt[] = []
+  const wrong: string[] = []
+  const told = new Set<string>()
+  let id = 0
+
+  function begins(endpointId: string, sequence: number): void {
+    const rows = rowsOf(endpointId)
+    const own = rows.find((row) => row.sequence === sequence)
+    const isOfParcel = (other: number) => rows.some((row) => row.sequence === other && row.parcel === own?.parcel)
+    for (const other of underWay) {
+      if (other.endpointId === endpointId && isOfParcel(other.sequence)) wrong.push(`${sequence} beside ${other.sequence}`)
+    }
+    const earlier = rows.find((row) => row.parcel === own?.parcel && row.sequence < sequence && row.ended === 0)
+    if (earlier !== undefined) wrong.push(`${sequence} before ${earlier.sequence}`)
+    if (own === undefined || own.ended === 1) wrong.push(`${sequence} has ended`)
+  }
+
+  const startRelay = (): Relay =>
+    createRelay(
+      {
+        write: store.writes,
+        sender: {
+          post({ headers: { endpoint: endpointId = '', sequence: text } }, onEnd) {
+            const sequence = Number(text)
+            begins(endpointId, sequence)
+            underWay.push({ endpointId, sequence, end: onEnd })
+          },
+        },
+        signerOf: ({ endpoint }) => ({
+          hasNext: false,
+          headers: ({ sequence }) => ({ endpoint: endpoint.id, sequence: String(sequence) }),
+        }),
+        routeOf: () => ({}),
+        clock: { now: store.now, monotonic: store.now },
+        random: () => 0.5,
+        meter: { deliveryAttempted: () => {} },
+        log: { debug: () => {}, info: () => {}, warn: () => {}, error: (_fields, message) => void wrong.push(message) },
+        wake: () => {},
+        breathe: async () => {},
+      },
+      { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2 },
+    )
+  let relay = startRelay()
+
+  const look = async () => {
+    relay.look()
+    store.pass(10)
+    await relay.pass()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return {
+    wrong,
+    async push(trackingIds: readonly string[]) {
+      const report = await store.push({ trackingIds, eventTime: new Date(START_MS - 86_400_000 + id++ * 1000).toISOString() })
+      if (report.joined === true) relay.review()
+    },
+    answer(nth: number, how: keyof typeof ANSWERS) {
+      const [attempt] = underWay.splice(nth % Math.max(1, underWay.length), 1)
+      attempt?.end(ANSWERS[how])
+      if (attempt !== undefined && how === 'taken') told.add(`${attempt.endpointId} ${attempt.sequence}`)
+    },
+    look,
+    pass: store.pass,
+    async replay(from: number, to: number, nth: number, count: number) {
+      const [endpointId = '', target = ''] = [endpoints[from], endpoints[to]]
+      const rows = rowsOf(endpointId)
+      const fromSequence = rows[nth % Math.max(1, rows.length)]?.sequence ?? 0
+      const selection = { endpointId, states: ['delivered', 'dead', 'cancelled'] as const, fromSequence, fromMs: 0 }
+      const rest = { deliveryId: null, sequence: count === 1 ? fromSequence : null, parcelId: null }
+      await store.writes.replayDeliveries({
+        selection: { ...selection, ...rest },
+        to: target,
+        after: null,
+        untilMs: store.now(),
+        limit: count,
+        nowMs: store.now(),
+      })
+      relay.review()
+    },
+    async enable(nth: number, enabled: boolean) {
+      await store.writes.changeEndpoint({ id: endpoints[nth] ?? '', change: { enabled }, key: null, nowMs: store.now() })
+      relay.review()
+    },
+    /** Nothing of what it had under way is known any more. */
+    kill() {
+      underWay = []
+      relay = startRelay()
+    },
+    async drain() {
+      for (let round = 0; round < 500; round++) {
+        // What was answered just before may disable it once more.
+        if (round < 3) for (const nth of endpoints.keys()) await this.enable(nth, true)
+        await look()
+        if (underWay.length === 0 && endpoints.every((endpointId) => rowsOf(endpointId).every(({ ended }) => ended === 1))) return
+        if (underWay.length === 0) store.pass(HOUR_MS)
+        while (underWay.length > 0) this.answer(0, 'taken')
+      }
+      wrong.push('something never ends')
+    },
+    /** What is said to be delivered, and never was. */
+    untold: () =>
+      endpoints.flatMap((endpointId) =>
+        rowsOf(endpointId).filter(({ sequence, delivered }) => delivered === 1 && !told.has(`${endpointId} ${sequence}`)),
+      ),
+  }
+}
+
+type World = Awaited<ReturnType<typeof openWorld>>
+type Step = (world: World) => unknown
+
+const parcel = fc.integer({ min: 1, max: 6 }).map((nth) => String(1000 + nth))
+const nth = fc.nat(40)
+const endpoint = fc.nat(1)
+const steps = fc.array(
+  fc.oneof<fc.WeightedArbitrary<Step>[]>(
+    { weight: 8, arbitrary: parcel.map((one) => (world: World) => world.push([one])) },
+    { weight: 1, arbitrary: fc.tuple(parcel, parcel).map((ids) => (world: World) => world.push([...new Set(ids)])) },
+    { weight: 10, arbitrary: fc.constant((world: World) => world.look()) },
+    { weight: 6, arbitrary: nth.map((at) => (world: World) => world.answer(at, 'taken')) },
+    { weight: 4, arbitrary: nth.map((at) => (world: World) => world.answer(at, 'refused')) },
+    { weight: 1, arbitrary: nth.map((at) => (world: World) => world.answer(at, 'slow')) },
+    { weight: 1, arbitrary: nth.map((at) => (world: World) => world.answer(at, 'gone')) },
+    {
+      weight: 4,
+      arbitrary: fc.tuple(endpoint, endpoint, nth, fc.integer({ min: 1, max: 4 })).map(
+        ([from, to, at, count]) =>
+          (world: World) =>
+            world.replay(from, to, at, count),
+      ),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.tuple(endpoint, fc.boolean()).map(
+        ([at, enabled]) =>
+          (world: World) =>
+            world.enable(at, enabled),
+      ),
+    },
+    { weight: 2, arbitrary: fc.constantFrom(5000, 300_000, 10 * HOUR_MS).map((ms) => (world: World) => world.pass(ms)) },
+    { weight: 1, arbitrary: fc.constant((world: World) => world.kill()) },
+  ),
+  { minLength: 60, maxLength: 160, size: 'max' },
+)
+
+test('7.3: whatever is pushed, refused, replayed, joined, disabled, killed and late, of a parcel one delivery at a time is under way, and none overtakes an earlier one', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (all) => {
+      const world = await openWorld()
+      for (const step of all) {
+        await step(world)
+        expect(world.wrong).toEqual([])
+      }
+      await world.drain()
+      expect(world.wrong).toEqual([])
+      expect(world.untold()).toEqual([])
+    }),
+    { numRuns: LONG ? 300 : 20, seed: 20261124, endOnFailure: true },
+  )
+}, 600_000)

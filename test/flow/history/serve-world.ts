@@ -1,0 +1,143 @@
+import type { Entry } from '../../../src/domain/history/history.ts'
+import type { QuestionKind } from '../../../src/flow/history/answer.ts'
+import type { Pause } from '../../../src/flow/history/fetch-on-miss.ts'
+import { createServe, type ServeOptions } from '../../../src/flow/history/serve.ts'
+import type { CallPriority, CarrierAnswer, IncomingPoll, Log, ParcelView } from '../../../src/flow/ports.ts'
+import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
+import { createParcelChanges } from '../../../src/runtime/threads/change-table.ts'
+import { aPoll } from '../../support/builders.ts'
+
+export const NUMBER = 'AB123456789SE'
+const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+/** An entry with the same text in each of some languages. */
+export function anEntry(languages: readonly string[], fields: Partial<Entry> = {}): Entry {
+  return {
+    status: 'Ingested',
+    detailedStatus: 'Ingested',
+    eventTimestamp: '2026-03-01T10:00:00Z',
+    atMs: Date.UTC(2026, 2, 1, 10),
+    location: 'Lund',
+    displayToConsumer: true,
+    texts: Object.fromEntries(
+      languages.map((language) => [language, { consumer: `consumer ${language}`, detailed: `detailed ${language}` }]),
+    ),
+    extra: [],
+    founding: 0,
+    members: [],
+    sequence: 1,
+    ...fields,
+  }
+}
+
+export function aView(fields: Partial<ParcelView> = {}): ParcelView {
+  return {
+    parcelId: 7,
+    entries: [anEntry(['en', 'sv'])],
+    trackingIds: ['1001'],
+    distributionType: 'Mailbox',
+    extra: [],
+    heardAtMs: 1_000_000,
+    watched: true,
+    languagesAsked: [],
+    ...fields,
+  }
+}
+
+/** What the carrier says of the number: one entry, in the language asked. */
+export function found(language: string, answered = language): CarrierAnswer {
+  return { kind: 'found', observation: aPoll({ asked: NUMBER, language: answered, text: `text ${language}` }) }
+}
+
+/** `serve` on a store, a carrier and a clock that the test owns. */
+export function createWorld(options: Partial<ServeOptions> = {}) {
+  const parcels = new Map<string, ParcelView>()
+  const calls: { readonly identifier: string; readonly language: string; readonly priority: CallPriority }[] = []
+  const notes: string[] = []
+  const served: string[] = []
+  const unknowns: string[] = []
+  const world = {
+    nowMs: 2_000_000,
+    reads: 0,
+    carrier: async (language: string): Promise<CarrierAnswer> => found(language),
+    admit: async (_app: string): Promise<number | null> => null,
+    beforeRead: async () => {},
+    beforeWrite: () => {},
+    parcels,
+    calls,
+    notes,
+    served,
+    unknowns,
+  }
+
+  /** Texts of the poll are laid over those of the entries in the same place. */
+  const submit = async ({ observation, watch }: IncomingPoll) => {
+    world.beforeWrite()
+    const before = parcels.get(observation.asked)
+    const entries = observation.sightings.map((sighting, index) => ({
+      ...anEntry([]),
+      status: sighting.status,
+      texts: { ...before?.entries[index]?.texts, ...sighting.texts },
+    }))
+    parcels.set(observation.asked, aView({ ...before, entries, heardAtMs: world.nowMs, watched: watch || before?.watched === true }))
+    cache.invalidate([7])
+    return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 } as const
+  }
+
+  const cache = createAnswerCache({ bytesMax: 1_000_000, changes: createParcelChanges() })
+  const serve = createServe(
+    {
+      carrier: {
+        fetchAll: ({ identifier, language, priority }) => {
+          calls.push({ identifier, language, priority })
+          return world.carrier(language)
+        },
+      },
+      recorder: { submit },
+      reads: {
+        findParcel: async (identifier) => {
+          world.reads += 1
+          const view = parcels.get(identifier) ?? null
+          await world.beforeRead()
+          return view
+        },
+      },
+      write: {
+        watch: async ({ identifier }) => {
+          world.beforeWrite()
+          notes.push(`watch ${identifier}`)
+          parcels.set(identifier, aView({ ...parcels.get(identifier), watched: true }))
+          return { parcelId: 7, created: false }
+        },
+        noteLanguageAsked: async ({ parcelId, language }) => {
+          notes.push(`asked ${parcelId} ${language}`)
+          const view = parcels.get(NUMBER)
+          if (view !== undefined) parcels.set(NUMBER, { ...view, languagesAsked: [...view.languagesAsked, language] })
+        },
+        noteNotPollable: async (identifier) => void notes.push(`not pollable ${identifier}`),
+      },
+      cache,
+      notFound: new Map<string, number>(),
+      pauses: new Map<string, Pause>(),
+      admitUnknown: (app) => {
+        unknowns.push(app)
+        return world.admit(app)
+      },
+      meter: { served: (result) => void served.push(result) },
+      log: silent,
+      clock: { now: () => world.nowMs, monotonic: () => world.nowMs },
+    },
+    {
+      languages: ['en', 'sv'],
+      notFoundForMs: 300_000,
+      fetchUnknown: true,
+      fetchMissingLanguage: true,
+      refreshOlderThanMs: null,
+      ...options,
+    },
+  )
+
+  const ask = (question: { identifier?: string; language?: unknown; kind?: QuestionKind; app?: string } = {}) =>
+    serve.ask({ app: 'shop', identifier: NUMBER, language: undefined, kind: 'all', ...question })
+  return Object.assign(world, { serve, cache, ask })
+}

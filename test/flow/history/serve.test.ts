@@ -1,0 +1,339 @@
+import { expect, test } from 'vitest'
+import type { CarrierAnswer } from '../../../src/flow/ports.ts'
+import { anEntry, aView, createWorld, found, NUMBER } from './serve-world.ts'
+
+const unavailable: CarrierAnswer = { kind: 'unavailable', reason: 'timeout', retryAfterMs: 42_000 }
+const code = (expected: string) => expect.objectContaining({ code: expected })
+const text = (served: { readonly body: Buffer }) => served.body.toString()
+
+test('answers from the store, and from the cache when asked again', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView())
+  const first = await world.ask({ language: 'sv' })
+  expect(text(first)).toContain('"detailedStatusDescription":"detailed sv"')
+  expect(first).toMatchObject({ contentLanguage: 'sv', cacheStatus: 'parcel-relay; hit', ageSeconds: 1000 })
+  expect(first.etag).toMatch(/^"[\w-]{43}"$/)
+  world.nowMs += 2_999
+  const second = await world.ask({ language: 'SV', identifier: ' ab123456789se ' })
+  expect(second).toMatchObject({ etag: first.etag, ageSeconds: 1002 })
+  expect([world.reads, world.calls, world.served]).toEqual([1, [], ['hit', 'hit']])
+})
+
+test('equal bytes in another language have another tag', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry([])], languagesAsked: ['en', 'sv'] }))
+  const [english, swedish] = [await world.ask({ language: 'en' }), await world.ask({ language: 'sv' })]
+  expect(text(english)).toBe(text(swedish))
+  expect(english.etag).not.toBe(swedish.etag)
+})
+
+test.each([
+  '..%2f..%2fadmin',
+  '../../admin',
+  '%',
+  'AB\u0000123',
+  'AB123\r\n',
+  '\nAB1234',
+  'a/b12',
+  'AB12;x',
+  'AB12?',
+  'A'.repeat(5000),
+  'ABÉ1234',
+  '１２３４',
+  '\u00a0AB1234',
+  'ABC',
+  '',
+  '__proto__',
+])('H20, B5: %j is no identifier, and nothing is asked for it', async (identifier) => {
+  const world = createWorld()
+  await expect(world.ask({ identifier })).rejects.toEqual(code('bad_tracking_number'))
+  expect([world.reads, world.calls.length]).toEqual([0, 0])
+})
+
+test.each([[['en', 'sv']], [''], ['en_GB'], ['\ufffd'], [null], ['e'.repeat(9)]])(
+  'H21: %j is no language, and nothing is asked for it',
+  async (language) => {
+    const world = createWorld()
+    await expect(world.ask({ language })).rejects.toEqual(code('bad_language'))
+    expect([world.reads, world.calls.length]).toEqual([0, 0])
+  },
+)
+
+test('R5, 1.5: an unknown parcel is asked for once, in the language asked, watched, and served from the store', async () => {
+  const world = createWorld()
+  const served = await world.ask({ language: 'sv' })
+  expect(text(served)).toContain('text sv')
+  expect(served).toMatchObject({ cacheStatus: 'parcel-relay; fwd=miss; stored', ageSeconds: 0, contentLanguage: 'sv' })
+  expect(world.calls).toEqual([{ identifier: NUMBER, language: 'sv', priority: 'app' }])
+  expect(world.parcels.get(NUMBER)?.watched).toBe(true)
+  expect((await world.ask({ language: 'sv' })).cacheStatus).toBe('parcel-relay; hit')
+  expect(world.calls).toHaveLength(1)
+})
+
+test('P10: a thousand questions about one unknown parcel are one call, one unknown identifier, and a thousand answers', async () => {
+  const world = createWorld()
+  const gate = Promise.withResolvers<CarrierAnswer>()
+  world.carrier = () => gate.promise
+  const asked = Array.from({ length: 1000 }, (_, index) => world.ask({ language: 'en', kind: index % 2 === 0 ? 'all' : 'latest' }))
+  gate.resolve(found('en'))
+  const served = await Promise.all(asked)
+  expect([served.length, world.calls.length, world.unknowns]).toEqual([1000, 1, ['shop']])
+})
+
+test('P10: who read the store before another question had found the parcel does not ask the carrier again', async () => {
+  const world = createWorld()
+  const gate = Promise.withResolvers<void>()
+  world.beforeRead = () => gate.promise
+  const late = world.ask()
+  world.beforeRead = async () => {}
+  await world.ask()
+  gate.resolve()
+  await late
+  expect(world.calls).toHaveLength(1)
+})
+
+test('an unknown parcel is one call across languages and apps, in a configured language', async () => {
+  const world = createWorld({ fetchMissingLanguage: false })
+  const gate = Promise.withResolvers<CarrierAnswer>()
+  world.carrier = () => gate.promise
+  const asked = [world.ask({ language: 'fi' }), world.ask({ language: 'sv', app: 'desk' }), world.ask({ app: 'desk' })]
+  gate.resolve(found('en'))
+  await Promise.all(asked)
+  expect(world.calls.map(({ language }) => language)).toEqual(['en'])
+})
+
+test('P6, 1.5: the carrier not knowing is a 404 that is remembered for its time, then asked again', async () => {
+  const world = createWorld()
+  world.carrier = async () => ({ kind: 'not_found' })
+  await expect(world.ask()).rejects.toEqual(code('not_found'))
+  world.nowMs += 299_999
+  await expect(world.ask({ language: 'sv', kind: 'latest' })).rejects.toEqual(code('not_found'))
+  expect(world.calls).toHaveLength(1)
+  world.carrier = async (language) => found(language)
+  world.nowMs += 2
+  expect((await world.ask()).cacheStatus).toContain('stored')
+  expect(world.served).toEqual(['not_found', 'not_found', 'fetched'])
+})
+
+test('a push finds a parcel that the carrier did not know a moment ago', async () => {
+  const world = createWorld()
+  world.carrier = async () => ({ kind: 'not_found' })
+  await expect(world.ask()).rejects.toEqual(code('not_found'))
+  world.parcels.set(NUMBER, aView())
+  expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
+})
+
+test('R5, 1.5: unknown and the carrier unavailable is a 503 with its Retry-After, never a 404, and not remembered', async () => {
+  const world = createWorld()
+  world.carrier = async () => unavailable
+  await expect(world.ask()).rejects.toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 42_000 })
+  world.carrier = async (language) => found(language)
+  await expect(world.ask()).resolves.toBeDefined()
+})
+
+test('R5: a store that cannot be read or written is a 503, never a 404', async () => {
+  const world = createWorld()
+  world.beforeRead = () => Promise.reject(new Error('gone'))
+  await expect(world.ask()).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
+  world.beforeRead = async () => {}
+  world.beforeWrite = () => {
+    throw new Error('full')
+  }
+  await expect(world.ask()).rejects.toEqual(code('storage_unavailable'))
+})
+
+test('without fetchUnknown the carrier is not asked about an unknown parcel', async () => {
+  const world = createWorld({ fetchUnknown: false })
+  await expect(world.ask()).rejects.toEqual(code('not_found'))
+  expect(world.calls).toEqual([])
+})
+
+test('P11: an app over its limit of unknown identifiers is a 429 that asks nobody, while another app gets its answer', async () => {
+  const world = createWorld()
+  world.admit = async (app) => (app === 'shop' ? 9000 : null)
+  await expect(world.ask()).rejects.toMatchObject({ code: 'too_many_requests', retryAfterMs: 9000 })
+  expect(world.calls).toEqual([])
+  await expect(Promise.allSettled([world.ask(), world.ask({ app: 'desk' })])).resolves.toMatchObject([
+    { status: 'rejected' },
+    { status: 'fulfilled' },
+  ])
+  world.parcels.set(NUMBER, aView())
+  await expect(world.ask()).resolves.toBeDefined()
+})
+
+test('4.2: a language that an entry lacks is fetched once, whoever asks meanwhile, and noted', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  const [served] = await Promise.all([world.ask({ language: 'sv' }), world.ask({ language: 'sv', kind: 'latest' })])
+  expect(text(served)).toContain('text sv')
+  expect(served).toMatchObject({ cacheStatus: 'parcel-relay; fwd=miss; stored', contentLanguage: 'sv' })
+  expect(world.calls).toEqual([{ identifier: NUMBER, language: 'sv', priority: 'app' }])
+  expect(world.notes).toEqual(['asked 7 sv'])
+})
+
+test('4.2: a language of which neither tag nor primary subtag is configured causes no call: its texts or the fallback are served', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  for (const language of ['fi', 'fi-FI', 'de']) expect((await world.ask({ language })).contentLanguage).toBe('en')
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'fi'])] }))
+  world.cache.invalidate([7])
+  expect((await world.ask({ language: 'fi' })).contentLanguage).toBe('fi')
+  world.parcels.clear()
+  world.cache.invalidate([7])
+  expect((await world.ask({ language: 'fi' })).contentLanguage).toBe('en')
+  expect(world.calls.map(({ language }) => language)).toEqual(['en'])
+})
+
+test('4.2: of a tag with a region the configured primary subtag is fetched', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  expect((await world.ask({ language: 'sv-SE' })).contentLanguage).toBe('sv')
+  expect(await world.ask({ language: 'sv-FI' })).toMatchObject({ contentLanguage: 'sv', cacheStatus: 'parcel-relay; hit' })
+  expect(world.calls.map(({ language }) => language)).toEqual(['sv'])
+})
+
+test('4.2: a configured language the carrier does not have is asked for once, then the fallback is served', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  world.carrier = async (language) => found(language, 'en')
+  for (let attempt = 0; attempt < 3; attempt += 1) expect((await world.ask({ language: 'sv' })).contentLanguage).toBe('en')
+  expect((await world.ask({ language: 'sv', kind: 'latest' })).contentLanguage).toBe('en')
+  expect(world.calls.map(({ language }) => language)).toEqual(['sv'])
+})
+
+test('4.2: the default language is a language asked; one that the primary subtag covers is not lacking', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['sv'])] }))
+  expect((await world.ask({ language: 'sv-SE' })).contentLanguage).toBe('sv')
+  expect(world.calls).toEqual([])
+  await world.ask()
+  expect(world.calls.map(({ language }) => language)).toEqual(['en'])
+})
+
+test('4.2: a lacking language that cannot be fetched is served from what there is, marked stale, and not asked for again at once', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  world.carrier = async () => unavailable
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    expect(await world.ask({ language: 'sv' })).toMatchObject({ contentLanguage: 'en', cacheStatus: 'parcel-relay; hit; detail=stale' })
+  }
+  expect(world.calls).toHaveLength(1)
+  world.nowMs += 42_001
+  world.carrier = async (language) => found(language)
+  expect((await world.ask({ language: 'sv' })).contentLanguage).toBe('sv')
+  expect(world.served).toEqual(['stale', 'stale', 'stale', 'fetched'])
+})
+
+test('6.3: an identifier the carrier does not know is noted, and what is known is served', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  world.carrier = async () => ({ kind: 'not_found' })
+  expect((await world.ask({ language: 'sv' })).contentLanguage).toBe('en')
+  expect((await world.ask({ language: 'sv' })).contentLanguage).toBe('en')
+  expect([world.calls.length, world.notes]).toEqual([1, [`not pollable ${NUMBER}`]])
+})
+
+test('4.2: with fetchMissingLanguage off the fallback is served without asking', async () => {
+  const world = createWorld({ fetchMissingLanguage: false })
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  expect(await world.ask({ language: 'sv' })).toMatchObject({ contentLanguage: 'en', cacheStatus: 'parcel-relay; hit' })
+  expect(world.calls).toEqual([])
+})
+
+test('refreshOlderThan: what is too old is fetched first, by one call for all, and served stale when it cannot be', async () => {
+  const world = createWorld({ refreshOlderThanMs: 60_000 })
+  world.parcels.set(NUMBER, aView({ heardAtMs: world.nowMs - 60_000 }))
+  expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
+  world.nowMs += 1
+  const [one] = await Promise.all([world.ask(), world.ask({ kind: 'latest' }), world.ask({ language: 'sv' })])
+  expect(one).toMatchObject({ cacheStatus: 'parcel-relay; fwd=stale; stored', ageSeconds: 0 })
+  expect(world.calls).toHaveLength(1)
+  world.nowMs += 60_001
+  world.carrier = async () => unavailable
+  expect(await world.ask()).toMatchObject({ cacheStatus: 'parcel-relay; hit; detail=stale', ageSeconds: 60 })
+})
+
+test('3.3: a known parcel without entries is an empty list for all and not found for latest', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '' }))
+  expect(text(await world.ask())).toBe('{"statuses":[],"trackingIds":[],"distributionType":""}')
+  await expect(world.ask({ kind: 'latest' })).rejects.toEqual(code('not_found'))
+  expect(world.calls).toEqual([])
+})
+
+test('a watched parcel that the carrier was never asked about is asked for when an app asks', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [], heardAtMs: null }))
+  expect(text(await world.ask({ kind: 'latest' }))).toContain('text en')
+  world.parcels.set(NUMBER, aView({ entries: [], heardAtMs: null }))
+  world.cache.invalidate([7])
+  world.carrier = async () => ({ kind: 'not_found' })
+  expect(await world.ask()).toMatchObject({ ageSeconds: null, cacheStatus: 'parcel-relay; hit' })
+})
+
+test("6.1: an app's question revives a parcel that is not watched, once; a store that cannot write still answers", async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ watched: false }))
+  world.beforeWrite = () => {
+    throw new Error('full')
+  }
+  expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
+  world.beforeWrite = () => {}
+  await world.ask()
+  await world.ask()
+  expect(world.notes).toEqual([`watch ${NUMBER}`])
+})
+
+test('R8, 4.3: consumer texts of entries that are not for consumers are never served', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { displayToConsumer: false })] }))
+  for (const kind of ['all', 'latest'] as const) {
+    const body = text(await world.ask({ kind }))
+    expect(body).toContain('"consumerDescription":null')
+    expect(body).not.toContain('consumer en')
+  }
+})
+
+test('a commit makes the cache forget what it touched and keep the rest', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView())
+  world.parcels.set('CD123456789SE', aView({ parcelId: 8 }))
+  await world.ask()
+  await world.ask({ identifier: 'CD123456789SE' })
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { status: 'Created' })] }))
+  world.cache.invalidate([7])
+  expect(text(await world.ask())).toContain('"status":"Created"')
+  await world.ask({ identifier: 'CD123456789SE' })
+  expect(world.reads).toBe(3)
+})
+
+test('an answer is at hand once it was given, until a commit touches it or it is too old', async () => {
+  const world = createWorld({ refreshOlderThanMs: 60_000 })
+  const asked = { app: 'shop', identifier: NUMBER, language: 'en', kind: 'all' } as const
+  const atHand = () => world.serve.atHand(asked)
+  world.parcels.set(NUMBER, aView({ heardAtMs: world.nowMs }))
+  expect(atHand()).toBeNull()
+  const given = await world.ask({ language: 'en' })
+  world.nowMs += 60_000
+  expect(atHand()).toEqual({ ...given, ageSeconds: 60 })
+  world.nowMs += 1
+  expect(atHand()).toBeNull()
+  world.nowMs -= 1
+  world.cache.invalidate([7])
+  expect(atHand()).toBeNull()
+  expect(world.served).toEqual(['hit', 'hit'])
+  expect(() => world.serve.atHand({ ...asked, identifier: 'x' })).toThrow(code('bad_tracking_number'))
+})
+
+test('an answer read before a commit is not kept after it', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView())
+  const gate = Promise.withResolvers<void>()
+  world.beforeRead = () => gate.promise
+  const before = world.ask()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { status: 'Created' })] }))
+  world.cache.invalidate([7])
+  gate.resolve()
+  await before
+  expect(text(await world.ask())).toContain('"status":"Created"')
+})

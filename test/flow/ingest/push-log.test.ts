@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { createPushLog } from '../../../src/flow/ingest/push-log.ts'
+import { createLogDigest } from '../../../src/flow/log-digest.ts'
+
+function world() {
+  const lines: (readonly [object, string])[] = []
+  let atMs = 0
+  const digest = createLogDigest({
+    log: { warn: (fields, message) => void lines.push([fields, message]) },
+    clock: { now: () => 1_700_000_000_000 + atMs, monotonic: () => atMs },
+  })
+  const pass = (ms: number) => {
+    atMs += ms
+  }
+  return { lines, digest, log: createPushLog(digest), pass }
+}
+
+test('the first refused push is logged at once, and what follows once a minute with its count', () => {
+  const { lines, log, digest, pass } = world()
+  log('signature_invalid', 1)
+  for (let nth = 0; nth < 500; nth++) log('signature_invalid', 2)
+  pass(59_000)
+  digest.flush()
+  expect(lines).toEqual([[{ count: 1 }, expect.stringContaining('the signature does not match')]])
+  pass(1000)
+  digest.flush()
+  expect(lines.slice(1)).toEqual([[{ count: 1000, seconds: 60 }, expect.stringContaining('the signature does not match')]])
+})
+
+test('after a quiet minute the next one is logged at once again', () => {
+  const { lines, log, digest, pass } = world()
+  log('quarantined', 1)
+  pass(60_000)
+  digest.flush()
+  log('quarantined', 3)
+  expect(lines.map(([fields]) => fields)).toEqual([{ count: 1 }, { count: 3 }])
+})
+
+test('what has been counted is logged before the relay ends', () => {
+  const { lines, log, digest } = world()
+  log('quarantined', 1)
+  log('quarantined', 4)
+  digest.end()
+  expect(lines.map(([fields]) => fields)).toEqual([{ count: 1 }, { count: 4, seconds: 0 }])
+})
+
+test('ordinary outcomes are not logged', () => {
+  const { lines, log } = world()
+  for (const outcome of ['recorded', 'duplicate', 'toString']) log(outcome, 1)
+  expect(lines).toEqual([])
+})

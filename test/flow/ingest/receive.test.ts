@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import { AppError } from '../../../src/domain/errors.ts'
+import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
+import { createVerifier, signBody } from '../../../src/domain/ingest/signature.ts'
+import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import { createReceive } from '../../../src/flow/ingest/receive.ts'
+import type { IncomingPush, RecordOutcome } from '../../../src/flow/ports.ts'
+
+const KEY = 'a-shared-key-of-some-length'
+const body = Buffer.from('{"status":"Ingested"}')
+const signatures = [signBody(body, KEY)]
+
+function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>) {
+  const counted: (readonly [string, number | null])[] = []
+  const receive = createReceive({
+    verifier: createVerifier(['an-older-key-of-some-length', KEY]),
+    readEvent: parseWebhookEvent,
+    recorder: { submit },
+    meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
+    clock: { now: () => 1234, monotonic: () => 0 },
+  })
+  return { receive, counted }
+}
+
+test('I1, I10: a verified push is recorded with its bytes, its time and the key that matched', async () => {
+  const pushes: IncomingPush[] = []
+  const { receive, counted } = createWorld(async (push) => {
+    pushes.push(push)
+    return { kind: 'duplicate' }
+  })
+  expect(await receive({ body, signatures, contentEncoding: 'gzip' })).toEqual({ kind: 'duplicate' })
+  expect(pushes).toEqual([readPush({ body, contentEncoding: 'gzip', receivedAtMs: 1234, keyIndex: 1 })])
+  expect(pushes[0]).toMatchObject({ body, receivedAtMs: 1234, keyIndex: 1, reading: { ok: false, reason: 'content_encoding' } })
+  expect(counted).toEqual([['duplicate', 1]])
+})
+
+test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', signatures[0] ?? '']], [[signBody(body, 'another-key')]]])(
+  'I2, I3, I4: the signature headers %j record nothing',
+  async (given) => {
+    const { receive, counted } = createWorld(() => Promise.reject(new Error('recorded')))
+    await expect(receive({ body, signatures: given, contentEncoding: null })).rejects.toMatchObject({ code: 'signature_invalid' })
+    expect(counted).toEqual([['signature_invalid', null]])
+  },
+)
+
+test('5.2: resolves only once the recorder has', async () => {
+  const gate = Promise.withResolvers<RecordOutcome>()
+  const { receive, counted } = createWorld(() => gate.promise)
+  let settled = false
+  const received = receive({ body, signatures, contentEncoding: null }).finally(() => {
+    settled = true
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  expect([settled, counted]).toEqual([false, []])
+  gate.resolve({ kind: 'expired' })
+  expect(await received).toEqual({ kind: 'expired' })
+})
+
+test('a recorder that fails is a storage_unavailable to try again after; its own word on that stands', async () => {
+  const broken = createWorld(() => Promise.reject(new Error('SQLITE_FULL')))
+  await expect(broken.receive({ body, signatures, contentEncoding: null })).rejects.toMatchObject({
+    code: 'storage_unavailable',
+    retryAfterMs: 5000,
+  })
+  expect(broken.counted).toEqual([['storage_unavailable', 1]])
+  const hinting = createWorld(() => Promise.reject(new AppError('storage_unavailable', 'full', { retryAfterMs: 7 })))
+  await expect(hinting.receive({ body, signatures, contentEncoding: null })).rejects.toMatchObject({ retryAfterMs: 7 })
+})

@@ -1,0 +1,44 @@
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { createCarrierMemory } from '../../../src/flow/polling/carrier-memory.tx.ts'
+import type { CarrierMemory } from '../../../src/flow/ports.ts'
+import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { createWriteStore } from '../../../src/store/write-store.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const AT_MS = Date.UTC(2026, 2, 1, 8)
+
+/** What is read of a memory that is kept as this text. */
+async function read(text: string): Promise<CarrierMemory | null> {
+  const engine = await openSqliteWriter(join(temporaryFolder(), 'relay.db'))
+  onTestFinished(() => engine.close())
+  const store = createWriteStore(engine)
+  await store.transaction((tx) => tx.saveSetting('carrier-memory', new TextEncoder().encode(text)))
+  return await createCarrierMemory(store).carrierMemory()
+}
+
+const memory: CarrierMemory = {
+  atMs: AT_MS,
+  days: [{ day: 20_513, calls: 41 }],
+  pausedUntilMs: AT_MS + 60_000,
+  tokenPausedUntilMs: null,
+  refusal: { tries: 2, untilMs: AT_MS + 900_000, mark: { salt: 'a', digest: 'b' } },
+}
+
+test('what is kept about the carrier is read back as it was', async () => {
+  const { writes } = await openStore(AT_MS)
+  expect(await writes.carrierMemory()).toBeNull()
+  await writes.rememberCarrier(memory)
+  expect(await writes.carrierMemory()).toEqual(memory)
+})
+
+test('what an earlier version kept, a sum of calls and no waits, is read', async () => {
+  const { refusal } = memory
+  expect(await read(JSON.stringify({ atMs: AT_MS, callsToday: 41, refusal }))).toEqual({ ...memory, pausedUntilMs: null, refusal })
+})
+
+test.each(['{}', '7', '{"atMs":1,"days":[{"day":1}],"pausedUntilMs":null,"tokenPausedUntilMs":null,"refusal":null}'])(
+  'a damaged memory is told of, not guessed at: %s',
+  async (text) => await expect(read(text)).rejects.toThrow('damaged'),
+)

@@ -1,0 +1,185 @@
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { parseRhythm } from '../../../src/domain/polling/model-codec.ts'
+import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { aPoll, pushBody } from '../../support/builders.ts'
+import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { incomingPush } from '../../support/write-side.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const NOW = Date.UTC(2026, 2, 2, 8)
+const iso = (atMs: number) => new Date(atMs).toISOString()
+
+/** A store over several runs. Of a kill there remains what was on the disk: a copy of its files. */
+function openRuns() {
+  let nowMs = NOW
+  let path = join(temporaryFolder(), 'relay.db')
+  let parcels = 0
+  const errors: object[] = []
+  const clock = { now: () => nowMs, monotonic: () => nowMs }
+  const pass = (ms: number) => {
+    nowMs += ms
+    return nowMs
+  }
+  return {
+    errors,
+    pass,
+    now: clock.now,
+    async start() {
+      const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, {
+        error: (fields) => void errors.push(fields),
+      })
+      let isClosed = false
+      const close = async () => {
+        if (!isClosed) await writes.close()
+        isClosed = true
+      }
+      onTestFinished(close)
+      return { ...writes, close }
+    },
+    /** What runs on now runs on another copy. */
+    kill() {
+      const copy = join(temporaryFolder(), 'relay.db')
+      for (const ending of ['', '-wal', '.marker']) copyFileSync(path + ending, copy + ending)
+      path = copy
+    },
+    /** A push that brings a new entry of a new parcel. */
+    async pushed({ record }: { readonly record: Awaited<ReturnType<typeof openWriteSide>>['record'] }, count = 1) {
+      for (let at = 0; at < count; at++) {
+        pass(MINUTE_MS)
+        await record([incomingPush(pushBody({ trackingIds: [String(5000 + parcels++)], eventTime: iso(nowMs - 1000) }), nowMs)])
+      }
+    },
+    /** A poll that finds a scan of a minute ago, of a parcel that pushes made known. */
+    async found({ record }: { readonly record: Awaited<ReturnType<typeof openWriteSide>>['record'] }, scannedAtMs = nowMs - MINUTE_MS) {
+      const statuses = [{ status: 'TerminalDeparted', eventTimestamp: iso(scannedAtMs) }]
+      await record([
+        { kind: 'poll', observation: aPoll({ asked: '5000', trackingIds: ['5000'], statuses, askedAtMs: nowMs }), watch: false },
+      ])
+    },
+    read: (sql: string) => {
+      const db = new Database(path, { readonly: true })
+      const rows = z.array(z.object({ text: z.string() })).parse(db.prepare(sql).all())
+      db.close()
+      return rows.map(({ text }) => text)
+    },
+    write: (sql: string) => {
+      const db = new Database(path)
+      db.prepare(sql).run()
+      db.close()
+    },
+  }
+}
+
+type Runs = ReturnType<typeof openRuns>
+const rhythmOf = (runs: Runs) => parseRhythm(runs.read("SELECT CAST(value AS TEXT) AS text FROM setting WHERE name = 'rhythm'")[0] ?? '')
+const eventsOf = (runs: Runs) =>
+  runs.read('SELECT CAST(body AS TEXT) AS text FROM composed_event ORDER BY sequence').map((text): unknown => JSON.parse(text).event)
+
+test('how pushes fare and how many were missed is known after a kill, as of a minute before', async () => {
+  const runs = openRuns()
+  const first = await runs.start()
+  await runs.pushed(first, 30)
+  runs.pass(20 * MINUTE_MS)
+  await runs.found(first)
+  expect(await first.settleMissedPushes(runs.pass(11 * MINUTE_MS))).toHaveLength(1)
+  await first.keepLearnt()
+  const before = await first.pushChannel()
+  expect(before).toMatchObject({ health: 'healthy', missed: { count: 1, sinceMs: NOW } })
+  runs.kill()
+  runs.pass(HOUR_MS)
+  const after = await (await runs.start()).pushChannel()
+  expect(after).toEqual({ ...before, missedSincePush: 0 })
+})
+
+test('what was learnt of the rhythm goes on growing over a stop', async () => {
+  const runs = openRuns()
+  const learn = async () => {
+    const run = await runs.start()
+    await runs.pushed(run)
+    const id = runs.read('SELECT value AS text FROM identifier ORDER BY parcel_id DESC LIMIT 1')[0] ?? ''
+    // The second so soon after the first that it still waits to be learnt at the stop.
+    for (const ms of [HOUR_MS, MINUTE_MS]) {
+      await run.record([incomingPush(pushBody({ trackingIds: [id], eventTime: iso(runs.pass(ms)) }), runs.now())])
+    }
+    await run.close()
+    const [kind] = Object.values(rhythmOf(runs)?.kinds ?? {})
+    return kind?.scans.reduce((sum, scans) => sum + scans, 0)
+  }
+  expect(await learn()).toBeCloseTo(2, 2)
+  expect(await learn()).toBeCloseTo(4, 2)
+})
+
+test('a kill forgets no more than an hour of the rhythm', async () => {
+  const runs = openRuns()
+  const run = await runs.start()
+  await runs.pushed(run)
+  await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
+  // Any push asks for the outlook, which learns what waits.
+  await runs.pushed(run, 20)
+  await run.keepLearnt()
+  expect(Object.keys(rhythmOf(runs)?.kinds ?? {})).not.toEqual([])
+})
+
+test('what is damaged, or of another format, is learnt anew, and the log says so', async () => {
+  const runs = openRuns()
+  const run = await runs.start()
+  await runs.pushed(run, 30)
+  await run.close()
+  runs.write(`UPDATE setting SET value = replace(CAST(value AS TEXT), '"format":1', '"format":0') WHERE name = 'push-channel'`)
+  runs.write(
+    'INSERT INTO setting (name, value) VALUES (\'rhythm\', \'{"format":1,"kinds":\') ON CONFLICT DO UPDATE SET value = excluded.value',
+  )
+  const again = await runs.start()
+  expect(await again.pushChannel()).toMatchObject({ health: 'unknown', missed: { count: 0 } })
+  expect(runs.errors).toEqual([{ setting: 'rhythm' }, { setting: 'push-channel' }])
+})
+
+test('operators are told once when pushes fall silent and once when they are trusted again, whatever restarts in between', async () => {
+  const runs = openRuns()
+  const first = await runs.start()
+  await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')
+  const turn = async (run: typeof first) => {
+    await run.settleMissedPushes(runs.now())
+    return (await run.keepLearnt()).told
+  }
+  await runs.pushed(first, 40)
+  expect(await turn(first)).toBe(false)
+  const told: boolean[] = []
+  for (let at = 0; at < 8; at++) {
+    runs.pass(20 * MINUTE_MS)
+    await runs.found(first)
+    told.push(await turn(first))
+  }
+  expect(told.filter((one) => one)).toHaveLength(1)
+  expect((await first.pushChannel()).health).toBe('silent')
+  expect(eventsOf(runs)).toEqual(['pushes_silent'])
+  runs.kill()
+  const second = await runs.start()
+  expect([await turn(second), (await second.pushChannel()).health]).toEqual([false, 'silent'])
+  await runs.pushed(second)
+  expect([await turn(second), (await second.pushChannel()).health]).toEqual([false, 'lossy'])
+  await second.close()
+  const third = await runs.start()
+  await runs.pushed(third, 60)
+  expect([await turn(third), (await third.pushChannel()).health]).toEqual([true, 'healthy'])
+  expect(eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
+})
+
+test('P12: what happened while the relay was down is no evidence that pushes are silent', async () => {
+  const runs = openRuns()
+  const first = await runs.start()
+  await runs.pushed(first, 40)
+  await first.close()
+  const downAtMs = runs.now()
+  runs.pass(24 * HOUR_MS)
+  const second = await runs.start()
+  for (let hour = 1; hour < 24; hour++) await runs.found(second, downAtMs + hour * HOUR_MS)
+  for (let minutes = 0; minutes < 60; minutes++) await second.settleMissedPushes(runs.pass(MINUTE_MS))
+  expect(await second.pushChannel()).toMatchObject({ health: 'healthy', lastPushAtMs: downAtMs, missed: { count: 23 } })
+})

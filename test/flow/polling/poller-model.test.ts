@@ -1,0 +1,170 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { DuePoll } from '../../../src/flow/ports.ts'
+import { CONCURRENCY, type Ended, MINUTE_MS, openPollingWorld, parcelOf, trackingNumber, type World } from '../../support/polling-world.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const SEEDS = process.env.RELAY_FAULTS === 'long' ? 60 : 3
+const PARCELS = 10
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+/** The shortest interval of the cadence is 15 minutes; likely scans bring a check forward to a quarter of it. */
+const SOONEST_MS = (15 * MINUTE_MS) / 4
+/** What could not be asked is tried again after a minute. */
+const RETRY_MS = MINUTE_MS
+/** With a carrier that is well: the next wake, and some turns. */
+const DUE_FOR_MAX_MS = 3 * MINUTE_MS
+/** The longest interval of the cadence is a day, and intervals differ by a tenth. */
+const UNASKED_MAX_MS = 1.1 * DAY_MS + DUE_FOR_MAX_MS
+
+/** Knows DOMAIN 6 and CONTRACT `poll`, and nothing of how they are kept. */
+function createOracle() {
+  const wrong: string[] = []
+  const underWay: { readonly due: DuePoll; readonly byOrder: boolean }[] = []
+  /** By identifier: not before. In time by which schedules go: a clock put forward makes due, one put back takes its schedule with it. */
+  const notBefore = new Map<string, { readonly atMs: number; readonly why: Ended }>()
+  const lastPolledMs = new Map<number, number>()
+  let polls = 0
+  let world: World | null = null
+  let forwardMs = 0
+  const elapsedMs = () => world?.clock.monotonic() ?? 0
+  const scheduleMs = () => elapsedMs() + forwardMs
+  const say = (what: string) => void wrong.push(`at ${(elapsedMs() / MINUTE_MS).toFixed(1)} min: ${what}`)
+  const remove = (due: DuePoll) => {
+    const at = underWay.findIndex((one) => one.due === due)
+    if (at !== -1) underWay.splice(at, 1)
+  }
+  const doing = (parcel: number) => {
+    for (const identifier of notBefore.keys()) if (parcelOf(identifier) === parcel) notBefore.delete(identifier)
+  }
+
+  return {
+    wrong,
+    polls: () => polls,
+    lastPolledMs: (parcel: number) => lastPolledMs.get(parcel) ?? 0,
+    watch: (watched: World) => {
+      world = watched
+    },
+    /** Somebody's doing: the schedule may ask at once. */
+    doing,
+    forward: (ms: number) => {
+      forwardMs += ms
+    },
+    killed: () => {
+      underWay.length = 0
+      notBefore.clear()
+    },
+    ordered: (due: DuePoll) => void underWay.push({ due, byOrder: true }),
+    begins(due: DuePoll) {
+      polls += 1
+      const [identifier = 'nobody'] = due.identifiers
+      if (world?.state.isQuiet === true) say(`${identifier} is asked about in quiet hours`)
+      const scheduled = underWay.filter(({ byOrder }) => !byOrder).length
+      if (scheduled >= (world?.state.askable ?? 0)) say(`${identifier} is asked about while only ${world?.state.askable} may be`)
+      const twice = underWay.some(
+        (one) => one.due.parcelId === due.parcelId || one.due.identifiers.some((id) => due.identifiers.includes(id)),
+      )
+      if (twice) say(`${identifier} is asked about twice at the same time`)
+      for (const id of due.identifiers) {
+        const bound = notBefore.get(id)
+        if (bound !== undefined && scheduleMs() < bound.atMs) say(`${id} is asked about too soon after "${bound.why}"`)
+      }
+      lastPolledMs.set(parcelOf(identifier), elapsedMs())
+      underWay.push({ due, byOrder: false })
+    },
+    ended(due: DuePoll, how: Ended, retryAfterMs: number) {
+      const isOfSchedule = underWay.some((one) => one.due === due && !one.byOrder)
+      remove(due)
+      if (how === 'not kept' || !isOfSchedule) {
+        for (const identifier of due.identifiers) doing(parcelOf(identifier))
+        return
+      }
+      const waitMs = how === 'unavailable' ? Math.max(RETRY_MS, retryAfterMs) : how === 'unknown' ? RETRY_MS : 0
+      for (const id of due.identifiers) {
+        // An interval is counted from the question, which may have been long under way: then half of nothing is left of it.
+        if (how === 'found') notBefore.set(id, { atMs: (lastPolledMs.get(parcelOf(id)) ?? 0) + forwardMs + SOONEST_MS, why: how })
+        else notBefore.set(id, { atMs: scheduleMs() + waitMs, why: how })
+      }
+    },
+    say,
+  }
+}
+
+type Oracle = ReturnType<typeof createOracle>
+
+/** Something befalls the relay, its carrier or its clock. */
+async function befall(world: World, oracle: Oracle, offset: { ms: number }): Promise<void> {
+  const { random, pick, state } = world
+  const parcel = pick(0, PARCELS - 1)
+  const what = random()
+  if (what < 0.35) {
+    oracle.doing(parcel)
+    await world.pushLatest(parcel)
+  } else if (what < 0.5) world.happen(parcel)
+  else if (what < 0.65) {
+    oracle.doing(parcel)
+    void world
+      .relay()
+      .manage.refresh(trackingNumber(parcel))
+      .catch(() => undefined)
+  } else if (what < 0.75) state.isQuiet = !state.isQuiet
+  else if (what < 0.85) state.askable = [0, 1, CONCURRENCY, CONCURRENCY][pick(0, 3)] ?? CONCURRENCY
+  else if (what < 0.92) {
+    oracle.killed()
+    await world.kill()
+  } else setClock(world, oracle, offset, random() < 0.5 ? 0 : pick(-72, 72) * HOUR_MS)
+}
+
+function setClock(world: World, oracle: Oracle, offset: { ms: number }, ms: number): void {
+  if (ms > offset.ms) oracle.forward(ms - offset.ms)
+  offset.ms = ms
+  world.setOffset(ms)
+}
+
+/** Of every parcel: whether it waits although it is due, or has no time at which it will be. */
+async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
+  const nowMs = world.clock.now()
+  for (let parcel = 0; parcel < PARCELS; parcel++) {
+    const found = await world.relay().reads.inspectParcel(trackingNumber(parcel))
+    const { nextPollAtMs = null, stopped = null } = found?.state ?? {}
+    if (nextPollAtMs === null && stopped === null) oracle.say(`${trackingNumber(parcel)} has no next check`)
+    if (nextPollAtMs === null) continue
+    if (nextPollAtMs < nowMs - DUE_FOR_MAX_MS) oracle.say(`${trackingNumber(parcel)} is due for ${(nowMs - nextPollAtMs) / MINUTE_MS} min`)
+    if (nextPollAtMs > nowMs + UNASKED_MAX_MS) oracle.say(`${trackingNumber(parcel)} is put off for ${(nextPollAtMs - nowMs) / HOUR_MS} h`)
+  }
+}
+
+test('6.1, 6.2, P12, P13: whatever fails, hangs, jumps and is killed, nobody is asked about twice at once or too soon, and nobody is forgotten', async () => {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const oracle = createOracle()
+    const world = await openPollingWorld(seed * 7919, join(temporaryFolder(), 'relay.db'), PARCELS, oracle)
+    oracle.watch(world)
+    const offset = { ms: 0 }
+    for (let step = 0; step < 120; step++) {
+      await world.pass(world.pick(1000, 6 * MINUTE_MS))
+      await befall(world, oracle, offset)
+    }
+    // All is well again; what was slow has its time to end.
+    setClock(world, oracle, offset, 0)
+    Object.assign(world.state, { isQuiet: false, askable: CONCURRENCY, isWell: true })
+    await world.pass(70 * MINUTE_MS)
+    const wellMs = world.clock.monotonic()
+    for (let parcel = 0; parcel < PARCELS; parcel++) {
+      oracle.doing(parcel)
+      await world.relay().write.watch({ identifier: trackingNumber(parcel), nowMs: world.clock.now() })
+    }
+    for (let look = 0; look < 28; look++) {
+      await world.pass(HOUR_MS)
+      await lookForForgotten(world, oracle)
+    }
+    for (let parcel = 0; parcel < PARCELS; parcel++) {
+      const found = await world.relay().reads.inspectParcel(trackingNumber(parcel))
+      // The carrier said 404 to all its identifiers: then it rests, and says so.
+      const isStopped = (found?.state.stopped ?? null) !== null
+      if (!isStopped && oracle.lastPolledMs(parcel) < wellMs) oracle.say(`${trackingNumber(parcel)} was never asked about again`)
+    }
+    await world.relay().close()
+    expect({ seed, wrong: oracle.wrong.slice(0, 5) }).toEqual({ seed, wrong: [] })
+    expect(oracle.polls()).toBeGreaterThan(PARCELS * 3)
+  }
+}, 600_000)

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest'
+import { createPollDue } from '../../../src/flow/polling/poller.ts'
+import { createAsking } from '../../../src/flow/polling/polls-under-way.ts'
+import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
+import type { DuePoll } from '../../../src/flow/ports.ts'
+import { createLogBook } from '../../support/relay.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const CONCURRENCY = 4
+const START_MS = Date.UTC(2026, 2, 1, 12)
+
+/** A poller over so many due parcels; a poll ends when the test says so, or at once. */
+function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refreshed> | Refreshed) {
+  const waiting = Array.from({ length: parcels }, (_, at): DuePoll => ({ parcelId: at + 1, identifiers: [`PD${at}`] }))
+  const asked: number[] = []
+  let inFlight = 0
+  let most = 0
+  const { log, lines } = createLogBook()
+  const pass = createPollDue(
+    {
+      write: { claimDuePolls: async ({ limit }) => waiting.splice(0, limit), settleMissedPushes: async () => [] },
+      refresh: {
+        async poll({ parcelId }) {
+          asked.push(parcelId)
+          inFlight += 1
+          most = Math.max(most, inFlight)
+          try {
+            return await ends(parcelId)
+          } finally {
+            inFlight -= 1
+          }
+        },
+      },
+      asking: createAsking(),
+      meter: { missedPush: () => undefined },
+      clock: { now: () => 0, monotonic: () => 0 },
+      log,
+      isQuiet: () => false,
+    },
+    { concurrency: CONCURRENCY },
+  )
+  return { pass, asked, lines, inFlight: () => inFlight, most: () => most }
+}
+
+test('P2: a parcel whose answer hangs takes a place and holds up no other', async () => {
+  const hanging = Promise.withResolvers<Refreshed>()
+  const { pass, asked, most, inFlight } = openPoller(40, (parcelId) => (parcelId === 2 ? hanging.promise : 'recorded'))
+  for (let passes = 0; asked.length < 40 && passes < 60; passes++) expect(await pass()).toBe('busy')
+  expect([asked.length, most()]).toEqual([40, CONCURRENCY])
+  hanging.resolve('recorded')
+  expect([await pass(), inFlight()]).toEqual(['idle', 0])
+})
+
+test('once the carrier cannot be asked nothing more is claimed until the next wake, and what was begun has ended', async () => {
+  const { pass, asked, inFlight } = openPoller(40, (parcelId) => (parcelId === 3 ? 'unavailable' : 'recorded'))
+  let last = await pass()
+  while (last === 'busy') last = await pass()
+  expect(asked.length).toBeLessThan(3 * CONCURRENCY)
+  expect(inFlight()).toBe(0)
+  while ((await pass()) === 'busy');
+  expect(asked).toHaveLength(40)
+})
+
+test('a poll that fails in an unforeseen way is logged, and the poller rests and then goes on', async () => {
+  const { pass, asked, lines } = openPoller(9, (parcelId) => (parcelId === 1 ? Promise.reject(new Error('unforeseen')) : 'recorded'))
+  while ((await pass()) === 'busy');
+  while ((await pass()) === 'busy');
+  expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
+})
+
+test('a poll that waits for its turn longer than its lease lasts is not claimed again, nor is what an operator asks about', async () => {
+  const store = await openStore(START_MS)
+  await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: START_MS })
+  store.pass(120_000)
+  const asking = createAsking()
+  const turn = Promise.withResolvers<Refreshed>()
+  const asked: number[] = []
+  const pass = createPollDue(
+    {
+      write: store.writes,
+      asking,
+      refresh: {
+        async poll({ parcelId, identifiers: [identifier = ''] }) {
+          asked.push(parcelId)
+          if (parcelId === 1) return await turn.promise
+          // The others take their time, so that six minutes go by while the first one waits.
+          store.pass(60_000)
+          await store.poll({ asked: identifier, trackingIds: [`9${identifier.slice(2)}`] })
+          return 'recorded'
+        },
+      },
+      meter: { missedPush: () => undefined },
+      clock: { now: store.now, monotonic: store.now },
+      log: createLogBook().log,
+      isQuiet: () => false,
+    },
+    { concurrency: CONCURRENCY },
+  )
+  const ordered = Promise.withResolvers<void>()
+  const order = asking.during(2, () => ordered.promise)
+  const passes = (async () => {
+    while ((await pass()) === 'busy');
+  })()
+  await expect.poll(() => asked.length).toBe(11)
+  store.pass(6 * 60_000)
+  turn.resolve('unavailable')
+  await passes
+  expect([asked.length, new Set(asked).size, asked.includes(2)]).toEqual([11, 11, false])
+  ordered.resolve()
+  await order
+  await pass()
+  expect(asked.at(-1)).toBe(2)
+})

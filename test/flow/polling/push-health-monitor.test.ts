@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
+import { openFollowPushes } from '../../../src/flow/polling/push-health-monitor.ts'
+import { createLogBook } from '../../support/relay.ts'
+
+test('a change of how pushes fare is logged once, and an operator event that waits is sent at once', async () => {
+  const told: { readonly health: PushHealth; readonly told: boolean }[] = [
+    { health: 'healthy', told: false },
+    { health: 'silent', told: true },
+    { health: 'silent', told: false },
+    { health: 'lossy', told: false },
+  ]
+  const { log, lines } = createLogBook()
+  let wakes = 0
+  const news = told.values()
+  const pushes = await openFollowPushes({
+    write: {
+      pushChannel: async () => ({
+        health: 'healthy',
+        loss: 0,
+        lastPushAtMs: null,
+        missedSincePush: 0,
+        missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
+      }),
+      keepLearnt: async () => news.next().value ?? { health: 'unknown', told: false },
+    },
+    log,
+    wake: () => void wakes++,
+  })
+  expect(pushes.health()).toBe('healthy')
+  const seen: PushHealth[] = []
+  for (const _one of told) {
+    await pushes.follow()
+    seen.push(pushes.health())
+  }
+  expect(seen).toEqual(['healthy', 'silent', 'silent', 'lossy'])
+  expect([wakes, lines.map(({ level }) => level)]).toEqual([1, ['warn', 'info']])
+})

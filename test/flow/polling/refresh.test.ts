@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { emptyParcel, observe, presentRecord } from '../../../src/domain/history/parcel-record.ts'
+import { createRefresh } from '../../../src/flow/polling/refresh.ts'
+import type { CarrierAnswer, IncomingPoll, ParcelView, PollFailure } from '../../../src/flow/ports.ts'
+import { aPoll } from '../../support/builders.ts'
+
+const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
+
+/** A carrier that answers by identifier and language, and a store that takes everything. */
+function world(answers: Readonly<Record<string, CarrierAnswer>>, quarantines = false) {
+  const asked: string[] = []
+  const recorded: IncomingPoll[] = []
+  const told: (PollFailure | string)[] = []
+  let parcel = emptyParcel
+  const view = (): ParcelView => ({ parcelId: 7, ...presentRecord(parcel), heardAtMs: 1, watched: true, languagesAsked: [] })
+  const refresh = createRefresh(
+    {
+      carrier: {
+        fetchAll: async ({ identifier, language, priority }) => {
+          asked.push(`${identifier} ${language} ${priority}`)
+          return answers[`${identifier} ${language}`] ?? { kind: 'not_found' }
+        },
+      },
+      recorder: {
+        submit: async (incoming) => {
+          recorded.push(incoming)
+          if (quarantines) return { kind: 'quarantined', reason: 'parcel_full' }
+          parcel = observe(parcel, incoming.observation)
+          return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
+        },
+      },
+      reads: { findParcel: async () => view() },
+      write: {
+        notePollFailure: async (failure) => void told.push(failure),
+        noteNotPollable: async (identifier) => void told.push(`not pollable: ${identifier}`),
+        noteLanguageAsked: async ({ language }) => void told.push(`asked in ${language}`),
+      },
+      meter: { pollEnded: () => undefined },
+      clock: { now: () => 5, monotonic: () => 5 },
+    },
+    { languages: ['en', 'sv'] },
+  )
+  return { refresh, asked, recorded, told }
+}
+
+const found = (language: string): CarrierAnswer => ({ kind: 'found', observation: aPoll({ language }) })
+
+test('6.2: a poll asks in the first language, and in another only when texts are missing', async () => {
+  const { refresh, asked, recorded, told } = world({ 'AB123456789SE en': found('en'), 'AB123456789SE sv': found('sv') })
+  expect(await refresh.poll(DUE)).toBe('recorded')
+  expect(await refresh.poll(DUE)).toBe('recorded')
+  expect(asked).toEqual(['AB123456789SE en schedule', 'AB123456789SE sv schedule', 'AB123456789SE en schedule'])
+  expect(recorded.map(({ watch }) => watch)).toEqual([false, false, false])
+  expect(told).toEqual(['asked in sv'])
+})
+
+test('6.3: identifiers are tried in order, and those the carrier does not know are remembered', async () => {
+  const { refresh, asked, told } = world({ '1001 en': found('en'), '1001 sv': found('sv') })
+  expect(await refresh.poll(DUE)).toBe('recorded')
+  expect(asked[0]).toBe('AB123456789SE en schedule')
+  expect(told[0]).toBe('not pollable: AB123456789SE')
+})
+
+test('a parcel the carrier knows by none of its identifiers is unknown to it', async () => {
+  const { refresh, told } = world({})
+  expect(await refresh.poll(DUE)).toBe('unknown')
+  expect(told.at(-1)).toEqual({ parcelId: 7, kind: 'unknown', atMs: 5 })
+})
+
+test('a carrier that cannot be asked is no reason to try the next identifier', async () => {
+  const { refresh, asked, told } = world({ 'AB123456789SE en': { kind: 'unavailable', reason: 'rate_limited', retryAfterMs: 9000 } })
+  expect(await refresh.poll(DUE)).toBe('unavailable')
+  expect(asked).toHaveLength(1)
+  expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5, retryAfterMs: 9000 }])
+})
+
+test('P3: an answer nobody can read hurts its own parcel only', async () => {
+  const { refresh } = world({ 'AB123456789SE en': { kind: 'unavailable', reason: 'bad_response' } })
+  expect(await refresh.poll(DUE)).toBe('unknown')
+})
+
+test('an answer that is quarantined ends the claim like a failure, so that its parcel is asked again at its interval, not whenever a lease lapses', async () => {
+  const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, true)
+  expect(await refresh.poll(DUE)).toBe('unknown')
+  expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5 }])
+  expect(asked).toEqual(['AB123456789SE en schedule'])
+})
+
+test('an operator’s order asks in every configured language, before the schedule', async () => {
+  const { refresh, asked } = world({ 'AB123456789SE en': found('en'), 'AB123456789SE sv': found('sv') })
+  await refresh.refreshNow(DUE)
+  await refresh.refreshNow(DUE)
+  expect(asked).toEqual(['AB123456789SE en app', 'AB123456789SE sv app', 'AB123456789SE en app', 'AB123456789SE sv app'])
+})

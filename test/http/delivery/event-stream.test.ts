@@ -1,0 +1,62 @@
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import type { FeedFollower } from '../../../src/flow/delivery/follow-feed.ts'
+import { streamEvents } from '../../../src/http/delivery/event-stream.ts'
+
+/** A server whose every answer is a stream of what `follow` gives. */
+async function serveStream(next: FeedFollower, options: { slowMs?: number; admit?: () => Promise<void> }) {
+  const ended = Promise.withResolvers<ServerResponse>()
+  const server = createServer((_req, res) => {
+    const leaving = new AbortController()
+    res.once('close', () => leaving.abort())
+    const ports = { next, isOver: () => false, admit: options.admit ?? (async () => {}), left: leaving.signal }
+    const settings = { heartbeatMs: 20, slowMs: options.slowMs ?? 5000 }
+    streamEvents(res, ports, settings).then(
+      () => ended.resolve(res),
+      () => ended.resolve(res),
+    )
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address: AddressInfo | string | null = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return { port: address.port, ended: ended.promise }
+}
+
+test('a reader that takes nothing is cut, and costs what was sent before and no more', async () => {
+  let pages = 0
+  const json = JSON.stringify('x'.repeat(1024 * 1024))
+  const next = async () => {
+    pages += 1
+    return { events: [{ sequence: pages, json }], next: pages, ended: false }
+  }
+  const { port, ended } = await serveStream(next, { slowMs: 200 })
+  const socket = connect(port, '127.0.0.1')
+  socket.pause()
+  socket.write('GET / HTTP/1.1\r\nHost: relay\r\n\r\n')
+  onTestFinished(() => void socket.destroy())
+  const res = await ended
+  expect(res.destroyed).toBe(true)
+  // What the system's buffers took, and one page.
+  expect(pages).toBeLessThan(30)
+})
+
+test('a quiet stream says that it is alive, and ends when its reader may read no longer', async () => {
+  const quiet = async (waitMs: number) => {
+    await new Promise((resolve) => setTimeout(resolve, waitMs))
+    return { events: [], next: 0, ended: true }
+  }
+  let asked = 0
+  const admit = async () => {
+    asked += 1
+    if (asked === 3) throw new Error('the token has expired')
+  }
+  const { port } = await serveStream(quiet, { admit })
+  const text = await (await fetch(`http://127.0.0.1:${port}/`)).text()
+  expect(text.split('\n\n').filter((block) => block === ':').length).toBeGreaterThanOrEqual(2)
+  expect(asked).toBe(3)
+})

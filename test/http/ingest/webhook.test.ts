@@ -1,0 +1,364 @@
+import { createHmac } from 'node:crypto'
+import { connect } from 'node:net'
+import { expect, test } from 'vitest'
+import { AppError } from '../../../src/domain/errors.ts'
+import { signBody } from '../../../src/domain/ingest/signature.ts'
+import { eventually, KEY, PATH, push, raw, rawPush, startPublic } from '../harness.ts'
+
+const BODY = '{ "status" : "Ingested",\r\n "detailedStatus":"Ingested" }\n'
+const SIGNATURE = signBody(Buffer.from(BODY), KEY)
+const length = (body: string) => `Content-Length: ${Buffer.byteLength(body)}`
+const signed = (value: string) => `x-service-hmac-sha256: ${value}`
+
+test('I1: a push with the right signature is recorded as the exact bytes, and answered with an empty 200', async () => {
+  const { url, recorded, counted } = await startPublic()
+  const answer = await push(url, BODY)
+  expect([answer.status, await answer.text(), answer.headers.get('content-length')]).toEqual([200, '', '0'])
+  expect(answer.headers.get('content-type')).toBeNull()
+  expect(recorded.map(({ body, keyIndex, contentEncoding }) => [Buffer.from(body).toString(), keyIndex, contentEncoding])).toEqual([
+    [BODY, 0, null],
+  ])
+  expect(counted).toEqual(['recorded'])
+})
+
+test('I2, I3, I4, I5: a header that is missing, empty, repeated or not strict Base64 is a 401 and records nothing', async () => {
+  const { port, recorded, counted } = await startPublic()
+  const headers = [
+    [],
+    [signed('')],
+    [signed('   ')],
+    [signed(SIGNATURE), signed(SIGNATURE)],
+    [signed(SIGNATURE), signed('bad')],
+    [signed('bad'), signed(SIGNATURE)],
+    [signed(`${SIGNATURE}, ${SIGNATURE}`)],
+    [signed(`${SIGNATURE}, x`)],
+    [signed(SIGNATURE.slice(0, -1))],
+    [signed(`${SIGNATURE}=`)],
+    [signed(`${SIGNATURE.slice(0, 9)} ${SIGNATURE.slice(9)}`)],
+    [signed(`sha256=${SIGNATURE}`)],
+    [signed(Buffer.from(SIGNATURE, 'base64').toString('hex'))],
+    [signed(`\u00e9${SIGNATURE}`)],
+    [signed('A'.repeat(10_240))],
+  ]
+  for (const given of headers) {
+    const answer = await raw(port, rawPush([...given, length(BODY)], BODY), { until: (text) => text.endsWith('}') })
+    expect([given, answer.status]).toEqual([given, 401])
+    expect(answer.text).toContain('"type":"urn:parcel-relay:error:signature_invalid"')
+  }
+  expect(recorded).toEqual([])
+  expect(counted).toEqual(headers.map(() => 'signature_invalid'))
+})
+
+test('I2: the body of an unsigned push is not read: a long one is refused at once, an endless one after 64 KB', async () => {
+  const { port } = await startPublic()
+  const announced = await raw(port, rawPush(['Content-Length: 200000000']))
+  expect([announced.status, announced.closed]).toEqual([401, true])
+  const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`
+  const endless = await raw(port, rawPush(['Transfer-Encoding: chunked'], chunk.repeat(4)))
+  expect(endless.closed).toBe(true)
+})
+
+test('I6, I7, I8: a signature of other bytes, by another key or hash, is a 401 after which the connection lives on', async () => {
+  const { port, url, recorded } = await startPublic()
+  const forged = [
+    signBody(Buffer.from(BODY.replaceAll('\r\n', '\n')), KEY),
+    signBody(Buffer.from(`\ufeff${BODY}`), KEY),
+    signBody(Buffer.from(JSON.stringify(JSON.parse(BODY))), KEY),
+    signBody(Buffer.from(BODY), `${KEY}\n`),
+    signBody(Buffer.from(BODY), 'another-key-of-some-length'),
+  ]
+  for (const signature of forged) expect((await push(url, BODY, { 'x-service-hmac-sha256': signature })).status).toBe(401)
+  const two = [...rawPush([signed(forged[0] ?? ''), length(BODY)], BODY), ...rawPush([signed(SIGNATURE), length(BODY)], BODY)]
+  const { text } = await raw(port, two, { until: (all) => all.includes(' 200 OK') })
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 200'])
+  expect(recorded).toHaveLength(1)
+})
+
+test('I10: either of two keys is taken, and which one it was is recorded', async () => {
+  const { url, recorded } = await startPublic({ keys: [KEY, 'the-next-key-of-some-length'] })
+  await push(url, BODY)
+  await push(url, BODY, { 'x-service-hmac-sha256': signBody(Buffer.from(BODY), 'the-next-key-of-some-length') })
+  expect(recorded.map(({ keyIndex }) => keyIndex)).toEqual([0, 1])
+})
+
+test('I11: a header spelled with underscores, or sent as a trailer, is no signature', async () => {
+  const { port, recorded } = await startPublic()
+  const underscored = await raw(port, rawPush([`x_service_hmac_sha256: ${SIGNATURE}`, length(BODY)], BODY), {
+    until: (text) => text.endsWith('}'),
+  })
+  const chunks = `${Buffer.byteLength(BODY).toString(16)}\r\n${BODY}\r\n0\r\n${signed(SIGNATURE)}\r\n\r\n`
+  const trailing = await raw(port, rawPush(['Trailer: x-service-hmac-sha256', 'Transfer-Encoding: chunked'], chunks), {
+    until: (text) => text.endsWith('}'),
+  })
+  expect([underscored.status, trailing.status, recorded.length]).toEqual([401, 401, 0])
+})
+
+test('I15: failures over the limit of an address become 429, while a valid push from it is still taken', async () => {
+  const { url } = await startPublic({ failuresPerMinute: 3 })
+  const statuses = []
+  for (let attempt = 0; attempt < 5; attempt += 1) statuses.push((await push(url, BODY, { 'x-service-hmac-sha256': 'wrong' })).status)
+  expect(statuses).toEqual([401, 401, 401, 429, 429])
+  const refused = await push(url, BODY, { 'x-service-hmac-sha256': SIGNATURE.replace(/^./, (letter) => (letter === 'A' ? 'B' : 'A')) })
+  expect(refused.status).toBe(429)
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await push(url, BODY)).status).toBe(200)
+})
+
+test('I15, H10: a forwarded address is believed only from a trusted proxy', async () => {
+  const fail = async (url: string, from: string) =>
+    (await push(url, BODY, { 'x-service-hmac-sha256': 'wrong', 'x-forwarded-for': from })).status
+  const open = await startPublic({ failuresPerMinute: 1 })
+  expect([await fail(open.url, '192.0.2.1'), await fail(open.url, '192.0.2.2')]).toEqual([401, 429])
+  const proxied = await startPublic({ failuresPerMinute: 1, trustProxy: ['127.0.0.0/8'] })
+  expect([await fail(proxied.url, '192.0.2.1'), await fail(proxied.url, '192.0.2.2')]).toEqual([401, 401])
+  expect(await fail(proxied.url, '198.51.100.9, 192.0.2.2')).toBe(429)
+})
+
+test.each(['duplicate', 'expired'] as const)('a push that proves to be %s is answered with an empty 200', async (kind) => {
+  const { url } = await startPublic({ submit: async () => ({ kind }) })
+  const answer = await push(url, BODY)
+  expect([answer.status, await answer.text()]).toEqual([200, ''])
+})
+
+test('a quarantined push is answered with an empty 200', async () => {
+  const { url } = await startPublic({ submit: async () => ({ kind: 'quarantined', reason: 'schema' }) })
+  expect((await push(url, '[]')).status).toBe(200)
+})
+
+test('B19: an encoded body is verified and recorded as it is on the wire', async () => {
+  const { url, recorded } = await startPublic()
+  const wire = Buffer.from('1f8b0800000000000003abae05004359b10102000000', 'hex')
+  expect((await push(url, wire, { 'content-encoding': 'gzip, identity' })).status).toBe(200)
+  expect(recorded.map(({ body, contentEncoding }) => [Buffer.from(body), contentEncoding])).toEqual([[wire, 'gzip, identity']])
+})
+
+test('answers 200 only after the recorder has settled, and 503 with Retry-After when it cannot store', async () => {
+  const gate = Promise.withResolvers<void>()
+  let answered = false
+  const { url, recorded } = await startPublic({ submit: () => gate.promise.then(() => ({ kind: 'duplicate' })) })
+  const answer = push(url, BODY).finally(() => {
+    answered = true
+  })
+  await push(url, BODY, { 'x-service-hmac-sha256': 'wrong' })
+  expect([answered, recorded.length]).toEqual([false, 0])
+  gate.resolve()
+  expect((await answer).status).toBe(200)
+
+  const broken = await startPublic({ submit: () => Promise.reject(new Error('SQLITE_FULL: /secret/path')) })
+  const refusal = await push(broken.url, BODY)
+  expect([refusal.status, refusal.headers.get('retry-after'), refusal.headers.get('cache-control')]).toEqual([503, '5', 'no-store'])
+  const problem = await refusal.text()
+  expect(JSON.parse(problem)).toMatchObject({ type: 'urn:parcel-relay:error:storage_unavailable', status: 503 })
+  expect(problem).not.toContain('SQLITE')
+
+  const hinting = await startPublic({ submit: () => Promise.reject(new AppError('storage_unavailable', 'full', { retryAfterMs: 61_000 })) })
+  expect((await push(hinting.url, BODY)).headers.get('retry-after')).toBe('61')
+})
+
+test('H1: a body declared too large is a 413 the client gets to read, and is counted', async () => {
+  const { port, recorded, counted } = await startPublic({ bodyBytesMax: 1000 })
+  const body = 'x'.repeat(300_000)
+  const answer = await raw(port, rawPush([signed(signBody(Buffer.from(body), KEY)), length(body)], body))
+  expect([answer.status, answer.closed, recorded.length, counted]).toEqual([413, true, 0, ['body_too_large']])
+  expect(answer.text).toMatch(/\r\nConnection: close\r\n/i)
+  expect(answer.text).toContain('urn:parcel-relay:error:body_too_large')
+})
+
+test('H2: a chunked body that crosses the limit on the way is a 413 likewise; one at the limit is taken', async () => {
+  const { port, recorded } = await startPublic({ bodyBytesMax: 1000 })
+  const chunked = (sizes: readonly number[]) =>
+    `${sizes.map((size) => `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`).join('')}0\r\n\r\n`
+  const headers = (size: number) => [signed(signBody(Buffer.from('x'.repeat(size)), KEY)), 'Transfer-Encoding: chunked']
+  const over = await raw(port, rawPush(headers(200_500), chunked([500, 100_000, 100_000])))
+  expect([over.status, over.closed, recorded.length]).toEqual([413, true, 0])
+  const at = await raw(port, rawPush(headers(1000), chunked([400, 600])), { until: (text) => text.includes('\r\n\r\n') })
+  expect([at.status, recorded.length]).toEqual([200, 1])
+})
+
+test('H3: a client that stalls in its headers or its body is cut off with a 408', async () => {
+  const { port } = await startPublic({ timeouts: { headersMs: 200, requestMs: 300 } })
+  const body = await raw(port, rawPush([signed(SIGNATURE), 'Content-Length: 100'], 'x'))
+  const headers = await raw(port, 'POST / HTTP/1.1\r\nHost: ')
+  const silent = await raw(port, '')
+  expect([body.status, body.closed, headers.status, headers.closed, silent.closed]).toEqual([408, true, 408, true, true])
+})
+
+test('H4: a client that leaves in the middle of its body leaves no trace', async () => {
+  const { port, recorded, counted, lines } = await startPublic()
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`POST ${PATH} HTTP/1.1\r\nHost: relay\r\n${signed(SIGNATURE)}\r\nContent-Length: 100\r\n\r\nx`, () =>
+    setImmediate(() => socket.resetAndDestroy()),
+  )
+  await eventually(() => lines.length > 0)
+  expect([new Set(lines.map(({ level }) => level)), recorded.length, counted]).toEqual([new Set(['debug']), 0, []])
+})
+
+test('H7, H8: a transfer coding other than chunked, or two hosts, is refused with 400 and the connection closed', async () => {
+  const { port, recorded } = await startPublic()
+  const requests = [
+    `POST ${PATH} HTTP/1.1\r\nHost: relay\r\n${signed(SIGNATURE)}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    `POST ${PATH} HTTP/1.0\r\n${signed(SIGNATURE)}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    `GET /healthz HTTP/1.1\r\nHost: relay\r\nHost: evil\r\n\r\n`,
+  ]
+  for (const request of requests) expect(await raw(port, request)).toMatchObject({ status: 400, closed: true })
+  expect(recorded).toEqual([])
+})
+
+test('H11: every method but POST is a 405 with Allow: POST, and CONNECT is closed', async () => {
+  const { port } = await startPublic()
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']) {
+    const answer = await raw(port, rawPush(['Connection: close'], '', method))
+    expect([method, answer.status, /\r\nAllow: (.*)\r\n/i.exec(answer.text)?.[1]]).toEqual([method, 405, 'POST'])
+  }
+  expect(await raw(port, 'CONNECT relay:1 HTTP/1.1\r\nHost: relay\r\n\r\n')).toMatchObject({ text: '', closed: true })
+})
+
+test('H12: a client that asks before it sends is told to go on only if its headers are good', async () => {
+  const { port, recorded } = await startPublic()
+  const expecting = (headers: readonly string[]) => rawPush([...headers, 'Expect: 100-continue'])
+  expect((await raw(port, expecting([length(BODY)]))).text).toMatch(/^HTTP\/1\.1 401 /)
+  expect((await raw(port, expecting([signed(SIGNATURE), 'Content-Length: 999999']))).text).toMatch(/^HTTP\/1\.1 413 /)
+  expect((await raw(port, rawPush([signed(SIGNATURE), length(BODY), 'Expect: a-miracle', 'Connection: close']))).text).toMatch(
+    /^HTTP\/1\.1 417 /,
+  )
+  const good = await raw(port, expecting([signed(SIGNATURE), length(BODY)]), { reply: BODY, until: (text) => text.includes(' 200 OK') })
+  expect(good.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
+  expect(recorded).toHaveLength(1)
+})
+
+test('H13: too many headers are a 431', async () => {
+  const { port } = await startPublic()
+  const many = Array.from({ length: 1100 }, () => 'a: b')
+  expect((await raw(port, rawPush([...many, 'Content-Length: 0']))).status).toBe(431)
+  expect((await raw(port, rawPush([`a: ${'b'.repeat(20_000)}`]))).status).toBe(431)
+})
+
+test('H14: a header named __proto__ harms nothing', async () => {
+  const { port } = await startPublic()
+  const answer = await raw(port, rawPush(['__proto__: x', signed(SIGNATURE), length(BODY), 'Connection: close'], BODY))
+  expect(answer.status).toBe(200)
+})
+
+test('H17: pipelined pushes are each answered, in order', async () => {
+  const { port, recorded } = await startPublic()
+  const bodies = Array.from({ length: 100 }, (_, index) => `{"n":${index}}`)
+  const requests = bodies.flatMap((body) => rawPush([signed(signBody(Buffer.from(body), KEY)), length(body)], body))
+  const { text } = await raw(port, requests, { until: (all) => all.split(' 200 OK').length > 100 })
+  expect(text.split(' 200 OK')).toHaveLength(101)
+  expect(recorded.map(({ body }) => Buffer.from(body).toString())).toEqual(bodies)
+})
+
+test('H18, H22: paths are exact: a slash more, another case or a doubled slash is a 404, never a redirect; an absolute form is its path', async () => {
+  const { port } = await startPublic()
+  for (const target of [
+    `${PATH}/`,
+    PATH.toUpperCase(),
+    `/${PATH}`,
+    '/',
+    '/healthz/',
+    '/HEALTHZ',
+    '//healthz',
+    '/metrics',
+    '/readyz',
+    '*',
+    '/webhooks%2Fstatus',
+  ]) {
+    expect([target, (await raw(port, `OPTIONS ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n`)).status]).toEqual([
+      target,
+      404,
+    ])
+  }
+  expect((await raw(port, 'GET http://evil.example/healthz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n')).status).toBe(200)
+  expect((await raw(port, 'GET http://[::1/healthz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n')).status).not.toBe(500)
+})
+
+test('X7: bodies over the budget of all requests are a 503 with Retry-After, and small ones still get through', async () => {
+  const { url, port, recorded } = await startPublic({ bytesInFlightMax: 40_000, connectionsMax: 10 })
+  const large = 'x'.repeat(15_000)
+  // Each may always have 2,000 bytes; 20,000 are for who comes first: this one takes 13,000 of them and stays.
+  const holder = connect(port, '127.0.0.1')
+  for (const part of rawPush([signed(SIGNATURE), 'Content-Length: 15001'], large)) holder.write(part)
+  const refused = async () => {
+    const answer = await push(url, large)
+    return answer.status === 503 && Number(answer.headers.get('retry-after')) > 0
+  }
+  let seen = false
+  for (let attempt = 0; attempt < 100 && !seen; attempt += 1) seen = await refused()
+  expect(seen).toBe(true)
+  expect((await push(url, BODY)).status).toBe(200)
+  expect(recorded.some(({ body }) => body.byteLength === Buffer.byteLength(BODY))).toBe(true)
+  // The budget is whole again once the holder is gone.
+  holder.destroy()
+  let whole = false
+  for (let attempt = 0; attempt < 100 && !whole; attempt += 1) whole = (await push(url, large)).status === 200
+  expect(whole).toBe(true)
+})
+
+test('errors are problems with a stable type and an id, which echo nothing and name no software', async () => {
+  const { url } = await startPublic()
+  const answer = await push(url, 'echo-me-not', {
+    'x-service-hmac-sha256': createHmac('sha256', 'other').update('echo-me-not').digest('base64'),
+  })
+  expect(answer.headers.get('content-type')).toBe('application/problem+json')
+  expect(answer.headers.get('cache-control')).toBe('no-store')
+  expect([answer.headers.get('server'), answer.headers.get('x-powered-by')]).toEqual([null, null])
+  const text = await answer.text()
+  expect(text).not.toContain('echo-me-not')
+  expect(JSON.parse(text)).toEqual({
+    type: 'urn:parcel-relay:error:signature_invalid',
+    title: expect.any(String),
+    status: 401,
+    detail: expect.any(String),
+    instance: expect.stringMatching(/^urn:uuid:[0-9a-f-]{36}$/),
+  })
+})
+
+test('X6: GET and HEAD /healthz answer 200', async () => {
+  const { url } = await startPublic()
+  expect((await fetch(`${url}/healthz`)).status).toBe(200)
+  expect((await fetch(`${url}/healthz`, { method: 'HEAD' })).status).toBe(200)
+  expect((await fetch(`${url}/healthz`, { method: 'POST' })).status).toBe(405)
+})
+
+test('X1: stopping lets what is in flight finish, takes nothing new, and ends though a client keeps its connection', async () => {
+  const gate = Promise.withResolvers<void>()
+  let submitted = false
+  const { server, port, url } = await startPublic({
+    submit: () => {
+      submitted = true
+      return gate.promise.then(() => ({ kind: 'duplicate' }))
+    },
+  })
+  const inFlight = raw(port, rawPush([signed(SIGNATURE), length(BODY)], BODY))
+  await eventually(() => submitted)
+  const stopped = server.stop(5000)
+  // One that connected as the stop began is still answered, and told that it was the last.
+  await fetch(`${url}/healthz`).catch(() => null)
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+  gate.resolve()
+  expect(await inFlight).toMatchObject({ status: 200, closed: true })
+  await stopped
+})
+
+test('X1: pushes sent one right behind the other are all answered when it stops, and only the last is told that it was the last', async () => {
+  const gate = Promise.withResolvers<void>()
+  let submitted = 0
+  const { server, port } = await startPublic({
+    submit: () => {
+      submitted += 1
+      return gate.promise.then(() => ({ kind: 'duplicate' }))
+    },
+  })
+  const one = rawPush([signed(SIGNATURE), length(BODY)], BODY)
+  const inFlight = raw(port, [...one, ...one, ...one])
+  await eventually(() => submitted === 3)
+  const stopped = server.stop(5000)
+  gate.resolve()
+  const { text, closed } = await inFlight
+  expect([text.split(' 200 OK').length - 1, text.match(/^connection: .*$/gim), closed]).toEqual([
+    3,
+    ['Connection: keep-alive', 'Connection: keep-alive', 'Connection: close'],
+    true,
+  ])
+  await stopped
+})

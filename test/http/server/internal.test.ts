@@ -1,0 +1,540 @@
+import { SignJWT } from 'jose'
+import { expect, test } from 'vitest'
+import { AppError } from '../../../src/domain/errors.ts'
+import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/authenticate.ts'
+import { type Question, readQuestion, type Served } from '../../../src/flow/history/answer.ts'
+import { createAddressOf } from '../../../src/http/server/client-address.ts'
+import { createAdmitLogin, createCountFailure } from '../../../src/http/server/failures.ts'
+import { createInternalListener, createInternalRoutes, type InternalOptions } from '../../../src/http/server/internal.ts'
+import { createPerMinute, createTries } from '../../../src/http/server/per-minute.ts'
+import { createTokens } from '../../../src/http/server/tokens.ts'
+import { createLogBook, raw, start, systemClock } from '../harness.ts'
+
+const APPS: readonly App[] = [
+  { username: 'shop', passwordHash: 'hash of secret', scopes: ['status'] },
+  { username: 'guest', passwordHash: 'hash of guest', scopes: [] },
+  { username: 'keeper', passwordHash: 'hash of keys', scopes: ['status', 'admin'] },
+]
+const signingKey = Buffer.alloc(32, 9)
+const answer: Served = {
+  body: Buffer.from('{"statuses":[]}'),
+  etag: '"a-tag"',
+  ageSeconds: 12,
+  contentLanguage: 'en',
+  cacheStatus: 'parcel-relay; hit',
+}
+
+const notAsked = () => Promise.reject(new Error('not asked'))
+const noEndpoints = {
+  list: notAsked,
+  find: notAsked,
+  add: notAsked,
+  change: notAsked,
+  rotate: notAsked,
+  retry: notAsked,
+  remove: notAsked,
+  test: notAsked,
+}
+
+interface World {
+  readonly serve?: (question: Question) => Promise<Served>
+  /** What is answered without waiting; by default nothing. */
+  readonly kept?: (question: Question) => Served | null
+  readonly failuresPerMinute?: number
+  readonly metrics?: InternalOptions['metrics']
+  readonly readiness?: () => Promise<{ ready: boolean; reasons: readonly string[]; notes?: Readonly<Record<string, unknown>> }>
+}
+
+/** The internal listener on a real port, in front of an answer that is always the same. */
+async function startInternal(world: World = {}) {
+  const questions: Question[] = []
+  const looked: string[] = []
+  const book = createLogBook()
+  const authenticate = createAuthenticate(
+    {
+      tokens: createTokens({ key: signingKey, clock: systemClock }),
+      verifyPassword: async (hash, password) => {
+        looked.push(password)
+        return hash === `hash of ${password}`
+      },
+      verified: new Map<string, VerifiedToken>(),
+      clock: systemClock,
+    },
+    { apps: APPS, tokenLifetimeMs: 3_600_000, dummyHash: 'hash of nobody' },
+  )
+  const ask = async (question: Question) => {
+    readQuestion(question)
+    questions.push(question)
+    return world.serve?.(question) ?? answer
+  }
+  const addressOf = createAddressOf(['127.0.0.1'])
+  const options: InternalOptions = {
+    log: book.log,
+    authenticate,
+    serve: { ask, atHand: world.kept ?? (() => null) },
+    followFeed: { follow: () => notAsked, isOver: () => false },
+    feedFollowersMax: 1000,
+    manageInbox: { list: notAsked, find: notAsked, reprocess: notAsked },
+    manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
+    lookAtParcels: { list: notAsked, inspect: notAsked },
+    watchList: notAsked,
+    upstream: { read: notAsked },
+    manageEndpoints: noEndpoints,
+    manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, replayMany: notAsked },
+    admitLogin: createAdmitLogin(createTries(world.failuresPerMinute ?? 100_000), addressOf),
+    countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
+    manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
+    readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
+    metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
+  }
+  const { port } = await start(createInternalListener(options))
+  const url = `http://127.0.0.1:${port}`
+  const login = (body: unknown, type = 'application/json', from = '127.0.0.1') =>
+    fetch(`${url}/auth/token`, {
+      method: 'POST',
+      headers: { 'content-type': type, 'x-forwarded-for': from },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  const tokenOf = async (username: string, password: string) => {
+    const issued: unknown = await (await login({ username, password })).json()
+    if (typeof issued === 'object' && issued !== null && 'token' in issued && typeof issued.token === 'string') return issued.token
+    throw new Error('no token')
+  }
+  const token = await tokenOf('shop', 'secret')
+  const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}`, ...headers } })
+  /** A request target as it is, which `fetch` would tidy up. */
+  const status = async (target: string, method = 'GET') =>
+    (await raw(port, `${method} ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`)).status
+  return { port, url, options, login, looked, tokenOf, token, get, status, questions, lines: book.lines }
+}
+
+const typeOf = async (response: Response) => {
+  const problem: unknown = await response.json()
+  return typeof problem === 'object' && problem !== null && 'type' in problem ? problem.type : null
+}
+
+test('the token endpoint answers exactly a token, not to be stored', async () => {
+  const { login } = await startInternal()
+  const response = await login({ username: 'shop', password: 'secret' })
+  expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
+    200,
+    'application/json',
+    'no-store',
+  ])
+  expect(Object.keys(JSON.parse(await response.text()))).toEqual(['token'])
+})
+
+test('wrong credentials are a 401, and what is no such JSON object a 400; too much is a 413', async () => {
+  const { login } = await startInternal()
+  const wrong = await login({ username: 'shop', password: 'guess' })
+  expect([wrong.status, wrong.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+  for (const body of ['{"username":"shop"', '', '[]', '1', '"x"', 'null', '{"username":"shop"}', '{"username":1,"password":"secret"}']) {
+    const response = await login(body)
+    expect([body, response.status, await typeOf(response)]).toEqual([body, 400, 'urn:parcel-relay:error:bad_request'])
+  }
+  expect((await login({ username: 'shop', password: 'secret' }, 'text/plain')).status).toBe(400)
+  expect((await login({ username: 'shop', password: 'x'.repeat(20_000) })).status).toBe(413)
+})
+
+test('an answer is sent as it is, with its tag, age, language and cache status', async () => {
+  const { get, questions } = await startInternal()
+  const response = await get('/v1/status/%20ab123456789se%20/all?language=en&other=1')
+  expect([response.status, await response.text()]).toEqual([200, '{"statuses":[]}'])
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-type': 'application/json',
+    etag: '"a-tag"',
+    age: '12',
+    'content-language': 'en',
+    'cache-status': 'parcel-relay; hit',
+    'cache-control': 'private, no-cache',
+  })
+  expect(['server', 'x-powered-by'].filter((name) => response.headers.has(name))).toEqual([])
+  await get('/v1/status/AB123456789SE/latest')
+  expect(questions).toEqual([
+    { app: 'shop', identifier: ' ab123456789se ', language: 'en', kind: 'all' },
+    { app: 'shop', identifier: 'AB123456789SE', language: undefined, kind: 'latest' },
+  ])
+})
+
+test('a parcel the carrier was never heard about has no Age', async () => {
+  const { get } = await startInternal({ serve: async () => ({ ...answer, ageSeconds: null }) })
+  expect((await get('/v1/status/AB123456789SE/all')).headers.has('age')).toBe(false)
+})
+
+test('a client that has the answer gets a 304 without a body', async () => {
+  const { get } = await startInternal()
+  for (const tags of ['"a-tag"', 'W/"a-tag"', '"other", "a-tag"', '*']) {
+    const response = await get('/v1/status/AB123456789SE/all', { 'if-none-match': tags, 'cache-control': 'max-age=0' })
+    expect([tags, response.status, await response.text(), response.headers.get('etag'), response.headers.get('age')]).toEqual([
+      tags,
+      304,
+      '',
+      '"a-tag"',
+      '12',
+    ])
+  }
+  expect((await get('/v1/status/AB123456789SE/all', { 'if-none-match': '"other"', 'cache-control': 'max-age=0' })).status).toBe(200)
+})
+
+test('a plain question is answered as any other, from what is at hand or not', async () => {
+  const questions: Question[] = []
+  const kept = (question: Question) => {
+    questions.push(question)
+    return answer
+  }
+  const [notKept, atHand] = [await startInternal(), await startInternal({ kept })]
+  const wordOf = async (world: typeof atHand, query: string) => {
+    // A token is remembered once it was checked.
+    await world.get('/v1/status/AB123456789SE/latest?not=plain')
+    const head = `GET /v1/status/ab123456789se/all${query} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n`
+    const { text } = await raw(world.port, `${head}Authorization: Bearer ${world.token}\r\n\r\n`)
+    const [lines = '', body] = text.split('\r\n\r\n')
+    return [
+      lines
+        .replace(/Date: .*/, 'Date')
+        .split('\r\n')
+        .toSorted(),
+      body,
+    ]
+  }
+  for (const [plain, other] of [
+    ['', '?not=plain'],
+    ['?language=en', '?language=en&not=plain'],
+  ] as const) {
+    const said = await wordOf(notKept, other)
+    expect([await wordOf(notKept, plain), await wordOf(atHand, plain)]).toEqual([said, said])
+  }
+  const asked = [undefined, 'en'].map((language) => ({ app: 'shop', identifier: 'ab123456789se', language, kind: 'all' }))
+  expect(questions).toEqual(asked)
+  expect(notKept.questions.filter(({ kind }) => kind === 'all')).toEqual(asked.flatMap((one) => [one, one]))
+})
+
+test('an app that leaves before its answer comes harms nobody', async () => {
+  const { promise: asked, resolve: begin } = Promise.withResolvers<void>()
+  const { promise: late, resolve: finish } = Promise.withResolvers<Served>()
+  const world = await startInternal({
+    serve: ({ kind }) => {
+      if (kind === 'latest') return Promise.resolve(answer)
+      begin()
+      return late
+    },
+  })
+  await world.get('/v1/status/AB123456789SE/latest')
+  const leaving = new AbortController()
+  const left = fetch(`${world.url}/v1/status/AB123456789SE/all`, {
+    headers: { authorization: `Bearer ${world.token}` },
+    signal: leaving.signal,
+  }).catch(() => 'left')
+  await asked
+  leaving.abort()
+  expect(await left).toBe('left')
+  await world.get('/v1/status/AB123456789SE/latest')
+  finish(answer)
+  expect((await world.get('/v1/status/AB123456789SE/latest')).status).toBe(200)
+  expect(world.lines.filter(({ level }) => level !== 'debug')).toEqual([])
+})
+
+test('only who may ask, by one good token, is answered from what is at hand', async () => {
+  const { port, tokenOf, token, get } = await startInternal({ kept: () => answer })
+  const guest = await tokenOf('guest', 'guest')
+  await get('/v1/status/AB123456789SE/all')
+  const ask = async (...headers: readonly string[]) => {
+    const lines = ['GET /v1/status/AB123456789SE/all HTTP/1.1', 'Host: relay', 'Connection: close', ...headers]
+    return (await raw(port, `${lines.join('\r\n')}\r\n\r\n`)).status
+  }
+  const good = `Authorization: Bearer ${token}`
+  expect(await ask(good)).toBe(200)
+  expect(await ask()).toBe(401)
+  expect(await ask(good, good)).toBe(401)
+  expect(await ask(`Authorization: Basic ${token}`)).toBe(401)
+  expect(await ask(`Authorization: Bearer ${token}x`)).toBe(401)
+  expect(await ask(`Authorization: Bearer ${guest}`)).toBe(403)
+  expect(await ask(good, 'If-None-Match: "a-tag"')).toBe(304)
+  expect(await ask(good, 'Host: another')).toBe(400)
+})
+
+test('HEAD answers as GET does, without the body', async () => {
+  const { get } = await startInternal()
+  const response = await get('/v1/status/AB123456789SE/latest', {}, 'HEAD')
+  expect([response.status, response.headers.get('etag'), response.headers.get('content-length')]).toEqual([200, '"a-tag"', '15'])
+})
+
+test('R1: no, two, empty or malformed Authorization headers are a 401 that says how', async () => {
+  const { port, token, questions } = await startInternal()
+  const cases = [
+    [],
+    [''],
+    ['Bearer'],
+    ['Bearer '],
+    [token],
+    [`Basic ${token}`],
+    [`Bearer  ${token}`],
+    [`Bearer ${token} x`],
+    [`Bearer ${token}, Bearer ${token}`],
+    [`Bearer ${token}`, `Bearer ${token}`],
+    [`Bearer ${token}`, 'Bearer x'],
+    ['Bearer wrong'],
+    [`Bearer ${'x'.repeat(10_000)}`],
+    [`Bearer ${token.slice(0, -2)}`],
+  ]
+  for (const values of cases) {
+    const headers = values.map((value) => `Authorization: ${value}\r\n`).join('')
+    const reply = await raw(port, `GET /v1/status/AB123456789SE/all HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n${headers}\r\n`)
+    expect([values, reply.status, /\r\nWWW-Authenticate: Bearer\r\n/i.test(reply.text)]).toEqual([values, 401, true])
+  }
+  expect(questions).toEqual([])
+  const lower = await raw(
+    port,
+    `GET /v1/status/AB123456789SE/all HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nauthorization: bearer ${token}\r\n\r\n`,
+  )
+  expect(lower.status).toBe(200)
+})
+
+test('R1: a token of another algorithm, issuer, audience, type or key is none', async () => {
+  const { url } = await startInternal()
+  const forge = (header: { alg: string; typ: string }, claims: { iss: string; aud: string }, key = signingKey) =>
+    new SignJWT({ fingerprint: 'x', sub: 'shop', ...claims }).setProtectedHeader(header).setExpirationTime('1h').sign(key)
+  const usual = { iss: 'parcel-relay', aud: 'parcel-relay' }
+  const forged = [
+    await forge({ alg: 'HS512', typ: 'JWT' }, usual, Buffer.alloc(64, 9)),
+    await forge({ alg: 'HS256', typ: 'JWT' }, { ...usual, iss: 'other' }),
+    await forge({ alg: 'HS256', typ: 'JWT' }, { ...usual, aud: 'other' }),
+    await forge({ alg: 'HS256', typ: 'at+jwt' }, usual),
+    await forge({ alg: 'HS256', typ: 'JWT' }, usual, Buffer.alloc(32, 8)),
+    await forge({ alg: 'HS256', typ: 'JWT' }, usual),
+  ]
+  for (const token of forged) {
+    expect((await fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401)
+  }
+})
+
+test('R4: a token without the scope is a 403', async () => {
+  const { tokenOf, url } = await startInternal()
+  const token = await tokenOf('guest', 'guest')
+  expect((await fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(403)
+})
+
+test('R2: bad tokens and passwords over the limit of an address are 429, while a valid token is still good', async () => {
+  const { url, login, get } = await startInternal({ failuresPerMinute: 2 })
+  const guess = () => fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: 'Bearer guess' } })
+  expect([(await guess()).status, (await login({ username: 'shop', password: 'guess' })).status]).toEqual([401, 401])
+  const refused = await guess()
+  expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true])
+  expect((await login({ username: 'shop', password: 'guess' })).status).toBe(429)
+  expect((await get('/v1/status/AB123456789SE/all')).status).toBe(200)
+  expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
+})
+
+test('I15, R2, W3: past the limit of an address and user name no password is looked at, and neither others nor other addresses are locked out', async () => {
+  const { login, looked } = await startInternal({ failuresPerMinute: 5 })
+  for (let nth = 0; nth < 3; nth++) expect((await login({ username: 'shop', password: 'secret' })).status).toBe(200)
+  // At the same time: none gets past the limit because the others are not decided yet.
+  const guesses = await Promise.all(Array.from({ length: 20 }, (_, nth) => login({ username: 'shop', password: `guess ${nth}` })))
+  expect(guesses.filter(({ status }) => status === 401)).toHaveLength(5)
+  expect(guesses.filter(({ status, headers }) => status === 429 && Number(headers.get('retry-after')) > 0)).toHaveLength(15)
+  expect(looked.filter((password) => password.startsWith('guess'))).toHaveLength(5)
+  expect((await login({ username: 'shop', password: 'secret' })).status).toBe(429)
+  expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
+  const elsewhere = await login({ username: 'shop', password: 'secret' }, 'application/json', '203.0.113.9')
+  expect(elsewhere.status).toBe(200)
+})
+
+test.each([
+  '%E0%A4%A',
+  '%',
+  '%ff',
+  '..%2f..%2fadmin',
+  '%00',
+  'AB12%0d%0a',
+  '%0AAB1234',
+  'AB1234%0A',
+  'a%2Fb12',
+  'AB1234;x',
+  'AB12%3F',
+  'A'.repeat(5000),
+  '%C3%A9ABCD',
+  '%EF%BC%91%EF%BC%92%EF%BC%93%EF%BC%94',
+  '%2541B12',
+  '__proto__',
+])('H19, H20: /v1/status/%s/latest is a 400 that goes nowhere', async (identifier) => {
+  const { get, questions } = await startInternal()
+  const response = await get(`/v1/status/${identifier}/latest`)
+  expect([response.status, await typeOf(response)]).toEqual([400, 'urn:parcel-relay:error:bad_tracking_number'])
+  expect(questions).toEqual([])
+})
+
+test.each([
+  'language=en&language=sv',
+  'language[]=en',
+  'language%5B%5D=en',
+  'language[0]=en',
+  'language=%E0',
+  'language=',
+  'language',
+  `${'a=1&'.repeat(3000)}language=en`,
+  `language=en${'&language=en'.repeat(500)}`,
+])('H21: ?%s is a 400', async (query) => {
+  const { get, questions } = await startInternal()
+  const response = await get(`/v1/status/AB123456789SE/all?${query}`)
+  expect([response.status, await typeOf(response)]).toEqual([400, 'urn:parcel-relay:error:bad_language'])
+  expect(questions).toEqual([])
+})
+
+test('H22, H18: paths are exact, and anything else is a 404; an absolute form is its path', async () => {
+  const { status } = await startInternal()
+  const absent = [
+    '/v1/status/AB123456789SE/all/',
+    '/V1/status/AB123456789SE/all',
+    '/v1/status/AB123456789SE/ALL',
+    '/v1/status/AB123456789SE',
+    '/v1/status//all',
+    '//v1/status/AB123456789SE/all',
+    '/v1/status/AB123456789SE/all/latest',
+    '/v1/../v1/status/AB123456789SE/all',
+    '/auth/token/',
+    '/AUTH/token',
+    '/healthz/',
+    '/webhooks/status',
+    '*',
+  ]
+  for (const target of absent) expect([target, await status(target)]).toEqual([target, 404])
+  expect(await status('http://evil.example/v1/status/AB123456789SE/all')).toBe(200)
+  expect(await status('/v1/status/AB123456789SE/all')).toBe(200)
+})
+
+test('H11: a method that is not taken is a 405 with Allow', async () => {
+  const { url, status } = await startInternal()
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE'])
+    expect([method, await status('/v1/status/AB123456789SE/all', method)]).toEqual([method, 405])
+  expect((await fetch(`${url}/v1/status/AB123456789SE/all`, { method: 'DELETE' })).headers.get('allow')).toBe('GET, HEAD')
+  expect((await fetch(`${url}/auth/token`)).headers.get('allow')).toBe('POST')
+})
+
+test('R5: failures keep their status and their Retry-After', async () => {
+  const failures = [
+    ['not_found', 404, null],
+    ['upstream_unavailable', 503, '31'],
+    ['storage_unavailable', 503, '31'],
+    ['too_many_requests', 429, '31'],
+  ] as const
+  for (const [code, expected, retryAfter] of failures) {
+    const { get } = await startInternal({
+      serve: () => Promise.reject(new AppError(code, 'a sentence', retryAfter === null ? {} : { retryAfterMs: 30_001 })),
+    })
+    const response = await get('/v1/status/AB123456789SE/all')
+    expect([response.status, response.headers.get('retry-after'), response.headers.get('cache-control')]).toEqual([
+      expected,
+      retryAfter,
+      'no-store',
+    ])
+    expect(response.headers.has('etag')).toBe(false)
+  }
+})
+
+test('R9: whatever a handler throws is a 500 that tells nothing but an id, logged once', async () => {
+  const circular: Record<string, unknown> = { secret: 'leaked' }
+  circular.self = circular
+  for (const thrown of ['leaked', circular, 10n, null, undefined, new Error('leaked\nleaked')]) {
+    const { get, lines } = await startInternal({
+      serve: () => {
+        throw thrown
+      },
+    })
+    const response = await get('/v1/status/AB123456789SE/all')
+    const text = await response.text()
+    expect([response.status, response.headers.get('content-type')]).toEqual([500, 'application/problem+json'])
+    expect(text).not.toContain('leaked')
+    expect(lines.map(({ level }) => level)).toEqual(['error'])
+  }
+})
+
+test('X6: healthz is always 200, readyz tells why not, metrics are text', async () => {
+  const { url } = await startInternal({ readiness: async () => ({ ready: false, reasons: ['disk_full'], notes: { carrier: 'refused' } }) })
+  expect((await fetch(`${url}/healthz`)).status).toBe(200)
+  const ready = await fetch(`${url}/readyz`)
+  expect([ready.status, await ready.json()]).toEqual([503, { status: 'not_ready', reasons: ['disk_full'], carrier: 'refused' }])
+  const metrics = await fetch(`${url}/metrics`)
+  expect([metrics.headers.get('content-type'), await metrics.text()]).toEqual(['text/plain; version=0.0.4', 'parcels 1\n'])
+  const other = await startInternal()
+  expect((await fetch(`${other.url}/readyz`, { method: 'HEAD' })).status).toBe(200)
+})
+
+test('F9: whoever asks for metrics while they are put together gets the same ones: many askers cost no more than one', async () => {
+  let rendered = 0
+  const gate = Promise.withResolvers<void>()
+  const { url } = await startInternal({
+    metrics: async () => {
+      rendered++
+      await gate.promise
+      return { contentType: 'text/plain', body: `rendered ${rendered}` }
+    },
+  })
+  const asked = Array.from({ length: 20 }, () => fetch(`${url}/metrics`))
+  // One more round trip: all of them have been asked by then.
+  await fetch(`${url}/healthz`)
+  await expect.poll(() => rendered).toBe(1)
+  gate.resolve()
+  const texts = await Promise.all(asked.map(async (answer) => (await answer).text()))
+  expect(texts.length - new Set(texts).size).toBeGreaterThan(10)
+  expect(await (await fetch(`${url}/metrics`)).text()).toBe(`rendered ${rendered}`)
+})
+
+test('a client that asks before it sends a body is told to go on', async () => {
+  const { port } = await startInternal()
+  const body = '{"username":"shop","password":"secret"}'
+  const headers = `Host: relay\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue`
+  const reply = await raw(port, `POST /auth/token HTTP/1.1\r\n${headers}\r\n\r\n`, {
+    reply: body,
+    until: (text) => text.includes('"token"'),
+  })
+  expect(reply.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
+})
+
+test("an unknown parameter is a 400 that names it on every route under /relay, and nobody minds it on the carrier's own", async () => {
+  const { options, url, tokenOf } = await startInternal()
+  const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
+  const layers = createInternalRoutes(options).flatMap(({ stack }) => stack)
+  const routes = layers.flatMap(({ methods, path }) =>
+    methods.filter((method) => method !== 'HEAD').map((method) => ({ method, path: String(path).replace(/:\w+/g, 'AB123456789SE') })),
+  )
+  const own = routes.filter(({ path }) => path.startsWith('/relay'))
+  expect(own.length).toBeGreaterThan(15)
+  for (const { method, path } of own) {
+    const answer = await fetch(`${url}${path}?bogus=1`, { method, headers })
+    expect([method, path, answer.status, await answer.json()]).toEqual([
+      method,
+      path,
+      400,
+      expect.objectContaining({ type: 'urn:parcel-relay:error:bad_request', errors: [{ parameter: 'bogus', detail: expect.any(String) }] }),
+    ])
+  }
+  expect((await fetch(`${url}/v1/status/AB123456789SE/all?bogus=1`, { headers })).status).toBe(200)
+})
+
+test('everything that is wrong with a query is told at once, with the nearest name or value', async () => {
+  const { url, tokenOf } = await startInternal()
+  const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
+  const answer = await fetch(`${url}/relay/deliveries?endpont=1&state=deliverd&limit=501&limit=2&cursor=x&__proto__=1`, { headers })
+  expect([answer.status, await answer.json()]).toEqual([
+    400,
+    {
+      type: 'urn:parcel-relay:error:bad_request',
+      title: 'The request is malformed',
+      status: 400,
+      instance: expect.stringMatching(/^urn:uuid:/),
+      detail:
+        'limit must be given only once. cursor must be a whole number from 0. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.',
+      errors: [
+        { parameter: 'limit', detail: 'limit must be given only once.' },
+        { parameter: 'cursor', detail: 'cursor must be a whole number from 0.' },
+        {
+          parameter: 'state',
+          detail: 'state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered?',
+        },
+        { parameter: 'endpont', detail: 'There is no parameter "endpont" here; did you mean "endpoint"?' },
+        { parameter: '__proto__', detail: 'There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.' },
+      ],
+    },
+  ])
+})

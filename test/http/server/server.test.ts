@@ -1,0 +1,170 @@
+import diagnostics from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { start } from '../harness.ts'
+
+const WAITING = 40
+
+test('X1: what has connected before the stop is answered, however many were not taken yet', async () => {
+  const server = await start((_req, res) => res.end('taken'), {})
+  // With this thread busy meanwhile, the system completes the connections and nobody takes them.
+  const sockets = Array.from({ length: WAITING }, () => connect(server.port, server.host))
+  const answers = sockets.map(async (socket) => {
+    const chunks: Buffer[] = []
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+    socket.write('GET / HTTP/1.1\r\nHost: relay\r\n\r\n')
+    await once(socket, 'close').catch((error: unknown) => chunks.push(Buffer.from(String(error))))
+    return Buffer.concat(chunks).toString()
+  })
+  await nextTurn()
+  await server.stop(5000)
+  const seen = (await Promise.all(answers)).map((answer) => answer.split('\r\n')[0])
+  expect(seen).toEqual(Array(WAITING).fill('HTTP/1.1 200 OK'))
+})
+
+/** On a machine that is busy. */
+const PATIENTLY = { timeout: 10_000 }
+const GET = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
+/** Of requests on one connection that came without waiting for answers. */
+const AT_ONCE = 8
+
+/** A server that answers when it is told to, and a connection on which so many requests came at once. */
+async function startHeld(requests: number) {
+  const held: ServerResponse[] = []
+  const server = await start((_req, res) => void held.push(res), {})
+  const socket = connect(server.port, server.host).on('error', () => undefined)
+  let said = ''
+  socket.on('data', (chunk) => {
+    said += chunk.toString()
+  })
+  socket.write(GET.repeat(requests))
+  await expect.poll(() => held.length).toBe(AT_ONCE)
+  return { server, socket, held, said: () => said }
+}
+
+test('R7: of many requests that come at once on a connection eight are looked at, each further one when an answer was taken', async () => {
+  const { socket, held, said } = await startHeld(40)
+  for (let nth = 0; nth < 40; nth++) {
+    await expect.poll(() => held.length).toBe(Math.min(nth + AT_ONCE, 40))
+    held[nth]?.end(`answer ${nth};`)
+  }
+  await expect.poll(said).toContain('answer 39;')
+  const numbers = [...said().matchAll(/answer (\d+);/g)].map(([, number]) => Number(number))
+  expect(numbers).toEqual(Array.from({ length: 40 }, (_, nth) => nth))
+  socket.destroy()
+})
+
+test('R7: what waits behind them is not looked at any more when the client has left', async () => {
+  const { server, socket, held } = await startHeld(40)
+  socket.resetAndDestroy()
+  // Of a connection that is held nothing is read, so that its end shows when it is written to.
+  for (const res of held) res.end('too late')
+  await expect.poll(() => held.every(({ closed }) => closed)).toBe(true)
+  // One more round trip: whatever the server still had to do of the first connection came before it.
+  const other = connect(server.port, server.host, () => void other.write(GET))
+  await expect.poll(() => held.length).toBe(AT_ONCE + 1)
+  expect(held).toHaveLength(AT_ONCE + 1)
+  other.destroy()
+})
+
+test('R7: who takes nothing of an answer is cut off, and what waited behind it is not looked at', async () => {
+  let looked = 0
+  let isOver = false
+  const server = await start(
+    (_req, res) => {
+      looked++
+      res.on('close', () => {
+        isOver = true
+      })
+      // More than the system takes from us on his behalf.
+      res.end(Buffer.alloc(64 * 1024 * 1024))
+    },
+    { timeouts: { inactiveMs: 300 } },
+  )
+  const socket = connect(server.port, server.host).on('error', () => undefined)
+  socket.pause().write(GET.repeat(40))
+  await expect.poll(() => isOver, PATIENTLY).toBe(true)
+  expect(looked).toBe(1)
+  socket.destroy()
+})
+
+test('F9: connections on which many requests came take turns: none is through with its own while others have waited', async () => {
+  const answered = Array.from({ length: 10 }, () => 0)
+  let least = 0
+  const server = await start((req, res) => {
+    const nth = Number(req.url?.slice(1))
+    answered[nth] = (answered[nth] ?? 0) + 1
+    if (least === 0 && answered[nth] === 100) least = Math.min(...answered)
+    res.end()
+  }, {})
+  const sockets = answered.map(() => connect(server.port, server.host))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  for (const [nth, socket] of sockets.entries()) socket.resume().write(`GET /${nth} HTTP/1.1\r\nHost: relay\r\n\r\n`.repeat(100))
+  await expect.poll(() => answered, PATIENTLY).toEqual(Array(10).fill(100))
+  expect(least).toBeGreaterThan(10)
+  for (const socket of sockets) socket.destroy()
+})
+
+test('F9: requests that wait are bounded over all connections: beyond it the one with most is closed, and the others are answered', async () => {
+  const held: ServerResponse[] = []
+  const server = await start((_req, res) => void held.push(res), { requestsWaitingMax: 1600 })
+  const open = (requests: number) => {
+    const one = { isClosed: false, answers: 0 }
+    const socket = connect(server.port, server.host, () => void socket.write(GET.repeat(requests)))
+    socket.on('data', (chunk) => {
+      one.answers += chunk.toString().split('HTTP/1.1 200').length - 1
+    })
+    socket
+      .on('error', () => undefined)
+      .on('close', () => {
+        one.isClosed = true
+      })
+    return one
+  }
+  // Of each, the first eight are answered at a time, and do not wait.
+  const modest = Array.from({ length: 16 }, () => open(98))
+  await expect.poll(() => held.length, PATIENTLY).toBe(16 * AT_ONCE)
+  const fuller = open(100)
+  await expect.poll(() => held.length, PATIENTLY).toBe(17 * AT_ONCE)
+  const last = open(90)
+  await expect.poll(() => fuller.isClosed, PATIENTLY).toBe(true)
+  const answering = setInterval(() => {
+    for (const res of held) if (!res.writableEnded) res.end('answered')
+  }, 5)
+  await expect.poll(() => modest.map(({ answers }) => answers), PATIENTLY).toEqual(Array(16).fill(98))
+  await expect.poll(() => last.answers, PATIENTLY).toBe(90)
+  clearInterval(answering)
+})
+
+test('F9: of 64 KB of requests that came at once, what is over the share of a connection is not even parsed', async () => {
+  let parsed = 0
+  const count = () => {
+    parsed++
+  }
+  diagnostics.subscribe('http.server.request.start', count)
+  const server = await start((_req, res) => res.end(), { requestsWaitingMax: 160 })
+  const socket = connect(server.port, server.host, () => void socket.write(GET.repeat(2000)))
+  socket.on('error', () => undefined).resume()
+  await once(socket, 'close')
+  diagnostics.unsubscribe('http.server.request.start', count)
+  expect(parsed).toBeGreaterThan(1)
+  expect(parsed).toBeLessThan(20)
+})
+
+test('H17: of a connection that sends a thousand requests without waiting for answers, each is answered, in order', async () => {
+  const server = await start((req, res) => void setImmediate(() => res.end(`answer ${req.url};`)), {})
+  const socket = connect(server.port, server.host)
+  let said = ''
+  socket.on('data', (chunk) => {
+    said += chunk.toString()
+  })
+  // As long as requests are: of shorter ones more come at once than a connection may have waiting.
+  const request = (nth: number) => `GET /${nth} HTTP/1.1\r\nHost: relay\r\nCookie: ${'x'.repeat(600)}\r\n\r\n`
+  for (let nth = 0; nth < 1000; nth++) socket.write(request(nth))
+  await expect.poll(() => said, PATIENTLY).toContain('answer /999;')
+  expect([...said.matchAll(/answer \/(\d+);/g)].map(([, nth]) => Number(nth))).toEqual(Array.from({ length: 1000 }, (_, nth) => nth))
+  socket.destroy()
+})

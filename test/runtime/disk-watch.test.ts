@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import { createDiskSign, createDiskWatch, type DiskState, type DiskTrouble, troubleOn } from '../../src/runtime/disk-watch.ts'
+import type { GroupCommit } from '../../src/runtime/group-commit.ts'
+import { refuseInTrouble, refuseWhenLost } from '../../src/runtime/refuse-writes.ts'
+import { createLogBook } from '../support/relay.ts'
+
+const MB = 1024 * 1024
+const limits = { freeBytesMin: 256 * MB, logBytesWarn: 256 * MB }
+
+function watch() {
+  const { log, lines } = createLogBook()
+  const usual: DiskState = { freeBytes: 512 * MB, logBytes: 0, lost: null }
+  let measured: () => Promise<DiskState> = async () => usual
+  const sign = createDiskSign()
+  const disk = createDiskWatch({ measure: () => measured(), sign, log }, limits)
+  const look = async (state: Partial<DiskState>) => {
+    measured = async () => ({ ...usual, ...state })
+    await disk.check()
+  }
+  return { disk, sign, look, lines, break: () => (measured = () => Promise.reject(new Error('gone'))) }
+}
+
+test('S5: the disk is short below the limit and no longer at it, for other threads too; the log is told once each way', async () => {
+  const { disk, sign, look, lines } = watch()
+  await look({ freeBytes: 256 * MB - 1 })
+  await look({ freeBytes: 1 })
+  expect([disk.trouble(), troubleOn(sign)]).toEqual(['short', 'short'])
+  await look({ freeBytes: 256 * MB })
+  expect([disk.trouble(), troubleOn(sign)]).toEqual([null, null])
+  expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
+})
+
+test('S12: a log of changes above 256 MB is told once', async () => {
+  const { look, lines } = watch()
+  for (const logBytes of [256 * MB, 257 * MB, 300 * MB]) await look({ logBytes })
+  expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining('the log of changes grows')])
+})
+
+test('a disk that cannot be measured is as it was, and told once', async () => {
+  const { disk, look, lines, break: breakIt } = watch()
+  await look({ freeBytes: 1 })
+  breakIt()
+  await disk.check()
+  await disk.check()
+  expect(disk.trouble()).toBe('short')
+  expect(lines.map(({ level }) => level)).toEqual(['warn', 'warn'])
+})
+
+test('S5: an observation is refused before it reaches the store while the disk is short, with a word on when to come again', async () => {
+  let trouble: DiskTrouble | null = 'short'
+  const taken: unknown[] = []
+  const recorder: GroupCommit = {
+    async submit(incoming) {
+      taken.push(incoming)
+      return { kind: 'duplicate' }
+    },
+    waiting: () => 0,
+    drained: async () => undefined,
+  }
+  const guarded = refuseInTrouble(recorder, { trouble: () => trouble })
+  const push = readPush({ body: Buffer.from('{}'), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
+  await expect(guarded.submit(push)).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
+  expect(taken).toHaveLength(0)
+  trouble = null
+  expect(await guarded.submit(push)).toEqual({ kind: 'duplicate' })
+})
+
+test('a store that lost a file takes nothing, and says once which file and once that it is back', async () => {
+  const { disk, look, lines } = watch()
+  await look({ lost: { name: 'relay.db-wal', fate: 'gone' } })
+  await look({ lost: { name: 'relay.db-wal', fate: 'gone' }, freeBytes: 1 })
+  expect(disk.trouble()).toBe('lost')
+  const verbs = refuseWhenLost({ watch: async (identifier: string) => identifier }, disk)
+  await expect(verbs.watch('1001')).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
+  await look({ lost: null })
+  expect([disk.trouble(), await verbs.watch('1001')]).toEqual([null, '1001'])
+  const told = lines.filter(({ fields }) => 'file' in fields)
+  expect(told.map(({ level, fields }) => [level, fields])).toEqual([
+    ['error', { file: 'relay.db-wal', fate: 'gone' }],
+    ['info', { file: 'relay.db-wal' }],
+  ])
+})

@@ -1,0 +1,188 @@
+import { expect, test } from 'vitest'
+import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import type { Incoming } from '../../src/flow/ports.ts'
+import { createGroupCommit } from '../../src/runtime/group-commit.ts'
+import { type CommitReport, recordHere } from '../../src/runtime/threads/recorder.ts'
+
+const push = (name: string): Incoming => readPush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
+
+/** A recorder whose commits end when the test says so. */
+function openRecorder() {
+  const batches: { readonly names: readonly string[]; readonly end: (error?: Error) => void }[] = []
+  const record = (batch: readonly Incoming[]) =>
+    new Promise<CommitReport>((resolve, reject) => {
+      const names = batch.map((incoming) => (incoming.kind === 'push' ? Buffer.from(incoming.body).toString() : 'poll'))
+      const end = (error?: Error) =>
+        error === undefined
+          ? resolve({
+              outcomes: batch.map((_, parcelId) => ({ kind: 'recorded', parcelId, changed: true, newEntries: 1, queued: 0 })),
+              durationMs: 1,
+            })
+          : reject(error)
+      batches.push({ names, end })
+    })
+  return { batches, record }
+}
+
+function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }) {
+  let nowMs = 0
+  const recorder = openRecorder()
+  const told: string[] = []
+  const timers: (() => void)[] = []
+  const commit = createGroupCommit(
+    {
+      recorder: recordHere(recorder.record, 3),
+      onCommitted: () => void told.push('committed'),
+      onFailed: () => void told.push('failed'),
+      monotonic: () => nowMs,
+      later: (work) => void timers.push(work),
+    },
+    limits,
+  )
+  const pass = (ms: number) => {
+    nowMs += ms
+  }
+  const second = async () => {
+    for (const work of timers.splice(0)) work()
+    await settled()
+  }
+  return { ...recorder, commit, told, pass, second, timers }
+}
+
+/** Lets everything that can go on without a commit go on. */
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+test('what arrives while a batch is being committed forms the next, up to a bound', async () => {
+  const { commit, batches } = open()
+  const first = commit.submit(push('a'))
+  await settled()
+  expect(batches.map(({ names }) => names)).toEqual([['a']])
+  const all = [first, ...['b', 'c', 'd', 'e'].map((name) => commit.submit(push(name)))]
+  batches[0]?.end()
+  await settled()
+  batches[1]?.end()
+  await settled()
+  batches[2]?.end()
+  await Promise.all(all)
+  expect(batches.map(({ names }) => names)).toEqual([['a'], ['b', 'c', 'd'], ['e']])
+})
+
+test('nobody is told before the commit, and the commit is told before anybody', async () => {
+  const { commit, batches, told } = open()
+  const submitted = commit.submit(push('a')).then(() => void told.push('sender'))
+  await settled()
+  expect(told).toEqual([])
+  batches[0]?.end()
+  await submitted
+  expect(told).toEqual(['committed', 'sender'])
+})
+
+test('a failing commit is a 503 for its whole batch and for no other', async () => {
+  const { commit, batches, told } = open()
+  const submit = (name: string) =>
+    commit.submit(push(name)).then(
+      ({ kind }) => kind,
+      (error: { code: string }) => error.code,
+    )
+  const a = submit('a')
+  await settled()
+  const [b, c] = ['b', 'c'].map(submit)
+  batches[0]?.end()
+  await settled()
+  batches[1]?.end(new Error('disk full'))
+  const late = commit.submit(push('d')).then(({ kind }) => kind)
+  await settled()
+  batches[2]?.end()
+  expect([await a, await b, await c, await late]).toEqual(['recorded', 'storage_unavailable', 'storage_unavailable', 'recorded'])
+  expect(told).toEqual(['committed', 'failed', 'committed'])
+})
+
+test('X7: what would wait behind too many is refused at once, with a word on when to come again', async () => {
+  const { commit, batches } = open()
+  const waiting = Array.from({ length: 7 }, (_, at) => commit.submit(push(String(at))))
+  await settled()
+  expect(commit.waiting()).toBe(7)
+  await expect(commit.submit(push('one too many'))).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 1000 })
+  for (let at = 0; at < 3; at++) {
+    batches[at]?.end()
+    await settled()
+  }
+  expect(await Promise.all(waiting)).toHaveLength(7)
+})
+
+test('S9: on a disk that is slow, who has waited too long for a turn is told to come again, and who has not gets the turn', async () => {
+  const { commit, batches, pass } = open()
+  const first = commit.submit(push('a'))
+  await settled()
+  const codeOf = (name: string) =>
+    commit.submit(push(name)).catch((error: { code: string; retryAfterMs: number }) => [error.code, error.retryAfterMs])
+  const early = codeOf('b')
+  pass(1)
+  const late = codeOf('c')
+  pass(1000)
+  batches[0]?.end()
+  expect(await early).toEqual(['storage_unavailable', 1000])
+  // What is with the recorder is recorded all the same: sent again it is a duplicate.
+  expect(batches[1]?.names).toEqual(['b', 'c'])
+  batches[1]?.end()
+  expect([await first, await late]).toMatchObject([{ kind: 'recorded' }, { kind: 'recorded' }])
+  await commit.drained()
+})
+
+test('is drained when nothing waits and nothing is being committed', async () => {
+  const { commit, batches } = open()
+  const submitted = commit.submit(push('a'))
+  let drained = false
+  const drain = commit.drained().then(() => {
+    drained = true
+  })
+  await settled()
+  expect(drained).toBe(false)
+  batches[0]?.end()
+  await Promise.all([submitted, drain])
+})
+
+test('a batch that could not be committed is tried again once a second until a commit works, and only the last one is kept', async () => {
+  const { commit, batches, told, second, timers } = open()
+  const refused = (name: string) => expect(commit.submit(push(name))).rejects.toMatchObject({ code: 'storage_unavailable' })
+  for (const [at, name] of ['a', 'b'].entries()) {
+    const sent = refused(name)
+    await settled()
+    batches[at]?.end(new Error('a damaged page'))
+    await sent
+  }
+  expect(timers).toHaveLength(1)
+  for (const at of [2, 3]) {
+    await second()
+    expect(batches[at]?.names).toEqual(['b'])
+    batches[at]?.end(new Error('a damaged page'))
+    await settled()
+  }
+  // The same failure is told once.
+  expect(told).toEqual(['failed'])
+  await second()
+  batches[4]?.end()
+  await settled()
+  expect([told, timers, batches.length]).toEqual([['failed', 'committed'], [], 5])
+})
+
+test('what was refused is not tried again once another commit has worked, nor after the relay has begun to stop', async () => {
+  const { commit, batches, second } = open()
+  const codeOf = (name: string) => commit.submit(push(name)).catch((error: { code: string }) => error.code)
+  const sent = codeOf('a')
+  await settled()
+  batches[0]?.end(new Error('disk full'))
+  expect(await sent).toBe('storage_unavailable')
+  const other = commit.submit(push('b'))
+  await settled()
+  batches[1]?.end()
+  await other
+  await second()
+  const last = codeOf('c')
+  await settled()
+  batches[2]?.end(new Error('disk full'))
+  expect(await last).toBe('storage_unavailable')
+  await commit.drained()
+  await second()
+  expect(batches.map(({ names }) => names)).toEqual([['a'], ['b'], ['c']])
+})

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { createInTurn } from '../../src/runtime/in-turn.ts'
+
+/** Work that takes the time it says, on a clock of its own. */
+function openInTurn() {
+  let nowMs = 0
+  const did: string[] = []
+  const inTurn = createInTurn(
+    () => nowMs,
+    async (ms) => {
+      did.push(`rest ${ms}`)
+      nowMs += ms
+    },
+  )
+  const take = (name: string, ms: number) =>
+    inTurn(async () => {
+      did.push(name)
+      await Promise.resolve()
+      nowMs += ms
+      return name
+    })
+  return { inTurn, take, did }
+}
+
+test('of what several ask for at once one piece is done at a time, with a rest as long as the piece before it', async () => {
+  const { take, did } = openInTurn()
+  expect(await Promise.all([take('one', 5), take('other', 20), take('third', 5000)])).toEqual(['one', 'other', 'third'])
+  await take('last', 1)
+  expect(did).toEqual(['one', 'rest 5', 'other', 'rest 20', 'third', 'rest 1000', 'last', 'rest 1'])
+})
+
+test('what fails is told to who asked for it, and the next goes on', async () => {
+  const { inTurn, take } = openInTurn()
+  const failed = inTurn(() => Promise.reject(new Error('the disk is full')))
+  const next = take('next', 1)
+  await expect(failed).rejects.toThrow('the disk is full')
+  expect(await next).toBe('next')
+})

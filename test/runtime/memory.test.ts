@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest'
+import { createMemory } from '../../src/runtime/memory.ts'
+
+test('a memory holds so many, and forgets first what was not used for longest', () => {
+  const memory = createMemory<number>({ entriesMax: 3 })
+  for (const [at, key] of ['a', 'b', 'c'].entries()) memory.set(key, at)
+  memory.get('a')
+  memory.set('d', 3)
+  expect(['a', 'b', 'c', 'd'].map((key) => memory.get(key))).toEqual([0, undefined, 2, 3])
+})

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { startSchedule } from '../../src/runtime/schedule.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A schedule on a clock that the test moves, together with the timers or alone. */
+function openSchedule(expression: string) {
+  let nowMs = NOON
+  const wokenAt: string[] = []
+  const schedule = startSchedule(
+    expression,
+    () => wokenAt.push(new Date(nowMs).toISOString().slice(0, 19)),
+    () => nowMs,
+  )
+  onTestFinished(() => schedule.stop())
+  return {
+    wokenAt,
+    schedule,
+    pass(ms: number) {
+      for (let left = ms; left > 0; left -= 250) {
+        nowMs += 250
+        vi.advanceTimersByTime(250)
+      }
+    },
+    jump(ms: number) {
+      nowMs += ms
+    },
+  }
+}
+
+test('wakes at the times of its expression, in UTC, once each', () => {
+  const { wokenAt, pass } = openSchedule('*/15 * * * *')
+  pass(HOUR_MS)
+  expect(wokenAt).toEqual(['12:15', '12:30', '12:45', '13:00'].map((time) => `2026-03-01T${time}:00`))
+})
+
+test('wakes every second when that is what the expression says', () => {
+  const { wokenAt, pass } = openSchedule('* * * * * *')
+  pass(20_000)
+  expect(wokenAt).toHaveLength(20)
+})
+
+test('P13: a clock put back by an hour, or by ten years, holds the schedule up by no more than its interval', () => {
+  for (const backMs of [HOUR_MS, 10 * 365 * 24 * HOUR_MS]) {
+    const { wokenAt, pass, jump } = openSchedule('* * * * *')
+    pass(2 * MINUTE_MS)
+    jump(-backMs)
+    pass(2 * MINUTE_MS)
+    expect(wokenAt).toHaveLength(4)
+  }
+})
+
+test('P13: a clock put forward by ten years wakes once, and does not go through the years', () => {
+  const { wokenAt, pass, jump } = openSchedule('* * * * *')
+  pass(MINUTE_MS)
+  jump(10 * 365 * 24 * HOUR_MS)
+  pass(MINUTE_MS)
+  expect(wokenAt.map((time) => time.slice(0, 10))).toEqual(['2026-03-01', '2036-02-27', '2036-02-27'])
+})
+
+test('a time that has just gone by when the process was held up is not missed', () => {
+  const { wokenAt, pass, jump } = openSchedule('*/5 * * * *')
+  pass(5 * MINUTE_MS - 2000)
+  jump(10_000)
+  pass(2000)
+  expect(wokenAt).toEqual(['2026-03-01T12:05:09'])
+})
+
+test('does not wake after it was stopped', async () => {
+  const { wokenAt, pass, schedule } = openSchedule('* * * * * *')
+  pass(1000)
+  await schedule.stop()
+  pass(5000)
+  expect(wokenAt).toHaveLength(1)
+})

@@ -1,0 +1,39 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { expect, test } from 'vitest'
+import { createParcelChanges, hasChanged, markOf, tellChanged } from '../../../src/runtime/threads/change-table.ts'
+
+test('a parcel has changed since every mark from before it was told, and since none from after', () => {
+  const changes = createParcelChanges()
+  const start = markOf(changes)
+  tellChanged(changes, [1, 2])
+  const between = markOf(changes)
+  tellChanged(changes, [2, 3])
+  const end = markOf(changes)
+  const told = (mark: bigint) => [1, 2, 3, 4].map((parcelId) => hasChanged(changes, parcelId, mark))
+  expect([start, between, end].map(told)).toEqual([
+    [true, true, true, false],
+    [false, true, true, false],
+    [false, false, false, false],
+  ])
+})
+
+test('of threads that tell changes of one parcel at the same time, a later change is never followed by an earlier one', async () => {
+  const changes = createParcelChanges()
+  const file = new URL('../../support/changes-thread.ts', import.meta.url)
+  let running = 2
+  for (let nth = 0; nth < running; nth++) new Worker(file, { workerData: changes }).once('exit', () => running--)
+  let last = 0n
+  let turnedBack = 0
+  while (running > 0) {
+    for (let look = 0; look < 10_000; look++) {
+      const seen = changes.last[7] ?? 0n
+      if (seen < last) turnedBack++
+      last = seen
+    }
+    await nextTurn()
+  }
+  expect(turnedBack).toBe(0)
+  expect(markOf(changes)).toBe(2n * 200_000n)
+  expect([hasChanged(changes, 7, markOf(changes) - 1n), hasChanged(changes, 7, markOf(changes))]).toEqual([true, false])
+})

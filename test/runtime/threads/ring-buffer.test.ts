@@ -1,0 +1,125 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import type { IncomingPush } from '../../../src/flow/ports.ts'
+import { createPushRing, openInlet, openOutlet } from '../../../src/runtime/threads/ring-buffer.ts'
+import { pushBody } from '../../support/builders.ts'
+
+const body = fc.oneof(
+  fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+  fc.record({ location: fc.string({ unit: 'grapheme' }), status: fc.constantFrom('Created', 'På väg') }).map(pushBody),
+)
+const push = fc
+  .record({ body, contentEncoding: fc.option(fc.string({ unit: 'grapheme', maxLength: 9 })), receivedAtMs: fc.nat(), keyIndex: fc.nat(3) })
+  .map(readPush)
+type Step = { readonly put: IncomingPush | 'elsewhere' } | { readonly take: number }
+const step = fc.oneof<fc.Arbitrary<Step>[]>(
+  fc.record({ put: fc.oneof<fc.Arbitrary<IncomingPush | 'elsewhere'>[]>(push, push, push, fc.constant('elsewhere')) }),
+  fc.record({ take: fc.nat(4) }),
+)
+
+test('gives what was put, unchanged and in its order, however often it goes round', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const ring = createPushRing(4096)
+      const inlet = openInlet(ring)
+      const elsewhere: string[] = []
+      const outlet = openOutlet(ring, () => elsewhere.shift())
+      const expected: (IncomingPush | string)[] = []
+      const check = (most: number) => {
+        expect(outlet.count()).toBe(expected.length)
+        expect(outlet.take(most)).toEqual(expected.splice(0, most))
+      }
+      for (const [at, one] of steps.entries()) {
+        if ('take' in one) check(one.take)
+        else if (one.put !== 'elsewhere' && inlet.put(one.put)) expected.push(one.put)
+        else if (one.put === 'elsewhere' && inlet.putElsewhere()) {
+          elsewhere.push(String(at))
+          expected.push(String(at))
+        } else expect(expected, 'only what is not empty can be full').not.toEqual([])
+      }
+      check(Number.POSITIVE_INFINITY)
+    }),
+    { numRuns: 400 },
+  )
+})
+
+const event = (location: string) => readPush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1, keyIndex: 0 })
+
+test('what does not fit is not put, and fits when something was taken', () => {
+  const ring = createPushRing(4096)
+  const inlet = openInlet(ring)
+  const outlet = openOutlet(ring, () => undefined)
+  const put: IncomingPush[] = []
+  for (let at = 0; inlet.put(event(`place ${at}`)); at++) put.push(event(`place ${at}`))
+  expect(put.length).toBeGreaterThan(2)
+  expect(outlet.take(2)).toEqual(put.slice(0, 2))
+  expect(inlet.put(event('the next'))).toBe(true)
+  expect(outlet.take(99)).toEqual([...put.slice(2), event('the next')])
+})
+
+test('what is read is a copy: what is put next does not change it', () => {
+  const ring = createPushRing(2048)
+  const inlet = openInlet(ring)
+  const outlet = openOutlet(ring, () => undefined)
+  inlet.put(event('first'))
+  const [first] = outlet.take(1)
+  for (let at = 0; at < 5; at++) {
+    expect(inlet.put(event(`other ${at}`))).toBe(true)
+    outlet.take(1)
+  }
+  expect(first).toEqual(event('first'))
+})
+
+test('what comes by another way is waited for, and nothing overtakes it', () => {
+  const ring = createPushRing(4096)
+  const inlet = openInlet(ring)
+  const elsewhere: string[] = []
+  const outlet = openOutlet(ring, () => elsewhere.shift())
+  inlet.put(event('before'))
+  inlet.putElsewhere()
+  inlet.put(event('after'))
+  expect(outlet.take(9)).toEqual([event('before')])
+  expect(outlet.take(9)).toEqual([])
+  elsewhere.push('poll')
+  expect(outlet.take(9)).toEqual(['poll', event('after')])
+})
+
+test('each look is counted, so that who puts something in knows whether it will be found', () => {
+  const ring = createPushRing(1024)
+  const inlet = openInlet(ring)
+  const outlet = openOutlet(ring, () => undefined)
+  expect(inlet.looks()).toBe(0)
+  outlet.take(1)
+  outlet.take(1)
+  expect(inlet.looks()).toBe(2)
+})
+
+test('what was said before arrives as it was said, however much else was said since', () => {
+  const ring = createPushRing(64 * 1024)
+  const inlet = openInlet(ring)
+  const outlet = openOutlet(ring, () => undefined)
+  const pass = (location: string) => {
+    expect(inlet.put(event(location))).toBe(true)
+    expect(outlet.take(1)).toEqual([event(location)])
+  }
+  for (let at = 0; at < 10_000; at++) {
+    pass(`place ${at}`)
+    if (at % 50 === 0) for (const back of [1, 40, 4095, 4096, 5000]) pass(`place ${Math.max(0, at - back)}`)
+  }
+  const long = 'far '.repeat(1000)
+  for (const location of [long, 'near', long, 'near']) pass(location)
+})
+
+test('what was not put was not said', () => {
+  const ring = createPushRing(2048)
+  const inlet = openInlet(ring)
+  const outlet = openOutlet(ring, () => undefined)
+  while (inlet.put(event('first')));
+  expect(inlet.put(event('second'))).toBe(false)
+  outlet.take(99)
+  for (let at = 0; at < 3; at++) {
+    expect(inlet.put(event('second'))).toBe(true)
+    expect(outlet.take(99)).toEqual([event('second')])
+  }
+})

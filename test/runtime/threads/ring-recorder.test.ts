@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import type { Incoming, RecordOutcome } from '../../../src/flow/ports.ts'
+import { createPushRing } from '../../../src/runtime/threads/ring-buffer.ts'
+import { createRingService, type RingServicePorts, recordThere } from '../../../src/runtime/threads/ring-recorder.ts'
+import { pushBody } from '../../support/builders.ts'
+
+const PACE: RingServicePorts['pace'] = { keep: () => {}, begins: () => {} }
+const aPush = (location: string) => readPush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })
+const recorded: RecordOutcome = { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
+
+function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batchMax = 9, pace = PACE } = {}) {
+  const serve = createRingService({
+    record: async (batch) => {
+      await record(batch)
+      return { outcomes: batch.map(() => recorded), durationMs: 1 }
+    },
+    pace,
+    batchMax,
+  })
+  return () => {
+    const ring = createPushRing(64 * 1024)
+    return recordThere(ring, serve(ring), { bodyBytesMax: 4096 })
+  }
+}
+
+const open = (record: (batch: readonly Incoming[]) => Promise<void>, batchMax?: number) => serviceOf(record, { batchMax })()
+
+test('what was put is recorded in its order, what is too large for the ring too, at most a batch at a time', async () => {
+  const batches: (readonly Incoming[])[] = []
+  const recorder = open(async (batch) => void batches.push(batch), 2)
+  const [small, large, last] = [aPush('Lund'), aPush('L'.repeat(5000)), aPush('Åre')]
+  expect([small, large, last].map((push) => recorder.put(push))).toEqual([true, true, true])
+  expect(await recorder.commit()).toEqual({ taken: 2, report: { outcomes: [recorded, recorded], durationMs: 1 } })
+  expect(await recorder.commit()).toEqual({ taken: 1, report: { outcomes: [recorded], durationMs: 1 } })
+  expect(batches).toEqual([[small, large], [last]])
+})
+
+test('it is awaited from when a commit is asked for until it begins', async () => {
+  const { promise: held, resolve } = Promise.withResolvers<void>()
+  const recorder = open(() => held)
+  recorder.put(aPush('Lund'))
+  expect(recorder.isAwaited()).toBe(false)
+  const committed = recorder.commit()
+  expect(recorder.isAwaited()).toBe(false)
+  resolve()
+  await committed
+})
+
+test('a batch that cannot be recorded says why and how many it was, and the next one goes on', async () => {
+  let full = true
+  const recorder = open(async () => {
+    if (full) throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+  })
+  recorder.put(aPush('Lund'))
+  expect(await recorder.commit()).toEqual({ taken: 1, error: new Error('SQLITE_FULL: database or disk is full') })
+  full = false
+  recorder.put(aPush('Åre'))
+  expect(await recorder.commit()).toMatchObject({ taken: 1, report: { outcomes: [recorded] } })
+})
+
+test('a commit of one ring does not make those of the other wait: all that wait are counted, and each is recorded by its own', async () => {
+  const kept: number[] = []
+  const batches: (readonly Incoming[])[] = []
+  const pace = { keep: (waiting: number) => void kept.push(waiting), begins: () => {} }
+  const another = serviceOf(async (batch) => void batches.push(batch), { pace })
+  const [first, second] = [another(), another()]
+  const pushes = ['Lund', 'Malmö', 'Åre'].map(aPush)
+  for (const push of pushes.slice(0, 2)) second.put(push)
+  for (const push of pushes.slice(2)) first.put(push)
+  await first.commit()
+  await second.commit()
+  expect([kept, batches]).toEqual([
+    [3, 2],
+    [pushes.slice(2), pushes.slice(0, 2)],
+  ])
+})

@@ -1,0 +1,95 @@
+import { MessageChannel } from 'node:worker_threads'
+import { expect, test } from 'vitest'
+import { callThere, hostOnThread, serveVerbs } from '../../../src/runtime/threads/thread.ts'
+
+interface Echo {
+  echo(value: string): Promise<string>
+  fail(reason: string): Promise<string>
+  close(): Promise<string>
+  never(): Promise<string>
+  /** Ends the thread without an answer. */
+  end(): Promise<string>
+}
+
+const host = () =>
+  hostOnThread<Echo>(new URL('../../support/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 }, [
+    'echo',
+    'fail',
+    'close',
+    'end',
+  ])
+
+test('each call gets its own answer', async () => {
+  const { verbs } = await host()
+  expect(await Promise.all([verbs.echo('a'), verbs.fail('b').catch(String), verbs.echo('c')])).toEqual(['a', 'Error: b', 'c'])
+  await verbs.close()
+})
+
+test('an answer that is there is heard without a turn of the event loop', async () => {
+  const { verbs, hear } = await host()
+  let heard = ''
+  const said = verbs.echo('a').then((value) => {
+    heard = value
+  })
+  const untilMs = performance.now() + 10_000
+  // Microtasks only: nothing else of this thread's gets a turn.
+  while (heard === '' && performance.now() < untilMs) {
+    hear()
+    await Promise.resolve()
+  }
+  expect(heard).toBe('a')
+  await said
+  await verbs.close()
+})
+
+test('the last answer of a thread that ends is heard, whichever comes first', async () => {
+  for (let time = 0; time < 20; time++) {
+    const { verbs, died } = await host()
+    expect(await verbs.close()).toBe('closed')
+    await died
+  }
+})
+
+test('verbs are served on another line as well; who calls there is told when the thread is gone', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const file = new URL('../../support/echo-thread.ts', import.meta.url)
+  const [host, line] = await Promise.all([
+    hostOnThread<Echo>(file, { name: 'echo', data: port1, ends: [port1], youngMb: 16 }, ['echo', 'fail', 'end']),
+    callThere<Pick<Echo, 'echo' | 'never'>>(port2, ['echo', 'never']),
+  ])
+  expect(await Promise.all([line.verbs.echo('a'), host.verbs.echo('b')])).toEqual(['a', 'b'])
+  const unanswered = line.verbs.never().catch(String)
+  await host.verbs.end().catch(() => undefined)
+  expect(await unanswered).toBe('Error: the thread on the other end is gone')
+})
+
+test('a line to a thread that was never there is an error, not a wait', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const called = callThere<Pick<Echo, 'echo'>>(port2, ['echo']).catch(String)
+  port1.close()
+  expect(await called).toBe('Error: the thread on the other end is gone')
+})
+
+test('whoever always asks ahead on one line does not keep those on another waiting', async () => {
+  const AHEAD = 100
+  const served: string[] = []
+  const [one, other] = [new MessageChannel(), new MessageChannel()]
+  const ahead = callThere<{ ask(): Promise<void> }>(one.port1, ['ask'])
+  const patient = callThere<{ ask(): Promise<void> }>(other.port1, ['ask'])
+  const asked: Promise<void>[] = []
+  const ask = async (line: typeof ahead) => void asked.push((await line).verbs.ask())
+  serveVerbs(one.port2, {
+    async ask() {
+      // The next is on the line before this one has ended.
+      if (served.length < AHEAD) await ask(ahead)
+      if (served.length === 0) await ask(patient)
+      served.push('ahead')
+    },
+  })
+  serveVerbs(other.port2, { ask: async () => void served.push('patient') })
+  const lines = await Promise.all([ahead, patient])
+  await ask(ahead)
+  while (served.length <= AHEAD) await Promise.all(asked)
+  expect(served.indexOf('patient')).toBeLessThan(3)
+  for (const { close } of lines) close()
+})

@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { encodeAll } from '../../../src/domain/history/pull-response.ts'
+import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
+import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
+import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import type { Incoming, ReadSide } from '../../../src/flow/ports.ts'
+import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
+import { createReadStore } from '../../../src/store/read-store.ts'
+import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
+import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { createFeedConsumer, type FeedConsumer } from '../../support/feed-consumer.ts'
+import { observations, rearranged, type Seen } from '../../support/observations.ts'
+import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
+const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
+const log = { error: (fields: object) => expect.unreachable(JSON.stringify(fields)) }
+
+function incoming({ observation, body }: Seen): Incoming {
+  if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
+  return readPush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
+}
+
+function createReader(reads: ReadSide) {
+  const tail = createFeedTail({ reads, turn: () => Promise.resolve() })
+  const { follow } = createFollowFeed({ tail, signal: createFeedSignal(), clock, spread: async () => {} })
+  return async (consumer: FeedConsumer, limit: number) => {
+    for (;;) {
+      const left = new AbortController().signal
+      const { events, next } = await follow({ after: consumer.next(), limit, charsMax: 10_000, inStep: limit > 3, left })(0)
+      if (!consumer.take(`{"events":[${events.map(({ json }) => json).join(',')}],"next":${next}}`)) return
+    }
+  }
+}
+
+async function servedBy(reads: ReadSide, languages: readonly string[]): Promise<Readonly<Record<string, string | undefined>>> {
+  const served = IDENTIFIERS.map(async (identifier) => {
+    const view = await reads.findParcel(identifier)
+    return [identifier, view === null ? undefined : encodeAll(view, languages).body] as const
+  })
+  return Object.fromEntries(await Promise.all(served))
+}
+
+const rebuiltBy = (consumer: FeedConsumer, languages: readonly string[]) =>
+  Object.fromEntries(IDENTIFIERS.map((identifier) => [identifier, consumer.all(identifier, languages)]))
+
+test('a consumer that starts at 0, and one that reads along in pieces, rebuild every history to the byte', async () => {
+  const folder = temporaryFolder()
+  const kinds = new Map<string, number>()
+  let file = 0
+  await fc.assert(
+    fc.asyncProperty(
+      observations.chain(rearranged),
+      fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 20, maxLength: 20 }),
+      async (all, pieces) => {
+        const path = join(folder, `${file++}.db`)
+        const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, log)
+        const reads = createReadStore(openSqliteReader(path))
+        const read = createReader(reads)
+        const [late, along] = [createFeedConsumer(), createFeedConsumer()]
+        for (const [nth, one] of all.entries()) {
+          await writes.record([incoming(one)])
+          const limit = pieces[nth % pieces.length] ?? 0
+          if (limit === 0) continue
+          await read(along, limit)
+          expect(rebuiltBy(along, ['en', 'sv'])).toEqual(await servedBy(reads, ['en', 'sv']))
+        }
+        await read(along, 2)
+        await read(late, 3)
+        for (const languages of [
+          ['en', 'sv'],
+          ['sv', 'en'],
+        ]) {
+          const served = await servedBy(reads, languages)
+          expect(rebuiltBy(late, languages)).toEqual(served)
+          expect(rebuiltBy(along, languages)).toEqual(served)
+        }
+        for (const [kind, count] of late.kinds) kinds.set(kind, (kinds.get(kind) ?? 0) + count)
+        await reads.close()
+        await writes.close()
+      },
+    ),
+    { numRuns: 80, seed: 20261121 },
+  )
+  // The world was messy enough for every kind to occur.
+  for (const kind of ['entry', 'update', 'united', 'join']) expect([kind, (kinds.get(kind) ?? 0) > 0]).toEqual([kind, true])
+}, 120_000)

@@ -1,0 +1,208 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
+import type { WriteSide } from '../../../src/flow/ports.ts'
+import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { aPoll, pushBody } from '../../support/builders.ts'
+import { strictLog } from '../../support/observed.ts'
+import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { incomingPush } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const clock = { now: () => NOON, monotonic: () => performance.now() }
+
+/** Every event has a time of its own, before or after the relay may first hear of its parcel. */
+const EVENTS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((nth) => ({
+  nth,
+  parcel: nth % 2,
+  atMs: NOON + (nth - 6) * 600_000,
+  status: nth % 3 === 0 ? 'DeliverySucceeded' : 'TerminalArrived',
+}))
+type Event = (typeof EVENTS)[number]
+const IDS = ['1001', '2002']
+
+const event = fc.constantFrom(...EVENTS)
+const step = fc.oneof(
+  { arbitrary: fc.record({ kind: fc.constant('push'), event, text: fc.constantFrom('Arrived', 'Framme'), joins: fc.nat(9) }), weight: 6 },
+  {
+    arbitrary: fc.record({
+      kind: fc.constant('poll'),
+      parcel: fc.nat(1),
+      listed: fc.uniqueArray(event, { maxLength: 6 }),
+      watch: fc.boolean(),
+      language: fc.constantFrom('en', 'sv'),
+      joins: fc.nat(9),
+    }),
+    weight: 4,
+  },
+  { arbitrary: fc.record({ kind: fc.constant('add'), backfill: fc.boolean(), fromStart: fc.boolean() }), weight: 1 },
+  { arbitrary: fc.record({ kind: fc.constant('turn'), endpoint: fc.nat(9) }), weight: 1 },
+  { arbitrary: fc.record({ kind: fc.constant('queue') }), weight: 1 },
+  { arbitrary: fc.record({ kind: fc.constant('prune') }), weight: 1 },
+)
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+
+/** What is told of an event, in order: as backfill, to all, or to all who had no part in an earlier one. */
+interface Telling {
+  readonly event: Event
+  readonly kind: 'backfill' | 'all' | 'revealed'
+  /** For `revealed`: the place of the telling as backfill. */
+  readonly of: number
+}
+
+/** Which tellings an endpoint is owed: from a place on, and backfill over a stretch of them. */
+interface Owed {
+  readonly status: string | null
+  readonly from: number
+  backfillFrom: number
+  backfillTo: number
+}
+
+function createModel() {
+  const tellings: Telling[] = []
+  const knownSinceMs = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  let isJoined = false
+
+  const last = (of: Event) => tellings.findLastIndex((telling) => telling.event === of)
+  function know(parcel: number, sinceMs: number): void {
+    for (const one of isJoined ? [0, 1] : [parcel]) knownSinceMs[one] = Math.min(knownSinceMs[one] ?? sinceMs, sinceMs)
+  }
+  return {
+    tellings,
+    join(): void {
+      isJoined = true
+      know(0, Math.min(...knownSinceMs))
+    },
+    know,
+    isOf: (parcel: number, of: Event) => isJoined || of.parcel === parcel,
+    push(pushed: Event): void {
+      know(pushed.parcel, Math.min(pushed.atMs, NOON))
+      const before = last(pushed)
+      if (before === -1) tellings.push({ event: pushed, kind: 'all', of: -1 })
+      else if (tellings[before]?.kind === 'backfill') tellings.push({ event: pushed, kind: 'revealed', of: before })
+    },
+    /** Oldest first, as they are numbered. */
+    poll(listed: readonly Event[]): void {
+      for (const polled of listed.toSorted((a, b) => a.atMs - b.atMs)) {
+        if (last(polled) !== -1) continue
+        const backfill = polled.atMs < (knownSinceMs[polled.parcel] ?? 0)
+        tellings.push({ event: polled, kind: backfill ? 'backfill' : 'all', of: -1 })
+      }
+    },
+    owedTo(endpoint: Owed): readonly number[] {
+      const hadBackfill = (place: number) => place >= endpoint.from && place >= endpoint.backfillFrom && place < endpoint.backfillTo
+      const owed = tellings.filter(({ event: of, kind, of: earlier }, place) => {
+        if (place < endpoint.from || (endpoint.status !== null && endpoint.status !== of.status)) return false
+        return kind === 'all' || (kind === 'backfill' ? hadBackfill(place) : !hadBackfill(earlier))
+      })
+      return owed.map(({ event: of }) => of.nth).sort((a, b) => a - b)
+    },
+  }
+}
+
+async function run(path: string, steps: readonly Step[]): Promise<void> {
+  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+  const model = createModel()
+  const endpoints: (Owed & Awaited<ReturnType<typeof addEndpoint>>)[] = []
+  let isPruned = false
+
+  async function add(settings: Partial<EndpointSettings>, fromStart: boolean): Promise<void> {
+    const from = fromStart ? 0 : null
+    const name = `endpoint ${endpoints.length}`
+    const added = await addEndpoint(writes, NOON, { name, ...settings, ...(from === null ? {} : { from }) })
+    const place = fromStart ? 0 : model.tellings.length
+    const span = settings.backfill === true ? [place, Number.POSITIVE_INFINITY] : [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+    endpoints.push({
+      ...added,
+      status: settings.filters?.status?.[0] ?? null,
+      from: place,
+      backfillFrom: span[0] ?? 0,
+      backfillTo: span[1] ?? 0,
+    })
+  }
+  await add({}, false)
+  await add({ backfill: true }, false)
+  await add({ filters: { ...noFilters, status: ['DeliverySucceeded'] } }, false)
+
+  for (const one of steps) {
+    if (one.kind === 'push') {
+      if (one.joins === 0) model.join()
+      model.push(one.event)
+      await writes.record([incomingPush(bodyOf(one.event, one.text, one.joins === 0), NOON)])
+    } else if (one.kind === 'poll') {
+      if (one.joins === 0) model.join()
+      const listed = one.listed.filter((of) => model.isOf(one.parcel, of))
+      if (one.watch) model.know(one.parcel, NOON)
+      model.poll(listed)
+      const observation = aPoll({
+        asked: IDS[one.parcel] ?? '',
+        language: one.language,
+        askedAtMs: NOON,
+        trackingIds: one.joins === 0 ? IDS : [IDS[one.parcel] ?? ''],
+        statuses: listed.map(({ atMs, status }) => ({ eventTimestamp: new Date(atMs).toISOString(), status })),
+      })
+      await writes.record([{ kind: 'poll', observation, watch: one.watch }])
+    } else if (one.kind === 'add') {
+      if (endpoints.length < 7) await add({ backfill: one.backfill }, one.fromStart && !isPruned)
+    } else if (one.kind === 'turn') {
+      await catchUp(writes)
+      const endpoint = endpoints[one.endpoint % endpoints.length]
+      // That it wanted backfill for two stretches is not remembered.
+      if (endpoint === undefined || endpoint.backfillTo < Number.POSITIVE_INFINITY) continue
+      const isOn = endpoint.backfillFrom < Number.POSITIVE_INFINITY
+      if (isOn) endpoint.backfillTo = model.tellings.length
+      else endpoint.backfillFrom = model.tellings.length
+      await writes.changeEndpoint({ id: endpoint.id, change: { backfill: !isOn }, key: null, nowMs: NOON })
+    } else if (one.kind === 'queue') {
+      await writes.catchUp({ limit: 2, nowMs: NOON })
+    } else {
+      await catchUp(writes)
+      isPruned = pruneFeed(path) || isPruned
+    }
+  }
+  await catchUp(writes)
+  for (const endpoint of endpoints) {
+    const taken = (await endpoint.take()).map(({ body }) => nthOf(String(body))).sort((a, b) => a - b)
+    expect(taken).toEqual(model.owedTo(endpoint))
+  }
+  await writes.close()
+}
+
+function bodyOf({ atMs, status, parcel }: Event, text: string, joins: boolean): Buffer {
+  const trackingIds = joins ? IDS : [IDS[parcel] ?? '']
+  return pushBody({ eventTime: new Date(atMs).toISOString(), status, texts: { en: text }, trackingIds })
+}
+
+function nthOf(body: string): number {
+  const atMs = Date.parse(/"eventTime":"([^"]+)"/.exec(body)?.[1] ?? '')
+  return EVENTS.find((one) => one.atMs === atMs)?.nth ?? -1
+}
+
+async function catchUp(writes: WriteSide): Promise<void> {
+  while (!(await writes.catchUp({ limit: 100, nowMs: NOON })).isDone);
+}
+
+/** Whether there was anything to prune. */
+function pruneFeed(path: string): boolean {
+  const db = new Database(path)
+  const { last } = db.prepare<[], { last: number | null }>('select max(sequence) as last from feed').get() ?? { last: null }
+  if (last !== null) {
+    db.exec('delete from feed')
+    db.prepare("insert or replace into setting (name, value) values ('feed-pruned-to', ?)").run(Buffer.from(String(last)))
+  }
+  db.close()
+  return last !== null
+}
+
+test('7.1, 6.6: whatever comes by push, poll and question in whatever order, every endpoint is sent every event it is owed once', async () => {
+  const folder = temporaryFolder()
+  let file = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 30 }), (steps) => run(join(folder, `${file++}.db`), steps)),
+    { numRuns: Number(process.env.RUNS ?? 60), seed: Number(process.env.SEED ?? 20261124) },
+  )
+}, 120_000)

@@ -1,0 +1,91 @@
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { ANSWERS_MAX } from '../../../src/domain/history/parcel-record.ts'
+import { encodeAll } from '../../../src/domain/history/pull-response.ts'
+import { readBack } from '../../support/builders.ts'
+import { recordOptions } from '../../support/policy.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const POLLS = 40
+const times = ['11:00:00', '10:00:00', '10:00:00', '09:00:00'].map((time) => `2026-03-01T${time}Z`)
+
+function rowsOf(path: string): Readonly<Record<string, number>> {
+  const db = new Database(path, { readonly: true })
+  const count = (table: string) => db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
+  const rows = { sightings: count('sighting'), contents: count('content'), answers: count('answer'), deliveries: count('delivery') }
+  db.close()
+  return rows
+}
+
+function feedOf(path: string): readonly (readonly [number, number])[] {
+  const db = new Database(path, { readonly: true })
+  const feed = db.prepare<[], { kind: number; entry: number }>('select kind, entry from feed order by sequence').all()
+  db.close()
+  return feed.map(({ kind, entry }) => [kind, entry])
+}
+
+/** A carrier that says at every poll how long ago it was asked itself. */
+async function start() {
+  const store = await openStore(NOON)
+  const pollOnce = (ageSeconds: number) =>
+    store.poll({
+      askedAtMs: store.pass(1000),
+      statuses: times.map((eventTimestamp, at) => ({ eventTimestamp, ageSeconds: ageSeconds + at })),
+      extra: { ageSeconds },
+    })
+  const served = async () => {
+    const view = await store.reads.findParcel('1001')
+    if (view === null) throw new Error('the parcel is unknown')
+    return readBack(encodeAll(view, ['en']).body)
+  }
+  return { ...store, pollOnce, served }
+}
+
+test('2: a member that the carrier changes at every poll does not make each poll be kept', async () => {
+  const { pollOnce, served, path } = await start()
+  for (let age = 1; age <= ANSWERS_MAX; age++) await pollOnce(age)
+  const before = rowsOf(path)
+  expect(before).toEqual({ sightings: times.length, contents: 1, answers: ANSWERS_MAX, deliveries: 0 })
+  for (let age = 1; age <= POLLS; age++) await pollOnce(100 * age)
+  expect(rowsOf(path)).toEqual(before)
+  const ages = times.map((eventTimestamp, at) => ({ eventTimestamp, ageSeconds: 100 * POLLS + at }))
+  expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
+})
+
+test('2.4: of equal listings the last asked is kept whole, whichever came first', async () => {
+  const { poll, served } = await start()
+  const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
+  await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })
+  await poll({ askedAtMs: NOON + 1, statuses: listed(9, 9) })
+  expect(await served()).toMatchObject({ statuses: [{ weight: 3 }, { weight: 4 }] })
+  // Asked at once, the greater is kept: not the greater of each of its sightings.
+  await poll({ askedAtMs: NOON + 2, statuses: listed(2, 5) })
+  await poll({ askedAtMs: NOON + 2, statuses: listed(4, 1) })
+  expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })
+})
+
+test('a listing that takes the place of another keeps its sequence, and is told of as an update of the same entries', async () => {
+  const { pollOnce, path } = await start()
+  await pollOnce(1)
+  const entries = new Set(feedOf(path).map(([, entry]) => entry))
+  expect(feedOf(path).map(([kind]) => kind)).toEqual(times.map(() => 0))
+  await pollOnce(2)
+  const told = feedOf(path).slice(times.length)
+  expect(told.map(([kind]) => kind)).toEqual(times.map(() => 1))
+  expect(new Set(told.map(([, entry]) => entry))).toEqual(entries)
+})
+
+test('6.6: what was told as backfill is revealed by its push and is no missed push, though its listing was replaced', async () => {
+  const { pollOnce, push, pass, writes } = await start()
+  const { take } = await addEndpoint(writes, NOON + 3_600_000)
+  for (let age = 1; age <= 3; age++) await pollOnce(age)
+  expect(await take()).toEqual([])
+  expect(await writes.settleMissedPushes(pass(recordOptions.missedPushGraceMs + 1))).toEqual([])
+  await push({ eventTime: times[3]?.replace('Z', '.000Z') ?? '' })
+  expect((await take()).map(({ body }) => String(body))).toEqual([expect.stringContaining('09:00:00')])
+  await pollOnce(4)
+  await push({ eventTime: times[3]?.replace('Z', '.000Z') ?? '', texts: { en: 'Again' } })
+  expect(await take()).toEqual([])
+})

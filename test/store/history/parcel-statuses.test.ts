@@ -1,0 +1,41 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, test } from 'vitest'
+import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import { createReadStore } from '../../../src/store/read-store.ts'
+import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
+import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { pushBody } from '../../support/builders.ts'
+import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const NOW = Date.UTC(2026, 2, 1, 12)
+const clock = { now: () => NOW, monotonic: () => performance.now() }
+const log = { error: (fields: object) => expect.unreachable(JSON.stringify(fields)) }
+
+test('every status that was the latest of a parcel is known, those of a store from before it was written down too', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  const open = () => openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, log)
+  const statuses = async () => {
+    const reads = createReadStore(openSqliteReader(path))
+    const found = await reads.listStatuses()
+    await reads.close()
+    return found
+  }
+  const push = (status: string, id: string) =>
+    readPush({ body: pushBody({ status, trackingIds: [id] }), contentEncoding: null, receivedAtMs: NOW, keyIndex: 0 })
+  const writes = await open()
+  await writes.record([push('Created', '1001'), push('Ingested', '1002')])
+  await writes.record([push('Created', '1003')])
+  expect(await statuses()).toEqual(['Created', 'Ingested'])
+  await writes.close()
+
+  const db = new Database(path)
+  db.exec("drop table parcel_status; delete from kysely_migration where name = '0011-parcel-statuses'")
+  db.close()
+  const again = await open()
+  expect(await statuses()).toEqual(['Created', 'Ingested'])
+  await again.record([push('Teleported', '1004')])
+  expect(await statuses()).toEqual(['Created', 'Ingested', 'Teleported'])
+  await again.close()
+})

@@ -1,0 +1,99 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import { createRecord } from '../../../src/flow/history/record.tx.ts'
+import { createOutlookKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import type { Incoming, WriteStore } from '../../../src/flow/ports.ts'
+import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { createWriteStore } from '../../../src/store/write-store.ts'
+import { aPoll, pushBody } from '../../support/builders.ts'
+import { strictLog } from '../../support/observed.ts'
+import { recordOptions } from '../../support/policy.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { incomingPush } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const FULL = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
+const early = '2026-02-01T00:00:00.000Z'
+
+/** A store that counts how often a batch is begun, and how often one observation of it is recorded on its own. */
+async function startCounting() {
+  const path = join(temporaryFolder(), 'relay.db')
+  const engine = await openSqliteWriter(path)
+  onTestFinished(() => engine.close())
+  const whole = createWriteStore(engine)
+  const counts = { transactions: 0, savepoints: 0 }
+  const store: WriteStore = {
+    ...whole,
+    transaction(work) {
+      counts.transactions += 1
+      return whole.transaction(work)
+    },
+    savepoint(tx, work) {
+      counts.savepoints += 1
+      return whole.savepoint(tx, work)
+    },
+  }
+  const clock = { now: () => NOON, monotonic: () => 0 }
+  const outlook = createOutlookKeeper(clock)
+  const ports = { store, clock, log: strictLog, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
+  const record = createRecord(ports, recordOptions)
+  const poll = (asked: string, statuses: readonly object[], trackingIds = [asked]): Incoming => ({
+    kind: 'poll',
+    observation: aPoll({ asked, trackingIds, askedAtMs: NOON, statuses: statuses.map((one) => ({ ...one })) }),
+    watch: true,
+  })
+  await record([poll('1001', FULL)])
+  return {
+    poll,
+    async record(...batch: readonly Incoming[]) {
+      Object.assign(counts, { transactions: 0, savepoints: 0 })
+      const { outcomes } = await record(batch)
+      return { kinds: outcomes.map(({ kind }) => kind), ...counts }
+    },
+    read<Row>(query: string): readonly Row[] {
+      const db = new Database(path, { readonly: true })
+      try {
+        return db.prepare<[], Row>(query).all()
+      } finally {
+        db.close()
+      }
+    },
+  }
+}
+
+const push = (trackingIds: readonly string[], eventTime = early) => incomingPush(pushBody({ trackingIds, eventTime }), NOON)
+const once = { transactions: 1, savepoints: 0 }
+
+test('1.6: a push that a full parcel refuses undoes nothing of the batch it came in, however often it is sent', async () => {
+  const { record, read } = await startCounting()
+  const refused = push(['1001', '9009'])
+  expect(await record(push(['2001']), refused, push(['3001']))).toEqual({ kinds: ['recorded', 'quarantined', 'recorded'], ...once })
+  expect(await record(push(['4001']), refused)).toEqual({ kinds: ['recorded', 'duplicate'], ...once })
+  expect(read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+  expect(read('select state, reason, parcel_id, duplicates from inbox where reason is not null')).toEqual([
+    { state: 1, reason: 'parcel_full', parcel_id: 0, duplicates: 1 },
+  ])
+  expect(read('select count(*) as count from inbox')).toEqual([{ count: 4 }])
+  expect(read('select entry_count, is_full from parcel where is_full = 1')).toEqual([{ entry_count: 2000, is_full: 1 }])
+})
+
+test('1.6: what says nothing new of a full parcel is recorded', async () => {
+  const { record } = await startCounting()
+  expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['recorded'], ...once })
+  expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['duplicate'], ...once })
+})
+
+test('1.4, 1.6: nor does a push that names a full parcel and another, or a poll that lists too much', async () => {
+  const { record, poll, read } = await startCounting()
+  await record(push(['2001']))
+  expect(await record(push(['1001', '2001'], '2026-02-02T00:00:00.000Z'), push(['3001']))).toEqual({
+    kinds: ['quarantined', 'recorded'],
+    ...once,
+  })
+  expect(await record(push(['4001']), poll('1001', [{ eventTimestamp: early }], ['1001', '9009']))).toEqual({
+    kinds: ['recorded', 'quarantined'],
+    ...once,
+  })
+  expect(read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+})

@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest'
+import { createKnownQuestions } from '../../../src/flow/history/fetch-on-miss.ts'
+import { createAskCarrier } from '../../../src/flow/history/fetch-once.ts'
+import { createRefresh } from '../../../src/flow/polling/refresh.ts'
+import type { CarrierAnswer, IncomingPoll, RecordOutcome } from '../../../src/flow/ports.ts'
+import { aPoll } from '../../support/builders.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const NUMBER = 'AB123456789SE'
+const known = { eventTimestamp: '2026-03-01T10:00:00Z' }
+const later = { eventTimestamp: '2026-03-01T11:00:00Z' }
+const pushedLater = { eventTime: '2026-03-01T11:00:00.000Z', texts: { en: 'Arrived' } }
+
+/** A parcel that is known in English, and a carrier that is asked for Swedish while something happens. */
+async function startAsking(answer: () => Promise<CarrierAnswer>) {
+  const store = await openStore(NOON)
+  const { reads, writes: write, pass } = store
+  await store.poll({ asked: NUMBER, statuses: [known] })
+  const recorder = {
+    submit: async (incoming: IncomingPoll): Promise<RecordOutcome> => (await store.record(incoming)).outcomes[0] ?? { kind: 'duplicate' },
+  }
+  const carrier = { fetchAll: answer }
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const clock = { now: () => pass(1), monotonic: () => 0 }
+  const questions = createKnownQuestions(
+    { notFound: new Map(), pauses: new Map(), admitUnknown: async () => null, log, clock },
+    { languages: ['en', 'sv'], notFoundForMs: 1, fetchUnknown: true },
+    createAskCarrier({ carrier, recorder, reads, write }),
+  )
+  const refresh = createRefresh({ carrier, recorder, reads, write, meter: { pollEnded() {} }, clock }, { languages: ['en', 'sv'] })
+  const view = async () => {
+    const found = await reads.findParcel('1001')
+    if (found === null) throw new Error('no parcel')
+    return found
+  }
+  return {
+    ...store,
+    ask: async () => await questions(await view(), { app: 'shop', identifier: NUMBER, language: 'sv', kind: 'all' }, 'sv', true),
+    refresh: () => refresh.poll({ parcelId: 1, identifiers: [NUMBER] }),
+    languagesAsked: async () => (await view()).languagesAsked,
+  }
+}
+
+const found = (language: string, statuses: readonly object[]): CarrierAnswer => ({
+  kind: 'found',
+  observation: aPoll({ asked: NUMBER, language, askedAtMs: NOON + 5, statuses: statuses.map((one) => ({ ...one })) }),
+})
+
+test('4.2: an entry pushed while a language is fetched lacks it, because the fetch began before the entry came', async () => {
+  let during = async (): Promise<unknown> => undefined
+  const { ask, push, languagesAsked } = await startAsking(async () => {
+    await during()
+    return found('sv', [known])
+  })
+  during = () => push(pushedLater)
+  await ask()
+  expect(await languagesAsked()).toEqual([])
+  during = async () => undefined
+  await ask()
+  expect(await languagesAsked()).toEqual(['sv'])
+})
+
+test('4.2: the same on schedule', async () => {
+  const languages = ['en', 'sv', 'en', 'sv']
+  let during = async (): Promise<unknown> => undefined
+  const { refresh, push, languagesAsked } = await startAsking(async () => {
+    const language = languages.shift() ?? ''
+    if (language === 'sv') await during()
+    return found(language, [known])
+  })
+  during = () => push(pushedLater)
+  await refresh()
+  expect(await languagesAsked()).toEqual([])
+  during = async () => undefined
+  await refresh()
+  expect(await languagesAsked()).toEqual(['sv'])
+  expect(languages).toEqual([])
+})
+
+test('4.2: an entry that the answer itself brought, in another language than was asked for, was asked for', async () => {
+  const { ask, languagesAsked } = await startAsking(async () => found('en', [later, known]))
+  await ask()
+  expect(await languagesAsked()).toEqual(['sv'])
+})
+
+test('4.2: what is no longer listed is not asked for again and again', async () => {
+  const { ask, languagesAsked } = await startAsking(async () => found('sv', []))
+  await ask()
+  expect(await languagesAsked()).toEqual(['sv'])
+})

@@ -1,0 +1,89 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { createWriteStore } from '../../../src/store/write-store.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** A value that fills a page of its own. */
+const PAGE = Buffer.alloc(3500, 'x')
+
+async function openFilled() {
+  const path = join(temporaryFolder(), 'relay.db')
+  const engine = await openSqliteWriter(path)
+  const store = createWriteStore(engine)
+  const look = new Database(path)
+  look.pragma('wal_autocheckpoint = 0')
+  onTestFinished(async () => {
+    look.close()
+    await engine.close()
+  })
+  let written = 0
+  const write = (pages: number) =>
+    store.transaction(async (tx) => {
+      for (let page = 0; page < pages; page++) await tx.saveSetting(`page ${written++}`, PAGE)
+    })
+  const state = () => look.prepare<[], { log: number; checkpointed: number }>('PRAGMA wal_checkpoint(NOOP)').get()
+  return { path, look, store, write, state }
+}
+
+test('the log of changes is carried over while the writer writes on, and then begun anew', async () => {
+  const { write, state } = await openFilled()
+  for (let batch = 0; batch < 40; batch++) await write(500)
+  expect(state()?.log).toBeGreaterThan(20_000)
+  await vi.waitFor(
+    async () => {
+      await write(1)
+      expect(state()?.log).toBeLessThan(1000)
+    },
+    { timeout: 15_000, interval: 50 },
+  )
+})
+
+test('what somebody who holds an old view keeps back is carried over when they are gone', async () => {
+  const { look, write, state } = await openFilled()
+  await write(1)
+  look.exec('BEGIN; SELECT count(*) FROM setting')
+  for (let batch = 0; batch < 44; batch++) await write(500)
+  await write(1)
+  look.exec('COMMIT')
+  for (let batch = 0; batch < 44; batch++) await write(500)
+  await vi.waitFor(
+    async () => {
+      await write(1)
+      expect(state()?.log).toBeLessThan(1000)
+    },
+    { timeout: 15_000, interval: 50 },
+  )
+})
+
+/** What the system holds of locks on a file. */
+function locksOn(path: string): readonly string[] {
+  const inode = `:${statSync(path).ino} `
+  return readFileSync('/proc/locks', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(inode))
+    .map((line) => line.replace(/^\d+: /, ''))
+}
+
+test.runIf(process.platform === 'linux')(
+  'who carries over syncs the file by a handle of its own, and takes no lock from who has it open',
+  async () => {
+    const { path, write, state } = await openFilled()
+    await write(1)
+    const before = locksOn(path)
+    expect(before).not.toEqual([])
+    for (let batch = 0; batch < 10; batch++) await write(500)
+    // Begun anew it holds little; if the writer came in between, most of it is carried.
+    await vi.waitFor(
+      async () => {
+        await write(1)
+        const { log = 0, checkpointed = 0 } = state() ?? {}
+        expect(log - checkpointed).toBeLessThan(1000)
+      },
+      { timeout: 15_000, interval: 50 },
+    )
+    expect(locksOn(path)).toEqual(before)
+  },
+)
