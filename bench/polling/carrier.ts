@@ -1,5 +1,5 @@
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
-import type { Carrier, CarrierAnswer } from '../../src/flow/ports.ts'
+import type { Carrier, CarrierAnswer } from '../../src/flow/polling/ports.ts'
 import type { Lifecycle } from './lifecycles.ts'
 import { isWithin, type Span } from './losses.ts'
 

@@ -1,5 +1,5 @@
+import type { DayCalls } from '../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import type { DayCalls } from '../flow/ports.ts'
 import { createCallDays, dayOf, leftOfDayMs } from './call-days.ts'
 
 /** How many calls are written down ahead at most, and which part of the day's: so many a kill may waste. */

@@ -1,4 +1,4 @@
-import type { DayCalls } from '../flow/ports.ts'
+import type { DayCalls } from '../domain/polling/carrier-memory.ts'
 
 const DAY_MS = 86_400_000
 /** More are only told apart by a clock that jumps all the time. */

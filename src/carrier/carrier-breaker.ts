@@ -1,5 +1,6 @@
 import { type Asker, admit, afterAnswer, afterFailure, afterNothing, afterProbeLeft, closedBreaker } from '../domain/polling/breaker.ts'
-import type { CarrierState, Clock, Log, UnavailableReason } from '../flow/ports.ts'
+import type { CarrierState, UnavailableReason } from '../flow/polling/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
 /** Which failures are the carrier's or the way's to it: asking about something else would fail as well. */

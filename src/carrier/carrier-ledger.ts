@@ -1,5 +1,6 @@
 import { systemCode } from '../domain/errors.ts'
-import type { CarrierMemory, Clock, CredentialRefusal, Log } from '../flow/ports.ts'
+import type { CarrierMemory, CredentialRefusal } from '../domain/polling/carrier-memory.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import { createSharedWrite } from '../outbound/shared-write.ts'
 import type { CallBudget } from './call-budget.ts'
 

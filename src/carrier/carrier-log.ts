@@ -1,5 +1,6 @@
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import type { CarrierAnswer, CarrierState, Clock, Log, UnavailableReason } from '../flow/ports.ts'
+import type { CarrierAnswer, CarrierState, UnavailableReason } from '../flow/polling/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
 export interface CarrierNews {

@@ -1,6 +1,7 @@
 import { type Dispatcher, errors, request } from 'undici'
 import { systemCode } from '../domain/errors.ts'
-import type { CallPriority, Clock, UnavailableReason } from '../flow/ports.ts'
+import type { CallPriority, UnavailableReason } from '../flow/polling/ports.ts'
+import type { Clock } from '../flow/ports.ts'
 import { readBoundedBody } from '../outbound/bounded-body.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { CallQueue } from './call-queue.ts'

@@ -1,5 +1,5 @@
 import { randomBytes, scryptSync } from 'node:crypto'
-import type { CredentialRefusal } from '../flow/ports.ts'
+import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 
 type Mark = NonNullable<CredentialRefusal['mark']>
 

@@ -1,6 +1,7 @@
 import { parseAllAnswer } from '../domain/history/pull-response.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
-import type { CallPriority, CarrierAnswer, Clock, UnavailableReason } from '../flow/ports.ts'
+import type { CallPriority, CarrierAnswer, UnavailableReason } from '../flow/polling/ports.ts'
+import type { Clock } from '../flow/ports.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'
 import { withQuickRetries } from './quick-retry.ts'

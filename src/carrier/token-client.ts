@@ -1,5 +1,7 @@
+import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import type { CarrierState, Clock, CredentialRefusal, Log } from '../flow/ports.ts'
+import type { CarrierState } from '../flow/polling/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import { orWhenAborted } from '../outbound/deadline.ts'
 import { leftOfWait } from './carrier-ledger.ts'
 import { CREDENTIAL_WAIT_MAX_MS, type CredentialGate, createCredentialGate } from './credential-gate.ts'

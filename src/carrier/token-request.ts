@@ -1,5 +1,6 @@
 import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
-import type { Clock, UnavailableReason } from '../flow/ports.ts'
+import type { UnavailableReason } from '../flow/polling/ports.ts'
+import type { Clock } from '../flow/ports.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'
 import { withQuickRetries } from './quick-retry.ts'

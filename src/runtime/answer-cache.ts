@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { AnswerCache, CachedAnswer } from '../flow/ports.ts'
+import type { AnswerCache, CachedAnswer } from '../flow/history/ports.ts'
 import { hasChanged, markOf, type ParcelChanges, tellChanged } from './threads/change-table.ts'
 
 /** What an answer costs beside its body: key, tag, mark and the cache's own bookkeeping. */

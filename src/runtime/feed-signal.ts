@@ -1,4 +1,4 @@
-import type { FeedSignal } from '../flow/ports.ts'
+import type { FeedSignal } from '../flow/delivery/ports.ts'
 
 /** Under load, those who follow are woken this often at most: what one look then finds is more. */
 const REST_MS = 50

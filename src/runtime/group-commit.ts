@@ -1,5 +1,5 @@
 import { AppError } from '../domain/errors.ts'
-import type { Incoming, RecordOutcome } from '../flow/ports.ts'
+import type { Incoming, RecordOutcome } from '../domain/history/recording.ts'
 import type { CommitReport, Committed, Recorder } from './threads/recorder.ts'
 
 export interface GroupCommitPorts {

@@ -1,13 +1,17 @@
 import type { Selectable } from 'kysely'
+import type { Job } from '../domain/admin/job.ts'
+import type { ListedDelivery, ReplayPlace } from '../domain/delivery/delivery-list.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
+import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
+import type { Carries } from '../domain/delivery/feed-entry.ts'
 import type { FeedKind } from '../domain/delivery/feed-event.ts'
 import type { KeptAnswer } from '../domain/history/parcel-record.ts'
+import type { ParcelState } from '../domain/history/parcel-state.ts'
 import { type BackfillSpan, type Told, toldAll, toldNobody } from '../domain/history/told.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { RawMembers } from '../domain/json-body.ts'
-import type { Carries, EndpointState, Job, ListedDelivery, ParcelState, ReplayPlace } from '../flow/ports.ts'
 import type { Tables } from './schema.ts'
 
 export function encodeInstant(instant: Instant): { readonly at_ms: number; readonly has_ms: number } {

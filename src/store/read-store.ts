@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { ReadSide } from '../flow/ports.ts'
+import type { ReadSide } from '../flow/read-side.ts'
 import { findJob, listJobs } from './admin/jobs.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'

@@ -1,4 +1,5 @@
-import type { EndpointState, WriteStore, WriteTx } from '../flow/ports.ts'
+import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
+import type { WriteStore, WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob } from './admin/jobs.ts'
 import { cancelRemoved, queueDelivery, reviewClaims, saveComposedEvent } from './delivery/deliveries.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
-import type { WriteSide } from '../flow/ports.ts'
+import type { WriteSide } from '../flow/write-side.ts'
 import type { ParcelChanges } from '../runtime/threads/change-table.ts'
 import type { Recorder } from '../runtime/threads/recorder.ts'
 import { createPushRing, type PushRing } from '../runtime/threads/ring-buffer.ts'

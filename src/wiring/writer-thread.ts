@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { Incoming } from '../flow/ports.ts'
+import type { Incoming } from '../domain/history/recording.ts'
 import { createLog } from '../ops/log.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { tellChanged } from '../runtime/threads/change-table.ts'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createCallBudget } from '../../src/carrier/call-budget.ts'
 import { createCallQueue } from '../../src/carrier/call-queue.ts'
 import { createCarrierLedger, leftOfWait } from '../../src/carrier/carrier-ledger.ts'
-import type { CarrierMemory } from '../../src/flow/ports.ts'
+import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
 import { createTimeline } from './timeline.ts'
 
 const DAY_MS = 86_400_000

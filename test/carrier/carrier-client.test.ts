@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { CarrierMemory } from '../../src/flow/ports.ts'
+import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
 import { certificate } from '../outbound/self-signed.ts'
 import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openRaw, openTls, refusingUrl, until } from './carrier-double.ts'
 

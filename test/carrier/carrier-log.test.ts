@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createCarrierNews } from '../../src/carrier/carrier-log.ts'
-import type { UnavailableReason } from '../../src/flow/ports.ts'
+import type { UnavailableReason } from '../../src/flow/polling/ports.ts'
 import { createLogBook } from '../support/relay.ts'
 
 function openNews() {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CachedAnswer } from '../../src/flow/ports.ts'
+import type { CachedAnswer } from '../../src/flow/history/ports.ts'
 import { createAnswerCache } from '../../src/runtime/answer-cache.ts'
 import { createMemory } from '../../src/runtime/memory.ts'
 import { createParcelChanges } from '../../src/runtime/threads/change-table.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { Incoming } from '../../src/domain/history/recording.ts'
 import { readPush } from '../../src/flow/ingest/parse-push.ts'
-import type { Incoming } from '../../src/flow/ports.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
 import { type CommitReport, recordHere } from '../../src/runtime/threads/recorder.ts'
 

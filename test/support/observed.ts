@@ -1,5 +1,5 @@
+import type { Incoming } from '../../src/domain/history/recording.ts'
 import { readPush } from '../../src/flow/ingest/parse-push.ts'
-import type { Incoming } from '../../src/flow/ports.ts'
 import type { Seen } from './observations.ts'
 
 /** An observation as the write side takes it. */

@@ -1,5 +1,6 @@
+import type { ClaimedDelivery, SettledAttempt } from '../../src/domain/delivery/dispatch-round.ts'
 import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endpoint.ts'
-import type { ClaimedDelivery, SettledAttempt, WriteSide } from '../../src/flow/ports.ts'
+import type { WriteSide } from '../../src/flow/write-side.ts'
 
 export const endpointSettings: EndpointSettings = {
   name: 'shop',

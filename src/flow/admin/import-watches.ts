@@ -1,6 +1,7 @@
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../domain/admin/watch-list.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Clock, WriteSide } from '../ports.ts'
+import type { Clock } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export interface WatchListPorts {
   readonly write: Pick<WriteSide, 'watchMany'>

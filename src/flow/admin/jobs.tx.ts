@@ -1,4 +1,7 @@
-import type { ReplayedStretch, ReplayRequest, UnendedJob, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import type { UnendedJob } from '../../domain/admin/job.ts'
+import type { ReplayedStretch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'cancelJob'>
 

@@ -1,5 +1,9 @@
 import { AppError } from '../../domain/errors.ts'
-import type { BatchReport, Clock, InboxEntry, InboxPush, InspectedPush, ReadSide, RecordOutcome, Reprocessed, WriteSide } from '../ports.ts'
+import type { BatchReport, RecordOutcome, Reprocessed } from '../../domain/history/recording.ts'
+import type { InboxEntry, InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired'] as const satisfies readonly InboxEntry['state'][]
 

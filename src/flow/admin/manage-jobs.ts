@@ -1,5 +1,8 @@
+import type { Job } from '../../domain/admin/job.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Clock, Job, ReadSide, WriteSide } from '../ports.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
 
 /** What operators see and do of long work (CONTRACT, `/relay/jobs`). Ids are raw path text; `not_found` if nobody's. */
 export interface ManageJobs {

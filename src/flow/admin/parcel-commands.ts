@@ -1,8 +1,9 @@
 import { AppError } from '../../domain/errors.ts'
 import type { Asking } from '../polling/polls-under-way.ts'
 import type { Refresh } from '../polling/refresh.ts'
-import type { Clock, WriteSide } from '../ports.ts'
+import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export interface ManageParcelsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll'>

@@ -1,10 +1,12 @@
+import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor } from '../../domain/admin/parcel-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Entry } from '../../domain/history/history.ts'
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { SEEN_STATUSES } from '../../domain/history/status-entry.ts'
 import { suggestName } from '../../domain/near-name.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor, ParcelState, ReadSide } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
+import type { ReadSide } from '../read-side.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 

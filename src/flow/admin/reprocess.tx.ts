@@ -1,6 +1,7 @@
 import { type RecordOptions, type RecordPorts, recordAlone, reportOf } from '../history/record.tx.ts'
 import { readPush } from '../ingest/parse-push.ts'
-import type { WriteSide, WriteTx } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteTx } from '../write-store.ts'
 
 /**
  * Processes a push that is in the inbox and was not recorded again: a later version may understand it, a parcel have room, the clock be right.

@@ -1,8 +1,10 @@
+import type { Carried, FeedEvent } from '../../domain/delivery/feed-entry.ts'
 import type { EntryChange } from '../../domain/history/changes.ts'
 import type { Entry } from '../../domain/history/history.ts'
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { toldBy, toldEither, toldOf } from '../../domain/history/told.ts'
-import type { Carried, FeedEvent, ParcelState, WriteTx } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 import { isBackfill, queueDeliveries } from './enqueue.tx.ts'
 import { carriedBy, carriedFor, createFindPushes, type FindPushes, firstOf, type Source } from './event-payload.tx.ts'
 

@@ -1,6 +1,6 @@
 import { type Entry, instantsTie, orderHistory } from '../../domain/history/history.ts'
 import { presentParcel } from '../../domain/history/parcel-record.ts'
-import type { WriteTx } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 
 /**
  * What an answer shows that is no single entry's: their order, and what is said of the parcel as a whole. Of some of its entries (those of

@@ -1,7 +1,9 @@
 import { CLAIMS_PER_ATTEMPT } from '../../domain/delivery/delivery.ts'
+import type { ClaimedDelivery, ClaimRef, DeliveryTurn, DeliveryTurnReport, NextDelivery } from '../../domain/delivery/dispatch-round.ts'
 import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 import { type EndpointHealth, isProbeDue, onlyFailedParcel } from '../../domain/delivery/endpoint-health.ts'
-import type { ClaimedDelivery, ClaimRef, DeliveryTurn, DeliveryTurnReport, EndpointState, NextDelivery, WriteTx } from '../ports.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { WriteTx } from '../write-store.ts'
 
 export interface HandOutOptions {
   readonly perEndpoint: number

@@ -1,8 +1,10 @@
 import { changeEndpoint } from '../../domain/delivery/endpoint.ts'
 import { freshHealth, reenabledHealth } from '../../domain/delivery/endpoint-health.ts'
 import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../../domain/delivery/endpoint-keys.ts'
+import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
 import { backfillSpan } from '../../domain/history/told.ts'
-import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { nextOf, startAt } from './start-position.tx.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>

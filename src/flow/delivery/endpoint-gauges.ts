@@ -1,4 +1,5 @@
-import type { Clock, ReadSide } from '../ports.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
 
 /** What a scrape shows of one endpoint. */
 export interface EndpointGauge {

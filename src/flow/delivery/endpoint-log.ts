@@ -1,5 +1,6 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
-import type { Clock, EndpointState, Log } from '../ports.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { Clock, Log } from '../ports.ts'
 
 /** What operators should read of endpoints: a line for each change of state, and of failures a line a minute for each endpoint. */
 export interface EndpointLog {

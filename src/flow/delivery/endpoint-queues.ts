@@ -1,5 +1,6 @@
 import { type AttemptResult, CLAIMS_PER_ATTEMPT, isGone } from '../../domain/delivery/delivery.ts'
-import type { ClaimedDelivery, ClaimRef, DeliveryTurn, EndpointState, SettledAttempt } from '../ports.ts'
+import type { ClaimedDelivery, ClaimRef, DeliveryTurn, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
 /** What is under way for an endpoint. */
 export interface Lane {

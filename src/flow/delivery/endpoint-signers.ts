@@ -1,7 +1,9 @@
 import { createDeliverySigner, type DeliverySigner, type SigningKeys } from '../../domain/delivery/delivery-request.ts'
 import { keysAt, keysChangeAtMs } from '../../domain/delivery/endpoint-keys.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { digest } from '../../domain/digest.ts'
-import type { EndpointState, Log, Memory, Vault } from '../ports.ts'
+import type { Log, Memory } from '../ports.ts'
+import type { Vault } from './ports.ts'
 import type { SignerOf } from './send-delivery.ts'
 
 export interface EndpointSignersPorts {

@@ -1,8 +1,11 @@
 import { encodeEvent } from '../../domain/delivery/delivery-request.ts'
 import { endpointWants } from '../../domain/delivery/endpoint.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { Carried } from '../../domain/delivery/feed-entry.ts'
 import type { Entry } from '../../domain/history/history.ts'
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { type Told, wasTold } from '../../domain/history/told.ts'
-import type { Carried, EndpointState, ParcelState, WriteTx } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 
 export interface NewEvent {
   /** Its place in the feed, and so in the order of its parcel's deliveries. */

@@ -1,8 +1,9 @@
+import type { Carried } from '../../domain/delivery/feed-entry.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import type { PollObservation, PushObservation } from '../../domain/history/observation.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../../domain/history/sightings.ts'
 import { parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
-import type { Carried, WriteTx } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 
 /** What brought an entry, and where the bytes of a push are kept. */
 export type Source =

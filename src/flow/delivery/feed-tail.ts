@@ -1,6 +1,7 @@
+import type { FeedReading } from '../../domain/delivery/feed-entry.ts'
 import { encodeFeedItem } from '../../domain/delivery/feed-event.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { FeedReading, ReadSide } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
 
 export interface FeedPage {
   readonly events: readonly EncodedEvent[]

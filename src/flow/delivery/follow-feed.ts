@@ -1,5 +1,6 @@
-import type { Clock, FeedSignal } from '../ports.ts'
+import type { Clock } from '../ports.ts'
 import type { FeedPage, FeedTail, PageRequest } from './feed-tail.ts'
+import type { FeedSignal } from './ports.ts'
 
 export interface FollowFeedPorts {
   readonly tail: FeedTail

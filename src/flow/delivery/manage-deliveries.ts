@@ -1,22 +1,22 @@
+import type { Job } from '../../domain/admin/job.ts'
+import type {
+  DeliverySelection,
+  FoundDelivery,
+  ListedDelivery,
+  MadeAttempt,
+  ReplayedStretch,
+  ReplayTask,
+  SentEvent,
+} from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isObject, member, readJson } from '../../domain/json-body.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type {
-  Clock,
-  DeliverySelection,
-  FoundDelivery,
-  Job,
-  ListedDelivery,
-  MadeAttempt,
-  ReadSide,
-  ReplayedStretch,
-  ReplayTask,
-  SentEvent,
-  WriteSide,
-} from '../ports.ts'
+import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery'>

@@ -1,4 +1,7 @@
-import type { EndpointState, FeedEntry, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { FeedEntry } from '../../domain/delivery/feed-entry.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { queueFor } from './enqueue.tx.ts'
 
 /**

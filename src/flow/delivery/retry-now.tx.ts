@@ -1,5 +1,6 @@
 import { hastenedHealth, wokenHealth } from '../../domain/delivery/endpoint-health.ts'
-import type { WriteSide, WriteStore } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore } from '../write-store.ts'
 
 /** The verbs by which an operator says that what waits is to be attempted now: a receiver that was mended cannot say so itself (DOMAIN 7.4). */
 export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery'> {

@@ -1,6 +1,9 @@
 import type { AttemptResult, FailureReason } from '../../domain/delivery/delivery.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
-import type { ClaimedDelivery, DeliverySender, EndpointState, Route } from '../ports.ts'
+import type { ClaimedDelivery } from '../../domain/delivery/dispatch-round.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { Route } from '../../domain/delivery/post-request.ts'
+import type { DeliverySender } from './ports.ts'
 
 /** Knows what signs for an endpoint at a time: while its key is being replaced, both do. At once, if it has just been asked for. */
 export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>

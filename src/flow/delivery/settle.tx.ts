@@ -1,4 +1,5 @@
 import { countAttempt, settle } from '../../domain/delivery/delivery.ts'
+import type { DeliveryRules, DeliveryTurn, Settled, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import {
   beginsToFail,
   type EndpointHealth,
@@ -9,21 +10,12 @@ import {
   probedHealth,
 } from '../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../domain/delivery/endpoint-keys.ts'
+import type { ConfiguredEndpoint, EndpointNotice, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../domain/history/told.ts'
-import type {
-  Clock,
-  ConfiguredEndpoint,
-  DeliveryRules,
-  DeliveryTurn,
-  EndpointNotice,
-  EndpointState,
-  Settled,
-  SettledAttempt,
-  WriteSide,
-  WriteStore,
-  WriteTx,
-} from '../ports.ts'
+import type { Clock } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { handOut } from './claim-deliveries.tx.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.tx.ts'
 import { createFailureWatch, type FailureLook } from './failure-watch.ts'

@@ -1,4 +1,5 @@
-import type { EndpointEdit, WriteTx } from '../ports.ts'
+import type { EndpointEdit } from '../../domain/delivery/endpoint-state.ts'
+import type { WriteTx } from '../write-store.ts'
 
 type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
 type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart

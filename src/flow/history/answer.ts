@@ -1,9 +1,10 @@
 import { entityTag } from '../../domain/digest.ts'
 import { AppError } from '../../domain/errors.ts'
+import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { encodeAll, encodeLatest } from '../../domain/history/pull-response.ts'
 import { parseIdentifier } from '../../domain/identifiers.ts'
 import { languagePreference, parseLanguageTag } from '../../domain/languages.ts'
-import type { CachedAnswer, ParcelView } from '../ports.ts'
+import type { CachedAnswer } from './ports.ts'
 
 /** Which of the carrier's two questions: the newest entry, or the history. */
 export type QuestionKind = 'latest' | 'all'

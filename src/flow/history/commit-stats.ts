@@ -1,4 +1,4 @@
-import type { BatchReport } from '../ports.ts'
+import type { BatchReport } from '../../domain/history/recording.ts'
 
 /** What others are told of a commit: that something may be looked for, and what is counted. */
 export interface CommitNews {

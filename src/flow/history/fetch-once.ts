@@ -1,6 +1,9 @@
 import { AppError } from '../../domain/errors.ts'
-import type { Carrier, IncomingPoll, ReadSide, RecordOutcome, WriteSide } from '../ports.ts'
+import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
+import type { Carrier } from '../polling/ports.ts'
+import type { ReadSide } from '../read-side.ts'
 import { createSingleFlight } from '../single-flight.ts'
+import type { WriteSide } from '../write-side.ts'
 
 /** What came of asking the carrier because an app asked. */
 export type Asked =

@@ -1,9 +1,10 @@
 import { createEntryCount } from '../../domain/history/count-entries.ts'
 import { deriveEntries } from '../../domain/history/history.ts'
 import type { PollObservation, PushObservation } from '../../domain/history/observation.ts'
+import type { JoinedParcel, ParcelState } from '../../domain/history/parcel-state.ts'
 import { ENTRIES_MAX } from '../../domain/history/pull-response.ts'
 import { type KeptSighting, mergeSightings, sightingsOf, uniteSightings } from '../../domain/history/sightings.ts'
-import type { JoinedParcel, ParcelState, WriteTx } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 
 /** The parcel that goes on. */
 export interface Joined {

@@ -1,6 +1,6 @@
 import type { PollObservation } from '../../domain/history/observation.ts'
 import { answerId, keepAnswers, keptAnswer } from '../../domain/history/parcel-record.ts'
-import type { WriteTx } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 
 /** Keeps what a poll answered, as far as answers are kept, and drops what is not kept any more. */
 export async function keepAnswer(tx: WriteTx, parcelId: number, poll: PollObservation): Promise<void> {

@@ -1,9 +1,12 @@
 import { diffEntries } from '../../domain/history/changes.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../../domain/history/history.ts'
 import type { PollObservation, PushObservation, QuarantineReason } from '../../domain/history/observation.ts'
+import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
 import { ENTRIES_MAX } from '../../domain/history/pull-response.ts'
+import type { BatchReport, Incoming, IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../domain/history/sightings.ts'
 import { remarkOn } from '../../domain/ingest/anomaly.ts'
+import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceOutlook, CadencePolicy } from '../../domain/polling/cadence.ts'
 import type { Lesson } from '../../domain/polling/scan-rate.ts'
 import { lessonsOf } from '../../domain/polling/scan-samples.ts'
@@ -11,18 +14,8 @@ import { expectPushes, type PlannedEvent, planEvents, tellEvents } from '../deli
 import { frameOf, tellParcel } from '../delivery/append-parcel-update.tx.ts'
 import type { Source } from '../delivery/event-payload.tx.ts'
 import { noLater, revival, schedule } from '../polling/schedule-poll.tx.ts'
-import type {
-  BatchReport,
-  IdentifierState,
-  Incoming,
-  IncomingPoll,
-  IncomingPush,
-  Log,
-  ParcelState,
-  RecordOutcome,
-  WriteStore,
-  WriteTx,
-} from '../ports.ts'
+import type { Log } from '../ports.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { joinParcels } from './join-parcels.tx.ts'
 import { keepAnswer } from './keep-answer.tx.ts'
 

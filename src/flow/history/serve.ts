@@ -1,10 +1,14 @@
 import { AppError } from '../../domain/errors.ts'
+import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { lackedLanguage } from '../../domain/history/pull-response.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
-import type { AnswerCache, CachedAnswer, Meter, ParcelView, ReadSide, WriteSide } from '../ports.ts'
+import type { Meter } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, presentServed, type Question, type ReadQuestion, readQuestion, type Served } from './answer.ts'
 import { type CarrierQuestionOptions, type CarrierQuestionPorts, createKnownQuestions, createUnknownQuestions } from './fetch-on-miss.ts'
 import { type AskCarrierPorts, createAskCarrier } from './fetch-once.ts'
+import type { AnswerCache, CachedAnswer } from './ports.ts'
 
 export interface ServePorts extends AskCarrierPorts, CarrierQuestionPorts {
   readonly reads: Pick<ReadSide, 'findParcel'>

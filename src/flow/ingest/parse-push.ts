@@ -1,5 +1,5 @@
+import type { IncomingPush, ReceivedPush } from '../../domain/ingest/inbox.ts'
 import { type EventReading, parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
-import type { IncomingPush, ReceivedPush } from '../ports.ts'
 
 /** Reads a body as one event: `parseWebhookEvent`, or what gives the same. */
 export type ReadEvent = (body: Uint8Array, contentEncoding: string | null) => EventReading

@@ -1,4 +1,6 @@
-import type { CarrierMemory, WriteSide, WriteStore } from '../ports.ts'
+import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore } from '../write-store.ts'
 
 const SETTING = 'carrier-memory'
 

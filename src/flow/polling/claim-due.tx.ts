@@ -1,5 +1,7 @@
+import type { AskablePoll, DuePoll } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
-import type { AskablePoll, DuePoll, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createRanking } from './poll-priority.tx.ts'
 import { schedule } from './schedule-poll.tx.ts'
 

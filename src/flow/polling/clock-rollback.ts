@@ -1,4 +1,5 @@
-import type { Clock, Log, WriteSide } from '../ports.ts'
+import type { Clock, Log } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export interface FollowClockPorts {
   readonly write: Pick<WriteSide, 'shiftSchedule'>

@@ -1,4 +1,5 @@
-import type { Clock, Log, MissedPush } from '../ports.ts'
+import type { MissedPush } from '../../domain/polling/poll.ts'
+import type { Clock, Log } from '../ports.ts'
 
 const EVERY_MS = 60_000
 /** Enough to look into some; `relay_missed_pushes_total` counts them all. */

@@ -8,10 +8,12 @@ import {
   parseRhythm,
   resumeChannel,
 } from '../../domain/polling/model-codec.ts'
+import type { PushChannelView, PushNews } from '../../domain/polling/poll.ts'
 import { lossOf, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
 import { emptyRhythm } from '../../domain/polling/scan-rate.ts'
 import { tellOperator } from '../delivery/operator-events.tx.ts'
-import type { Log, PushChannelView, PushNews, WriteStore } from '../ports.ts'
+import type { Log } from '../ports.ts'
+import type { WriteStore } from '../write-store.ts'
 import type { Learnt } from './carrier-model.ts'
 
 const RHYTHM = 'rhythm'

@@ -1,6 +1,7 @@
 import { worthOf } from '../../domain/polling/cadence.ts'
+import type { DuePlace } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
-import type { DuePlace, WriteTx } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 
 export interface Ranking {
   /** The most that are worth asking about now, the worthiest first; each is told once. None: nothing is due. */

@@ -1,9 +1,12 @@
 import { deriveEntries, type Entry } from '../../domain/history/history.ts'
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { lackedLanguage } from '../../domain/history/pull-response.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { toldOf } from '../../domain/history/told.ts'
+import type { LanguageAsked, MissedPush, PollFailure } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
-import type { LanguageAsked, MissedPush, ParcelState, PollFailure, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createClaimDue } from './claim-due.tx.ts'
 import { schedule } from './schedule-poll.tx.ts'
 

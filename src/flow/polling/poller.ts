@@ -1,4 +1,6 @@
-import type { Clock, DuePoll, Log, Meter, WriteSide } from '../ports.ts'
+import type { DuePoll } from '../../domain/polling/poll.ts'
+import type { Clock, Log, Meter } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
 import { createMissedPushLog } from './missed-push-log.ts'
 import type { Asking } from './polls-under-way.ts'
 import type { Refresh } from './refresh.ts'

@@ -1,5 +1,6 @@
 import type { PushHealth } from '../../domain/polling/push-health.ts'
-import type { Log, WriteSide } from '../ports.ts'
+import type { Log } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export interface FollowPushes {
   health(): PushHealth

@@ -1,5 +1,6 @@
+import type { DuePlace } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
-import type { DuePlace, WriteStore, WriteTx } from '../ports.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { schedule } from './schedule-poll.tx.ts'
 
 /** So many in one transaction, and so many transactions a pass of the poller: pushes wait for some milliseconds, and a million takes minutes. */

@@ -1,5 +1,7 @@
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { type CadenceOutlook, type CadencePolicy, nextCheck } from '../../domain/polling/cadence.ts'
-import type { Clock, ParcelState, WriteTx } from '../ports.ts'
+import type { Clock } from '../ports.ts'
+import type { WriteTx } from '../write-store.ts'
 
 export interface PlanPorts {
   readonly clock: Pick<Clock, 'now'>

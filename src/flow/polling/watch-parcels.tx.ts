@@ -1,6 +1,8 @@
 import { healthByClock } from '../../domain/delivery/endpoint-health.ts'
+import type { Watched } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
-import type { Watched, WriteSide, WriteStore, WriteTx } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 import { revival, schedule } from './schedule-poll.tx.ts'
 
 type WatchOrders = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type Router from '@koa/router'
+import type { InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
 import { INBOX_STATES, type ManageInbox } from '../../flow/admin/manage-inbox.ts'
-import type { InboxPush, InspectedPush } from '../../flow/ports.ts'
 import { createApiRoutes } from '../server/api-routes.ts'
 import type { Authorize } from '../server/authorize.ts'
 import { presentInstant, presentJson } from '../server/present.ts'

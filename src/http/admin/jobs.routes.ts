@@ -1,6 +1,6 @@
 import type Router from '@koa/router'
+import type { Job } from '../../domain/admin/job.ts'
 import type { ManageJobs } from '../../flow/admin/manage-jobs.ts'
-import type { Job } from '../../flow/ports.ts'
 import { createApiRoutes } from '../server/api-routes.ts'
 import type { Authorize } from '../server/authorize.ts'
 import { presentInstant, presentJson } from '../server/present.ts'

@@ -1,6 +1,6 @@
 import type Router from '@koa/router'
+import type { MadeAttempt } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATES, type ManageDeliveries, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
-import type { MadeAttempt } from '../../flow/ports.ts'
 import { pathOfJob, presentJob } from '../admin/jobs.routes.ts'
 import { createApiRoutes } from '../server/api-routes.ts'
 import type { Authorize } from '../server/authorize.ts'

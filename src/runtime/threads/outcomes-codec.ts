@@ -1,4 +1,4 @@
-import type { RecordOutcome } from '../../flow/ports.ts'
+import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { CommitReport } from './recorder.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { BatchReport, Incoming } from '../../flow/ports.ts'
+import type { BatchReport, Incoming } from '../../domain/history/recording.ts'
 
 /** Where observations are put to be recorded, in this thread or another. */
 export interface Recorder {

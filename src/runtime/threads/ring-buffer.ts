@@ -1,4 +1,4 @@
-import type { IncomingPush } from '../../flow/ports.ts'
+import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { createReadingPacker, createReadingUnpacker } from './event-codec.ts'
 
 /**

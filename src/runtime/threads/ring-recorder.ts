@@ -1,4 +1,4 @@
-import type { Incoming } from '../../flow/ports.ts'
+import type { Incoming } from '../../domain/history/recording.ts'
 import type { Pace } from './commit-throttle.ts'
 import { type PackedOutcomes, packOutcomes, unpackOutcomes } from './outcomes-codec.ts'
 import type { CommitReport, Recorder } from './recorder.ts'

@@ -1,4 +1,5 @@
-import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, EndpointState, SettledAttempt } from '../../flow/ports.ts'
+import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
 /**
  * Turns and their reports as they travel between the threads, for the reason that batches do (see `PackedBatch`): what would be thousands of

@@ -1,4 +1,4 @@
-import type { Job, JobTask, UnendedJob } from '../../flow/ports.ts'
+import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import { decodeJob, decodePlace, encodePlace } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

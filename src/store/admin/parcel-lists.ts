@@ -5,8 +5,8 @@ import type {
   ParcelCursor,
   ParcelPage,
   ParcelQuery,
-  ParcelState,
-} from '../../flow/ports.ts'
+} from '../../domain/admin/parcel-list.ts'
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { decodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { QueuedDelivery, ReviewedClaims } from '../../flow/ports.ts'
+import type { QueuedDelivery, ReviewedClaims } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { oneOf, statement } from '../statement.ts'

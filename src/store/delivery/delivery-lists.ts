@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { DeliveryPage, DeliveryQuery, MadeAttempt, ReadSide } from '../../flow/ports.ts'
+import type { DeliveryPage, DeliveryQuery, MadeAttempt } from '../../domain/delivery/delivery-list.ts'
+import type { ReadSide } from '../../flow/read-side.ts'
 import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'

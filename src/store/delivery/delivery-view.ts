@@ -1,4 +1,4 @@
-import type { FoundDelivery, ListedDelivery, SentEvent } from '../../flow/ports.ts'
+import type { FoundDelivery, ListedDelivery, SentEvent } from '../../domain/delivery/delivery-list.ts'
 import { decodeEndpointUrl } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadIdentifiersOf } from '../history/parcels.ts'

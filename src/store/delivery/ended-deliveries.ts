@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { DeliverySelection, ReplayPlace } from '../../flow/ports.ts'
+import type { DeliverySelection, ReplayPlace } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

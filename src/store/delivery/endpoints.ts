@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../flow/ports.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

@@ -1,5 +1,5 @@
+import type { Carried, FeedEntries, FeedEntry } from '../../domain/delivery/feed-entry.ts'
 import type { Entry } from '../../domain/history/history.ts'
-import type { Carried, FeedEntries, FeedEntry } from '../../flow/ports.ts'
 import { decodeCarried, decodeTold } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'

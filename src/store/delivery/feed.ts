@@ -1,5 +1,6 @@
+import type { FeedEvent } from '../../domain/delivery/feed-entry.ts'
 import { toldNobody } from '../../domain/history/told.ts'
-import type { ExpectedPush, FeedEvent } from '../../flow/ports.ts'
+import type { ExpectedPush } from '../../domain/polling/poll.ts'
 import { encodeCarried, encodeFeedKind, encodeTold } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'

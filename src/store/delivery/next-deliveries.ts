@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
-import type { NextDelivery, NextRequest, ProbeRequest } from '../../flow/ports.ts'
+import type { NextDelivery, NextRequest, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import type { FeedReading } from '../../domain/delivery/feed-entry.ts'
 import type { FeedItem, FeedParcel } from '../../domain/delivery/feed-event.ts'
-import type { FeedReading } from '../../flow/ports.ts'
 import { decodeFeedKind, decodeJoined } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'

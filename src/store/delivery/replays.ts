@@ -1,4 +1,4 @@
-import type { ReplayedStretch, ReplayRequest } from '../../flow/ports.ts'
+import type { ReplayedStretch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

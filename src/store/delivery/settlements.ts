@@ -1,4 +1,4 @@
-import type { Settled } from '../../flow/ports.ts'
+import type { Settled } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { lackedLanguage } from '../../domain/history/pull-response.ts'
-import type { ParcelView } from '../../flow/ports.ts'
 import type { Session } from '../engine.ts'
 import { loadLanguagesAsked } from '../settings.ts'
 import { statement } from '../statement.ts'

@@ -1,4 +1,4 @@
-import type { JoinedParcel, ParcelJoin } from '../../flow/ports.ts'
+import type { JoinedParcel, ParcelJoin } from '../../domain/history/parcel-state.ts'
 import { encodeInstant, encodeTold } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
 import { listEndpoints } from '../delivery/endpoints.ts'

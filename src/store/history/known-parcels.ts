@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { IdentifierState, ParcelState } from '../../flow/ports.ts'
+import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
 import type { Session } from '../engine.ts'
 import { createParcelMemory } from './parcel-memory.ts'
 import { createParcelStatuses } from './parcel-statuses.ts'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { ParcelState } from '../../flow/ports.ts'
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 
 /** The states of the parcels that were used last. */
 export interface ParcelMemory {

@@ -1,5 +1,5 @@
+import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
 import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
-import type { IdentifierState, ParcelState } from '../../flow/ports.ts'
 import { decodeParcel, encodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'

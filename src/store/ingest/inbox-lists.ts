@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { InboxEntry, InboxPage, InboxPush, InboxQuery, InspectedPush } from '../../flow/ports.ts'
+import type { InboxEntry, InboxPage, InboxPush, InboxQuery, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'

@@ -1,5 +1,5 @@
 import { bodyDigest } from '../../domain/digest.ts'
-import type { InboxEntry, KeptPush } from '../../flow/ports.ts'
+import type { InboxEntry, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { oneOf, statement } from '../statement.ts'
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
-import type { AskablePoll, DuePlace, WriteTx } from '../../flow/ports.ts'
+import type { AskablePoll, DuePlace } from '../../domain/polling/poll.ts'
+import type { WriteTx } from '../../flow/write-store.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import type { Leases } from './leases.ts'

@@ -1,4 +1,4 @@
-import type { WriteSide } from '../../flow/ports.ts'
+import type { WriteSide } from '../../flow/write-side.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

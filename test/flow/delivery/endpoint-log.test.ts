@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { freshHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createEndpointLog } from '../../../src/flow/delivery/endpoint-log.ts'
-import type { EndpointState } from '../../../src/flow/ports.ts'
 import { createLogBook } from '../../support/relay.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import type { ClaimedDelivery } from '../../../src/flow/ports.ts'
+import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 
 const START_MS = Date.parse('2026-03-01T12:00:00Z')

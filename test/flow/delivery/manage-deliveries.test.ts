@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
-import type { EndpointState } from '../../../src/flow/ports.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
+import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
+import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
 import { createVerifier, signBody } from '../../../src/domain/ingest/signature.ts'
 import { readPush } from '../../../src/flow/ingest/parse-push.ts'
 import { createReceive } from '../../../src/flow/ingest/receive.ts'
-import type { IncomingPush, RecordOutcome } from '../../../src/flow/ports.ts'
 
 const KEY = 'a-shared-key-of-some-length'
 const body = Buffer.from('{"status":"Ingested"}')

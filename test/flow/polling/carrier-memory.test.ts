@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { CarrierMemory } from '../../../src/domain/polling/carrier-memory.ts'
 import { createCarrierMemory } from '../../../src/flow/polling/carrier-memory.tx.ts'
-import type { CarrierMemory } from '../../../src/flow/ports.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { createWriteStore } from '../../../src/store/write-store.ts'
 import { temporaryFolder } from '../../support/temporary.ts'

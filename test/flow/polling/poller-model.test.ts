@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { DuePoll } from '../../../src/flow/ports.ts'
+import type { DuePoll } from '../../../src/domain/polling/poll.ts'
 import { CONCURRENCY, type Ended, MINUTE_MS, openPollingWorld, parcelOf, trackingNumber, type World } from '../../support/polling-world.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 

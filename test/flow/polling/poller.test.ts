@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import type { DuePoll } from '../../../src/domain/polling/poll.ts'
 import { createPollDue } from '../../../src/flow/polling/poller.ts'
 import { createAsking } from '../../../src/flow/polling/polls-under-way.ts'
 import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
-import type { DuePoll } from '../../../src/flow/ports.ts'
 import { createLogBook } from '../../support/relay.ts'
 import { openStore } from '../../support/write-side.ts'
 

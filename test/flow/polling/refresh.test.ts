@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 import { emptyParcel, observe, presentRecord } from '../../../src/domain/history/parcel-record.ts'
+import type { ParcelView } from '../../../src/domain/history/parcel-state.ts'
+import type { IncomingPoll } from '../../../src/domain/history/recording.ts'
+import type { PollFailure } from '../../../src/domain/polling/poll.ts'
+import type { CarrierAnswer } from '../../../src/flow/polling/ports.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
-import type { CarrierAnswer, IncomingPoll, ParcelView, PollFailure } from '../../../src/flow/ports.ts'
 import { aPoll } from '../../support/builders.ts'
 
 const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { RecordOutcome } from '../../../src/flow/ports.ts'
+import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
 import { packOutcomes, unpackOutcomes } from '../../../src/runtime/threads/outcomes-codec.ts'
 
 const outcome = fc.oneof<fc.Arbitrary<RecordOutcome>[]>(

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { readPush } from '../../../src/flow/ingest/parse-push.ts'
-import type { IncomingPush } from '../../../src/flow/ports.ts'
 import { createPushRing, openInlet, openOutlet } from '../../../src/runtime/threads/ring-buffer.ts'
 import { pushBody } from '../../support/builders.ts'
 

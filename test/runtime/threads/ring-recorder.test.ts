@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { Incoming, RecordOutcome } from '../../../src/domain/history/recording.ts'
 import { readPush } from '../../../src/flow/ingest/parse-push.ts'
-import type { Incoming, RecordOutcome } from '../../../src/flow/ports.ts'
 import { createPushRing } from '../../../src/runtime/threads/ring-buffer.ts'
 import { createRingService, type RingServicePorts, recordThere } from '../../../src/runtime/threads/ring-recorder.ts'
 import { pushBody } from '../../support/builders.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { DeliveryTurn, DeliveryTurnReport } from '../../../src/domain/delivery/dispatch-round.ts'
 import { freshHealth } from '../../../src/domain/delivery/endpoint-health.ts'
-import type { DeliveryTurn, DeliveryTurnReport, EndpointState } from '../../../src/flow/ports.ts'
+import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createReportPacker, createReportUnpacker, packTurn, unpackTurn } from '../../../src/runtime/threads/round-codec.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
-import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../../src/flow/ports.ts'
+import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'

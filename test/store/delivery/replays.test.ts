@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DeliverySelection, ReplayPlace, ReplayTask } from '../../../src/flow/ports.ts'
+import type { DeliverySelection, ReplayPlace, ReplayTask } from '../../../src/domain/delivery/delivery-list.ts'
 import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'

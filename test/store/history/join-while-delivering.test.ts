@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ClaimedDelivery, SettledAttempt } from '../../../src/flow/ports.ts'
+import type { ClaimedDelivery, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 

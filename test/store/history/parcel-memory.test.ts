@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { ParcelState } from '../../../src/flow/ports.ts'
+import type { ParcelState } from '../../../src/domain/history/parcel-state.ts'
 import { createParcelMemory } from '../../../src/store/history/parcel-memory.ts'
 
 const instant = fc.oneof(fc.integer(), fc.maxSafeInteger())

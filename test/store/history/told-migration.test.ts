@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import type { WriteSide } from '../../../src/flow/ports.ts'
+import type { WriteSide } from '../../../src/flow/write-side.ts'
 import { told } from '../../../src/store/migrations/0005-told.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from '../../support/builders.ts'

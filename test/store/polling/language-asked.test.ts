@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import type { IncomingPoll, RecordOutcome } from '../../../src/domain/history/recording.ts'
 import { createKnownQuestions } from '../../../src/flow/history/fetch-on-miss.ts'
 import { createAskCarrier } from '../../../src/flow/history/fetch-once.ts'
+import type { CarrierAnswer } from '../../../src/flow/polling/ports.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
-import type { CarrierAnswer, IncomingPoll, RecordOutcome } from '../../../src/flow/ports.ts'
 import { aPoll } from '../../support/builders.ts'
 import { openStore } from '../../support/write-side.ts'
 

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
-import type { ClaimedDelivery } from '../../../src/flow/ports.ts'
 import { pushBody } from '../../support/builders.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'

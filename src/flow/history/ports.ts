@@ -1,0 +1,73 @@
+import type { KeptAnswer } from '../../domain/history/parcel-record.ts'
+import type { IdentifierState, ParcelJoin, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
+import type { BatchReport, Incoming } from '../../domain/history/recording.ts'
+import type { KeptSighting } from '../../domain/history/sightings.ts'
+
+/** An encoded answer, kept until something is learnt about its parcel. */
+export interface CachedAnswer {
+  readonly parcelId: number
+  readonly body: Buffer
+  readonly etag: string
+  readonly contentLanguage: string
+  /** As of the reading: kept beside the body, so that `Age` goes on counting. */
+  readonly heardAtMs: number | null
+}
+
+/** Encoded answers by question. */
+export interface AnswerCache {
+  /** Undefined as well when its parcel has changed since. */
+  get(key: string): CachedAnswer | undefined
+  /** As of now: to be taken before the store is read for an answer. */
+  mark(): bigint
+  /** `mark`: what was committed before it is in the answer. */
+  set(key: string, answer: CachedAnswer, mark: bigint): void
+  /** Every answer about these parcels that was read until now is no longer true. */
+  invalidate(parcelIds: readonly number[]): void
+}
+
+/** The verbs of history that write; see `WriteSide`. */
+export interface HistoryWrites {
+  /** One transaction: every observation durable, or (a throw) none. A bad observation is quarantined alone. */
+  record(batch: readonly Incoming[]): Promise<BatchReport>
+}
+
+/** What history needs of the store inside one transaction; see `WriteTx`. */
+export interface HistoryTx {
+  nextSequence(): number
+  findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
+  /** The parcel that has a tracking id, if both are at hand without a look into the store; null says nothing. */
+  recallParcel(trackingId: string): ParcelState | null
+  saveIdentifier(identifier: IdentifierState): void
+  createParcel(nowMs: number): Promise<ParcelState>
+  /** Null: there is none, because it was joined to another. */
+  findParcel(parcelId: number): Promise<ParcelState | null>
+  /** A parcel that must be there. */
+  loadParcel(parcelId: number): Promise<ParcelState>
+  saveParcel(state: ParcelState): void
+  /** The same for several, in the order given. */
+  loadParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  /** Moves all that is known of parcels to one of them and writes down what was whose, so that it can be undone (DOMAIN 1.4). */
+  joinParcels(join: ParcelJoin): Promise<void>
+  /** The sightings of a parcel within a second since the epoch, or all of them. */
+  loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
+  /** All sightings of several parcels, by parcel; one without any is left out. */
+  loadSightingsOf(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
+  saveSighting(parcelId: number, kept: KeptSighting): Promise<void>
+  /** What is kept of polled answers. */
+  loadAnswers(parcelId: number): Promise<readonly KeptAnswer[]>
+  /** The sighting ids of the order answer, in its order. */
+  loadOrder(parcelId: number): Promise<readonly string[]>
+  saveAnswer(request: {
+    readonly parcelId: number
+    readonly answer: KeptAnswer
+    readonly body: Uint8Array
+    readonly decidesOrder: boolean
+  }): Promise<void>
+  dropAnswers(parcelId: number, answers: readonly KeptAnswer[]): Promise<void>
+}
+
+/** What history reads of the store; see `ReadSide`. */
+export interface HistoryReads {
+  /** By any of its identifiers; null: unknown. */
+  findParcel(identifier: string): Promise<ParcelView | null>
+}

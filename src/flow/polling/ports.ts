@@ -1,0 +1,130 @@
+import type { PollObservation } from '../../domain/history/observation.ts'
+import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type {
+  AskablePoll,
+  DuePlace,
+  DuePoll,
+  ExpectedPush,
+  LanguageAsked,
+  MissedPush,
+  PollFailure,
+  PushChannelView,
+  PushNews,
+  Watched,
+} from '../../domain/polling/poll.ts'
+
+/** `app`: somebody waits for the answer; `schedule`: nobody does. Apps go first when the budget is short (DOMAIN 6.4). */
+export type CallPriority = 'app' | 'schedule'
+
+export type CarrierAnswer =
+  | { readonly kind: 'found'; readonly observation: PollObservation }
+  /** The carrier's 404 or 410, the only ones that mean not found (DOMAIN 1.5). */
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'unavailable'; readonly reason: UnavailableReason; readonly retryAfterMs?: number }
+
+export type UnavailableReason =
+  | 'budget'
+  /** It failed again and again, and is left alone for a while. */
+  | 'resting'
+  | 'credentials'
+  | 'timeout'
+  | 'network'
+  | 'rate_limited'
+  | 'server_error'
+  | 'redirect'
+  | 'bad_response'
+  | 'token_bad_response'
+  | 'rejected'
+
+/** The carrier's pull API. Never throws for what the carrier or the network does: failure is a value. */
+export interface Carrier {
+  /** Asks `all` for one identifier in one language. */
+  fetchAll(request: {
+    readonly identifier: string
+    readonly language: string
+    readonly priority: CallPriority
+    readonly signal?: AbortSignal
+  }): Promise<CarrierAnswer>
+  state(): CarrierState
+}
+
+/** For `/readyz`, metrics and operators. */
+export interface CarrierState {
+  readonly credentials: 'unknown' | 'accepted' | 'refused'
+  readonly lastAnswerAtMs: number | null
+  readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
+  readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
+  /** See `domain/polling/breaker`; `restMs`: until the schedule may ask again. */
+  readonly breaker: { readonly state: 'closed' | 'open' | 'probing'; readonly failures: number; readonly restMs: number }
+}
+
+/** The verbs of polling that write; see `WriteSide`. */
+export interface PollingWrites {
+  /** Leases the most overdue watched parcels; those that are still being asked about are passed over. */
+  claimDuePolls(request: {
+    readonly nowMs: number
+    readonly limit: number
+    readonly leaseMs: number
+    readonly asking?: readonly number[]
+  }): Promise<readonly DuePoll[]>
+  /** Leases the parcel of an identifier, due or not; null: there is none. */
+  claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>
+  notePollFailure(failure: PollFailure): Promise<void>
+  /** Remembers that the carrier answered 404 or 410 for an identifier of a known parcel (DOMAIN 6.3). */
+  noteNotPollable(identifier: string): Promise<void>
+  /** Remembers that a language was fetched for a parcel: asked again only when a newer entry lacks it (DOMAIN 4.2). */
+  noteLanguageAsked(request: LanguageAsked): Promise<void>
+  /** Watches an identifier, creating its parcel if it is unknown; also revives a stopped one. */
+  watch(request: { readonly identifier: string; readonly nowMs: number }): Promise<Watched>
+  /** The same for many identifiers in one transaction; one result each, in their order. */
+  watchMany(request: { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly Watched[]>
+  /** Polls for the parcel of an identifier no more, until a push or an app's question revives it; null: there is none. Deletes nothing. */
+  unwatch(request: { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
+  /**
+   * Moves the checks and deliveries of at most `limit` parcels with ids above `afterParcelId` back by what the wall clock was put back by. Returns the last
+   * id it looked at; null: there are no more.
+   */
+  shiftSchedule(request: {
+    readonly byMs: number
+    readonly nowMs: number
+    readonly afterParcelId: number
+    readonly limit: number
+  }): Promise<number | null>
+  /** What the last run left about its dealings with the carrier; null: nothing. */
+  carrierMemory(): Promise<CarrierMemory | null>
+  rememberCarrier(memory: CarrierMemory): Promise<void>
+  /** What is known of the push channel (see `domain/polling/push-health`). */
+  pushChannel(): Promise<PushChannelView>
+  /** Writes down what was learnt of the carrier's rhythm and pushes, when it is time to, and tells operators when pushes fall silent. */
+  keepLearnt(): Promise<PushNews>
+  /** Decides which polled entries whose grace has passed were missed pushes (DOMAIN 6.6). */
+  settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
+}
+
+/** What polling needs of the store inside one transaction; see `WriteTx`. */
+export interface PollingTx {
+  /** Those that may be asked for at this time, in the order to try them (DOMAIN 6.3). */
+  pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
+  expectPush(request: {
+    readonly parcelId: number
+    readonly entry: number
+    readonly eventAtMs: number
+    readonly foundAtMs: number
+    readonly dueAtMs: number
+  }): Promise<void>
+  duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
+  settlePush(entry: number): Promise<void>
+  /** Parcels whose check is due and that nobody leased, the most overdue first, from a place in that order on. */
+  duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DuePlace | null }): Promise<readonly DuePlace[]>
+  /** What there is to know before asking, of those among the parcels that are due and that nobody leased; in the order given. */
+  askableOf(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly AskablePoll[]>
+  /** Until then they are not due for anybody else. A lease is for the run that takes it: one that is killed leaves none. */
+  leasePolls(parcelIds: readonly number[], untilMs: number): void
+  /** Ends the lease: the poll is over. */
+  releasePoll(parcelId: number): void
+  /** See the verb of the same name. */
+  shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
+  markNotPollable(identifier: string, nowMs: number): Promise<void>
+  /** Up to which sequence; what was marked further stays so. */
+  markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
+}
