@@ -1,6 +1,6 @@
 import type { Generator } from './load/generator-process.ts'
 import { median } from './load/percentiles.ts'
-import type { Pace, RunOptions, RunResult } from './load/run.ts'
+import type { CommitThrottle, RunOptions, RunResult } from './load/run.ts'
 import { usageOf } from './servers/process-usage.ts'
 import type { Observation } from './suite.ts'
 
@@ -18,7 +18,7 @@ export interface Measurement extends RunResult {
 const WARM_UP_TURNS = 8
 
 /** A rate of null: as fast as answers come. */
-export function paceOf(ratePerSecond: number | null, durationMs: number): Pace {
+export function paceOf(ratePerSecond: number | null, durationMs: number): CommitThrottle {
   return ratePerSecond === null ? { kind: 'closed', durationMs } : { kind: 'open', ratePerSecond, durationMs }
 }
 

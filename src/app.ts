@@ -7,26 +7,26 @@ import { readCertificates } from './config/named-file.ts'
 import { askableNow } from './domain/polling/breaker.ts'
 import { isQuiet } from './domain/polling/quiet-hours.ts'
 import { createAuthenticate, type VerifiedToken } from './flow/admin/authenticate.ts'
-import { createWatchList } from './flow/admin/import-watches.ts'
+import { createImportWatches } from './flow/admin/import-watches.ts'
 import { createManageInbox } from './flow/admin/manage-inbox.ts'
-import { createManageParcels } from './flow/admin/parcel-commands.ts'
-import { createLookAtParcels } from './flow/admin/parcel-queries.ts'
+import { createParcelCommands } from './flow/admin/parcel-commands.ts'
+import { createParcelQueries } from './flow/admin/parcel-queries.ts'
 import { createReadiness } from './flow/admin/readiness.ts'
 import { readEndpointGauges } from './flow/delivery/endpoint-gauges.ts'
 import { createEndpointKeys } from './flow/delivery/endpoint-keys.ts'
 import { createFeedTail } from './flow/delivery/feed-tail.ts'
 import { createFollowFeed } from './flow/delivery/follow-feed.ts'
 import { createCredentialsTeller } from './flow/delivery/operator-events.tx.ts'
-import { type CommitNews, newsOf } from './flow/history/commit-stats.ts'
+import { type CommitStats, commitStatsOf } from './flow/history/commit-stats.ts'
 import type { Pause } from './flow/history/fetch-on-miss.ts'
 import { createServe } from './flow/history/serve.ts'
 import { createExpiredPushWarning } from './flow/ingest/expired-pushes.ts'
 import { createPushLog } from './flow/ingest/push-log.ts'
 import { createLogDigest } from './flow/log-digest.ts'
-import { createFollowClock } from './flow/polling/clock-rollback.ts'
-import { createPollDue } from './flow/polling/poller.ts'
-import { createAsking } from './flow/polling/polls-under-way.ts'
-import { openFollowPushes } from './flow/polling/push-health-monitor.ts'
+import { createClockRollback } from './flow/polling/clock-rollback.ts'
+import { createPoller } from './flow/polling/poller.ts'
+import { createPollsUnderWay } from './flow/polling/polls-under-way.ts'
+import { openPushHealthMonitor } from './flow/polling/push-health-monitor.ts'
 import { createRefresh } from './flow/polling/refresh.ts'
 import { createUpstream } from './flow/polling/upstream.ts'
 import type { Log } from './flow/ports.ts'
@@ -39,7 +39,7 @@ import { createMetrics, ENDPOINT_LABELS_MAX } from './ops/metrics.ts'
 import { createVault } from './ops/vault.ts'
 import { VERSION } from './package-files.ts'
 import { createAnswerCache } from './runtime/answer-cache.ts'
-import { createDiskWatch, startLooking } from './runtime/disk-watch.ts'
+import { createDiskWatch, startDiskChecks } from './runtime/disk-watch.ts'
 import { createFeedSignal } from './runtime/feed-signal.ts'
 import { boundsOf, createGroupCommit } from './runtime/group-commit.ts'
 import { createMemory } from './runtime/memory.ts'
@@ -107,7 +107,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     log.warn({ err }, 'what the last run did at the carrier cannot be read')
     return null
   })
-  const pushes = await openFollowPushes({ write, log, wake: () => relaying.wake() })
+  const pushes = await openPushHealthMonitor({ write, log, wake: () => relaying.wake() })
   let settings = config
   const carrier = openCarrier(config, log, {
     memory,
@@ -147,7 +147,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     readiness.storeFails(kind, error)
     log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
   }
-  const committed = (kind: 'pushes' | 'polls', news: CommitNews) => {
+  const committed = (kind: 'pushes' | 'polls', news: CommitStats) => {
     feedSignal.tell()
     readiness.storeWorks(kind)
     meter.batchCommitted(news.size, news.durationMs)
@@ -170,7 +170,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const commit = createGroupCommit(
     {
       recorder: writer.recorder,
-      onCommitted: (report) => committed('polls', newsOf(report)),
+      onCommitted: (report) => committed('polls', commitStatsOf(report)),
       monotonic: clock.monotonic,
       hear: writer.hear,
       onFailed: (error) => storeFailed('polls', error),
@@ -206,7 +206,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     },
   )
 
-  const polling = createAsking()
+  const polling = createPollsUnderWay()
   const { quietHours } = config.poll
   const upstream = createUpstream({ carrier, write, version: VERSION })
   const clockShifted = () => {
@@ -214,7 +214,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     // What is written down of waits was reckoned by the clock as it was.
     void carrier.keep()
   }
-  const followClock = createFollowClock({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
+  const followClock = createClockRollback({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
   let keptAtMs = clock.monotonic()
   const keepMemory = async () => {
     if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
@@ -228,7 +228,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       .catch((err: unknown) => log.debug({ err }, 'the schedule could not follow the clock; it is tried again'))
   }
   const askable = () => askableNow(carrier.state().breaker, config.upstream.concurrency)
-  const pollDue = createPollDue(
+  const pollDue = createPoller(
     { ...asking, asking: polling, refresh, askable, isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours) },
     { concurrency: config.upstream.concurrency },
   )
@@ -279,12 +279,12 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       feedFollowersMax: config.limits.feedFollowers,
       manageEndpoints: relaying.manageEndpoints,
       manageDeliveries: relaying.manageDeliveries,
-      manageInbox: createManageInbox({ write, reads, clock, onCommitted: (report) => committed('pushes', newsOf(report)) }),
+      manageInbox: createManageInbox({ write, reads, clock, onCommitted: (report) => committed('pushes', commitStatsOf(report)) }),
       manageJobs: relaying.manageJobs,
-      manageParcels: createManageParcels({ write, refresh, asking: polling, clock, invalidate: cache.invalidate }),
-      lookAtParcels: createLookAtParcels({ reads }),
+      manageParcels: createParcelCommands({ write, refresh, asking: polling, clock, invalidate: cache.invalidate }),
+      lookAtParcels: createParcelQueries({ reads }),
       upstream,
-      watchList: createWatchList({ write, clock, invalidate: cache.invalidate }),
+      watchList: createImportWatches({ write, clock, invalidate: cache.invalidate }),
       admitLogin: createAdmitLogin(createTries(config.limits.failuresPerMinute), addressOf),
       countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
       readiness: readiness.read,
@@ -299,9 +299,9 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   })
   ownPorts.push(publicAddress.port, internalServer.port)
   relaying.start()
-  const diskLooks = startLooking(disk, DISK_LOOK_MS)
-  const digestLooks = startLooking({ check: async () => digest.flush() }, DIGEST_LOOK_MS)
-  const clockLooks = startLooking({ check: lookAtClock }, CLOCK_LOOK_MS)
+  const diskLooks = startDiskChecks(disk, DISK_LOOK_MS)
+  const digestLooks = startDiskChecks({ check: async () => digest.flush() }, DIGEST_LOOK_MS)
+  const clockLooks = startDiskChecks({ check: lookAtClock }, CLOCK_LOOK_MS)
   const schedule = startSchedule(config.poll.cron, () => poller.wake(), clock.now)
   poller.wake()
 

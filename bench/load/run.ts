@@ -4,7 +4,7 @@ import type { Percentiles } from './percentiles.ts'
 import { openPool } from './pool.ts'
 import type { Requests } from './requests.ts'
 
-export type Pace =
+export type CommitThrottle =
   /** As fast as answers come. `durationMs` null: until all requests are sent. */
   | { readonly kind: 'closed'; readonly durationMs: number | null }
   /** At a constant rate. */
@@ -13,7 +13,7 @@ export type Pace =
 export interface RunOptions {
   readonly port: number
   readonly connections: number
-  readonly pace: Pace
+  readonly pace: CommitThrottle
 }
 
 export interface RunResult {

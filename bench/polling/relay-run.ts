@@ -5,10 +5,10 @@ import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
 import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
 import type { PushHealth } from '../../src/domain/polling/push-health.ts'
 import type { RecordOptions } from '../../src/flow/history/record.tx.ts'
-import { readPush } from '../../src/flow/ingest/parse-push.ts'
-import { createOutlookKeeper } from '../../src/flow/polling/carrier-model.ts'
-import { createPollDue } from '../../src/flow/polling/poller.ts'
-import { createAsking } from '../../src/flow/polling/polls-under-way.ts'
+import { parsePush } from '../../src/flow/ingest/parse-push.ts'
+import { createCarrierModelKeeper } from '../../src/flow/polling/carrier-model.ts'
+import { createPoller } from '../../src/flow/polling/poller.ts'
+import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import { createRefresh } from '../../src/flow/polling/refresh.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
@@ -77,7 +77,7 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     const times = known[parcel]
     for (let at = 0; at < entries; at++) if (times !== undefined && (times[at] ?? 0) > nowMs) times[at] = nowMs
   })
-  const outlook = createOutlookKeeper(clock)
+  const outlook = createCarrierModelKeeper(clock)
   const folder = mkdtempSync(join(memoryFolder(), 'polling-'))
   const write = await openWriteSide(
     {
@@ -111,8 +111,8 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     if (health !== (healthChanges.at(-1)?.health ?? 'unknown')) healthChanges.push({ atMs: nowMs, calls: carrier.calls(), health })
   }
   const allowance = createAllowance(write, options.callsPerMinute ?? Number.POSITIVE_INFINITY, watchHealth)
-  const pollDue = createPollDue(
-    { write: allowance, refresh, asking: createAsking(), meter, clock, log, isQuiet: () => false },
+  const pollDue = createPoller(
+    { write: allowance, refresh, asking: createPollsUnderWay(), meter, clock, log, isQuiet: () => false },
     { concurrency: CONCURRENCY },
   )
 
@@ -169,7 +169,7 @@ function eventsOf(lifecycles: readonly Lifecycle[], pushes: Pushes): readonly Si
     const arrivals = scans.flatMap((scan, at): SimulatedEvent[] => {
       const atMs = pushes[parcel]?.[at] ?? null
       if (atMs === null) return []
-      const push: IncomingPush = readPush({ body: pushBody(id, scan), contentEncoding: null, receivedAtMs: atMs, keyIndex: 0 })
+      const push: IncomingPush = parsePush({ body: pushBody(id, scan), contentEncoding: null, receivedAtMs: atMs, keyIndex: 0 })
       return [{ kind: 'push', atMs, parcel, at, push }]
     })
     return [{ kind: 'birth', atMs: scans[0]?.atMs ?? 0, id }, ...arrivals]

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endpoint.ts'
-import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/flow/ingest/parse-push.ts'
 import { systemClock } from '../../src/runtime/system-clock.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
@@ -62,7 +62,7 @@ async function fill(path: string, parcels: number, endpoints: readonly string[],
   for (let from = 0; from < events; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, events - from) }, (_, at) => {
       const { parcel, nth } = eventAt(from + at, 0)
-      return readPush({ body: eventBody(parcel, nth, nowMs), contentEncoding: null, receivedAtMs: nowMs, keyIndex: 0 })
+      return parsePush({ body: eventBody(parcel, nth, nowMs), contentEncoding: null, receivedAtMs: nowMs, keyIndex: 0 })
     })
     await write.record(batch)
   }

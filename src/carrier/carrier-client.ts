@@ -9,7 +9,7 @@ import { createCallBudget } from './call-budget.ts'
 import { createCallQueue } from './call-queue.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
 import { createCarrierLedger, leftOfWait } from './carrier-ledger.ts'
-import { createCarrierNews } from './carrier-log.ts'
+import { createCarrierLog } from './carrier-log.ts'
 import { createExchange } from './exchange.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
 import { createTokenClient, type TokenClient } from './token-client.ts'
@@ -75,7 +75,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     await ledger.keep()
   }
   const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
-  const news = createCarrierNews(clock, log)
+  const news = createCarrierLog(clock, log)
   const breaker = createCarrierBreaker(clock, log)
 
   return {

@@ -3,7 +3,7 @@ import type { CarrierAnswer, CarrierState, UnavailableReason } from '../flow/pol
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
-export interface CarrierNews {
+export interface CarrierLog {
   /** Takes note of how a question ended, and says it in the words of the port. */
   tell(outcome: StatusOutcome): CarrierAnswer
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
@@ -39,7 +39,7 @@ const LINES_MAX = 10
 const LINES_EVERY_MS = 60_000
 
 /** Remembers how questions ended, and logs when that changes: trouble that lasts is one line, not one for every question. */
-export function createCarrierNews(clock: Clock, log: Log): CarrierNews {
+export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
   let told: Trouble | null = null

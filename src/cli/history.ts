@@ -1,13 +1,13 @@
 import { Command } from 'commander'
 import { fail } from './exit-codes.ts'
-import { addRelayOptions, listOf, memberOf, openRelay, type RelayOptions, tellProblem, textOf } from './running-relay.ts'
+import { addRelayOptions, type DispatcherOptions, listOf, memberOf, openRelay, tellProblem, textOf } from './running-relay.ts'
 
 /** `history`: what a running relay knows of a parcel, and from whom. */
 export function historyCommand(): Command {
   const command = new Command('history')
     .description('show the history of a parcel and which door told of each entry')
     .argument('<identifier>')
-    .action(async (identifier: string, options: RelayOptions) => {
+    .action(async (identifier: string, options: DispatcherOptions) => {
       const ask = await openRelay(options)
       const answer = await ask('GET', `/relay/parcels/${encodeURIComponent(identifier)}`)
       if (answer.status !== 200) return fail(`${identifier}: ${tellProblem(answer)}`)

@@ -1,8 +1,17 @@
 import { Command, Option } from 'commander'
 import { EXIT, fail } from './exit-codes.ts'
-import { type AskRelay, addRelayOptions, listOf, memberOf, openRelay, type RelayOptions, tellProblem, textOf } from './running-relay.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type DispatcherOptions,
+  listOf,
+  memberOf,
+  openRelay,
+  tellProblem,
+  textOf,
+} from './running-relay.ts'
 
-interface InboxOptions extends RelayOptions {
+interface InboxOptions extends DispatcherOptions {
   readonly state?: string
   readonly limit: string
   readonly reprocess?: boolean

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { EXIT, fail } from './exit-codes.ts'
-import { type AskRelay, addRelayOptions, listOf, openRelay, type RelayOptions, tellProblem, textOf } from './running-relay.ts'
+import { type AskRelay, addRelayOptions, type DispatcherOptions, listOf, openRelay, tellProblem, textOf } from './running-relay.ts'
 
 /** `refresh`: makes a running relay ask the carrier now. */
 export function refreshCommand(): Command {
@@ -8,7 +8,7 @@ export function refreshCommand(): Command {
     .description('ask the carrier about parcels now, in every language')
     .argument('[identifiers...]')
     .option('--all', 'every parcel that is polled for, the most overdue first; each costs calls of the budget')
-    .action(async (identifiers: readonly string[], options: RelayOptions & { readonly all?: boolean }) => {
+    .action(async (identifiers: readonly string[], options: DispatcherOptions & { readonly all?: boolean }) => {
       if ((identifiers.length === 0) !== (options.all === true)) {
         process.stderr.write('refresh: name parcels, or say --all\n')
         process.exitCode = EXIT.usage

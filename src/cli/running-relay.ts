@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 
 /** Where a running relay is and who asks. */
-export interface RelayOptions {
+export interface DispatcherOptions {
   readonly url: string
   readonly username?: string
   readonly password?: string
@@ -31,7 +31,7 @@ export interface RelayAnswer {
 /** Asks a running relay as an operator. Throws with a sentence to show when it cannot be reached or refuses who asks. */
 export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
 
-export async function openRelay({ url, username, password }: RelayOptions): Promise<AskRelay> {
+export async function openRelay({ url, username, password }: DispatcherOptions): Promise<AskRelay> {
   if (username === undefined || password === undefined) {
     throw new Error('set RELAY_USERNAME and RELAY_PASSWORD: an app of the relay with the scope admin')
   }

@@ -2,9 +2,18 @@ import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Command } from 'commander'
 import { EXIT, fail } from './exit-codes.ts'
-import { type AskRelay, addRelayOptions, listOf, memberOf, openRelay, type RelayOptions, tellProblem, textOf } from './running-relay.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type DispatcherOptions,
+  listOf,
+  memberOf,
+  openRelay,
+  tellProblem,
+  textOf,
+} from './running-relay.ts'
 
-interface WatchOptions extends RelayOptions {
+interface WatchOptions extends DispatcherOptions {
   readonly file?: string
 }
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { AnswerCache, CachedAnswer } from '../flow/history/ports.ts'
-import { hasChanged, markOf, type ParcelChanges, tellChanged } from './threads/change-table.ts'
+import { type ChangeTable, hasChanged, markOf, tellChanged } from './threads/change-table.ts'
 
 /** What an answer costs beside its body: key, tag, mark and the cache's own bookkeeping. */
 const OVERHEAD_BYTES = 512
@@ -14,7 +14,7 @@ interface Kept {
  * Encoded answers, at most `bytesMax` of them; 0 keeps none, for a relay that is not the only one to write its store. Nobody takes out what
  * is no longer true: it is found so when it is asked for.
  */
-export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ParcelChanges }): AnswerCache {
+export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
   const invalidate = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const mark = () => markOf(changes)
   if (bytesMax === 0) return { get: () => undefined, mark, set: () => {}, invalidate }

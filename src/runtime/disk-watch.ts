@@ -88,7 +88,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
 }
 
 /** Looks again and again. `stop` leaves nothing running. */
-export function startLooking(watch: Pick<DiskWatch, 'check'>, everyMs: number): { readonly stop: () => void } {
+export function startDiskChecks(watch: Pick<DiskWatch, 'check'>, everyMs: number): { readonly stop: () => void } {
   let timer: NodeJS.Timeout | undefined
   let stopped = false
   const again = () => {

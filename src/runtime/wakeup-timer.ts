@@ -1,4 +1,4 @@
-export interface Alarm {
+export interface WakeupTimer {
   /** Rings at a time of the wall clock (epoch milliseconds), at once if that has passed; an earlier setting stands. */
   set(atMs: number): void
   cancel(): void
@@ -8,7 +8,7 @@ export interface Alarm {
 const TIMER_MS_MAX = 60_000
 
 /** One timer for the earliest of many times. It looks at the clock at least once a minute, so a clock that is set does not hold it up. */
-export function createAlarm(ring: () => void, now: () => number): Alarm {
+export function createWakeupTimer(ring: () => void, now: () => number): WakeupTimer {
   let setForMs: number | null = null
   let timer: NodeJS.Timeout | null = null
 

@@ -13,7 +13,7 @@ export interface Session {
   all<P extends Params, R>(statement: Statement<P, R>, params: P): Promise<readonly R[]>
   run<P extends Params>(statement: Statement<P, unknown>, params: P): Promise<Done>
   /** In its turn, without a word of what it did. What fails throws here or fails the transaction: nothing is committed without it. */
-  tell<P extends Params>(statement: Statement<P, unknown>, params: P): void
+  enqueueWrite<P extends Params>(statement: Statement<P, unknown>, params: P): void
 }
 
 /** One connection that writes: all that differs between databases, seen from the store. */

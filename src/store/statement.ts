@@ -8,13 +8,13 @@ export interface Statement<P, R> {
   /** Unlike that of any other: from 0 on, so that it can be a place in a list. */
   readonly id: number
   readonly sql: string
-  readonly places: readonly (Place | SqlValue)[]
+  readonly places: readonly (Placeholder | SqlValue)[]
   /** Only to carry the types of parameters and rows. */
   readonly types?: (params: P) => R
 }
 
 /** Stands for a parameter's value while a query is built. */
-export class Place {
+export class Placeholder {
   readonly name: string
   constructor(name: string) {
     this.name = name
@@ -52,7 +52,7 @@ export function statement<P extends Params = Record<never, never>>() {
  * to plan it: where a partial index may serve (`state = ?`) and wherever there is an order. So numbers that never change are written out,
  * and what does change stands behind a plus, which hides it from the planner and does nothing else.
  */
-function plannedOnce(sql: string, places: readonly (Place | SqlValue)[]): Pick<Statement<never, never>, 'sql' | 'places'> {
+function plannedOnce(sql: string, places: readonly (Placeholder | SqlValue)[]): Pick<Statement<never, never>, 'sql' | 'places'> {
   // No text of ours in a statement holds a question mark: texts are places too.
   const [start = '', ...pieces] = sql.split('?')
   if (pieces.length !== places.length) throw new TypeError(`not every question mark is a place: ${sql}`)
@@ -60,20 +60,20 @@ function plannedOnce(sql: string, places: readonly (Place | SqlValue)[]): Pick<S
   return { sql: start + written.join(''), places: places.filter((place) => typeof place !== 'number') }
 }
 
-function asPlace(parameter: unknown): Place | SqlValue {
-  if (parameter instanceof Place || parameter instanceof Uint8Array || parameter === null) return parameter
+function asPlace(parameter: unknown): Placeholder | SqlValue {
+  if (parameter instanceof Placeholder || parameter instanceof Uint8Array || parameter === null) return parameter
   if (typeof parameter === 'string' || typeof parameter === 'number') return parameter
   throw new TypeError(`a ${typeof parameter} cannot stand in a statement`)
 }
 
 /** Every property reads as a place of that name. The type says it is the value, because the query is checked against the value's type. */
 function placesOf<P extends Params>(): P {
-  return new Proxy({}, { get: (_target, name) => new Place(String(name)) }) as P
+  return new Proxy({}, { get: (_target, name) => new Placeholder(String(name)) }) as P
 }
 
 /** The values of a statement's places, in order. */
 export function bind<P extends Params>(statement: Statement<P, unknown>, params: P): SqlValue[] {
-  return statement.places.map((place) => (place instanceof Place ? (params[place.name] ?? null) : place))
+  return statement.places.map((place) => (place instanceof Placeholder ? (params[place.name] ?? null) : place))
 }
 
 /** One of the values of a JSON list, to stand behind `in`: what is asked of many is one statement, however many they are. */

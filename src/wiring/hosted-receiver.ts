@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
 import type { LogLine } from '../ops/log.ts'
 import { createDiskSign, type DiskSign } from '../runtime/disk-watch.ts'
-import type { PushRing } from '../runtime/threads/ring-buffer.ts'
+import type { RingBuffer } from '../runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
 import type { ReceiverNews, ReceiveSettings, ReceiveSide } from './receive-side.ts'
 
@@ -14,7 +14,7 @@ export interface ReceiverData {
   /** Where lines of the log go. */
   readonly logPort: MessagePort
   /** The line to the thread that writes. */
-  readonly writer: { readonly ring: PushRing; readonly port: MessagePort }
+  readonly writer: { readonly ring: RingBuffer; readonly port: MessagePort }
   readonly diskSign: DiskSign
 }
 

@@ -2,11 +2,11 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import type { WriteSide } from '../flow/write-side.ts'
-import type { ParcelChanges } from '../runtime/threads/change-table.ts'
+import type { ChangeTable } from '../runtime/threads/change-table.ts'
 import type { Recorder } from '../runtime/threads/recorder.ts'
-import { createPushRing, type PushRing } from '../runtime/threads/ring-buffer.ts'
+import { createRingBuffer, type RingBuffer } from '../runtime/threads/ring-buffer.ts'
 import { RING_VERBS, type RingVerbs, recordThere } from '../runtime/threads/ring-recorder.ts'
-import { createReportUnpacker, type PackedReport, type PackedTurn, packTurn } from '../runtime/threads/round-codec.ts'
+import { createReportDecoder, type EncodedReport, type EncodedRound, encodeRound } from '../runtime/threads/round-codec.ts'
 import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
 import type { WriteSideOptions } from './write-side.ts'
 
@@ -17,16 +17,16 @@ export interface WriterData {
   /** The most observations in one transaction. */
   readonly batchMax: number
   /** Where the one who hosts it puts what is to be recorded. */
-  readonly ring: PushRing
+  readonly ring: RingBuffer
   /** Where the thread that receives does, and calls from. */
-  readonly receiver: { readonly ring: PushRing; readonly port: MessagePort }
+  readonly receiver: { readonly ring: RingBuffer; readonly port: MessagePort }
   /** Told after each commit. */
-  readonly changes: ParcelChanges
+  readonly changes: ChangeTable
 }
 
 /** The write side as its thread offers it: what is large or frequent travels packed. */
-interface OnThread extends Omit<WriteSide, 'record' | 'deliveryTurn'>, RingVerbs {
-  deliveryTurn(turn: PackedTurn): Promise<PackedReport>
+interface OnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
+  dispatchRound(turn: EncodedRound): Promise<EncodedReport>
 }
 
 export interface HostedWriter extends Omit<Hosted<unknown>, 'verbs'> {
@@ -53,13 +53,13 @@ const VERBS = [
   'carrierMemory',
   'rememberCarrier',
   'pushChannel',
-  'keepLearnt',
+  'checkpointModel',
   'settleMissedPushes',
-  'deliveryTurn',
+  'dispatchRound',
   'adjustDelivery',
   'syncEndpoints',
   'tellOperator',
-  'catchUp',
+  'replayFeed',
   'reserveEndpoint',
   'addEndpoint',
   'changeEndpoint',
@@ -84,7 +84,7 @@ export async function hostWriter(
   { receiver, changes }: Pick<WriterData, 'receiver' | 'changes'>,
 ): Promise<HostedWriter> {
   const { cadence, finished, missedPushGraceMs } = config.poll
-  const ring = createPushRing(RING_BYTES)
+  const ring = createRingBuffer(RING_BYTES)
   const data: WriterData = {
     logLevel: config.log.level,
     ring,
@@ -104,9 +104,9 @@ export async function hostWriter(
     { name: 'writer', data, ends: [receiver.port], youngMb: YOUNG_MB },
     VERBS,
   )
-  const unpackReport = createReportUnpacker()
+  const unpackReport = createReportDecoder()
   return {
-    verbs: { ...verbs, deliveryTurn: async (turn) => unpackReport(await verbs.deliveryTurn(packTurn(turn))) },
+    verbs: { ...verbs, dispatchRound: async (turn) => unpackReport(await verbs.dispatchRound(encodeRound(turn))) },
     recorder: recordThere(ring, verbs, { bodyBytesMax: 0 }),
     died,
     hear,

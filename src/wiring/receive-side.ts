@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { createVerifier, type Verifier } from '../domain/ingest/signature.ts'
-import { type CommitNews, newsOf } from '../flow/history/commit-stats.ts'
-import { createEventReader, type KnownForm } from '../flow/ingest/event-template-cache.ts'
+import { type CommitStats, commitStatsOf } from '../flow/history/commit-stats.ts'
+import { createEventTemplateCache, type KnownForm } from '../flow/ingest/event-template-cache.ts'
 import { createReceive } from '../flow/ingest/receive.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { createAddressOf } from '../http/server/client-address.ts'
@@ -37,7 +37,7 @@ export interface ReceiveSidePorts {
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
   /** In their order, those that failed with why. */
-  readonly commits: readonly (CommitNews | Error)[]
+  readonly commits: readonly (CommitStats | Error)[]
 }
 
 interface PushCount {
@@ -64,7 +64,7 @@ const EVENT_FORMS_MAX = 4096
 export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
   const pushes = new Map<string, PushCount>()
-  let commits: (CommitNews | Error)[] = []
+  let commits: (CommitStats | Error)[] = []
   const desk = createNewsDesk((): ReceiverNews => {
     const news = { pushes: [...pushes.values()], commits }
     pushes.clear()
@@ -78,7 +78,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
       desk.stir(false)
     },
   }
-  const tell = (commit: CommitNews | Error) => {
+  const tell = (commit: CommitStats | Error) => {
     commits.push(commit)
     // What is to be relayed is waited for, and whether the store works.
     desk.stir(commit instanceof Error || commit.queued || commit.joined)
@@ -88,7 +88,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
       recorder,
       hear,
       monotonic: clock.monotonic,
-      onCommitted: (report) => tell(newsOf(report)),
+      onCommitted: (report) => tell(commitStatsOf(report)),
       onFailed: (error) => tell(error instanceof Error ? error : new Error(String(error))),
     },
     boundsOf(limits.batch),
@@ -96,7 +96,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
   let current = createVerifier(settings.sharedKeys)
   // Looked up at every push: a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
-  const readEvent = createEventReader(createMemory<KnownForm>({ entriesMax: EVENT_FORMS_MAX }))
+  const readEvent = createEventTemplateCache(createMemory<KnownForm>({ entriesMax: EVENT_FORMS_MAX }))
   const listener = createPublicListener({
     log,
     meter,

@@ -5,7 +5,7 @@ import type { DeliverySigner } from '../domain/delivery/delivery-request.ts'
 import type { ConfiguredEndpoint } from '../domain/delivery/endpoint-state.ts'
 import type { Route } from '../domain/delivery/post-request.ts'
 import { createManageJobs, type ManageJobs } from '../flow/admin/manage-jobs.ts'
-import { createRelay } from '../flow/delivery/dispatcher.ts'
+import { createDispatcher } from '../flow/delivery/dispatcher.ts'
 import { createEndpointSigners } from '../flow/delivery/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries, STRETCH } from '../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
@@ -18,7 +18,7 @@ import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
 import { createInTurn } from '../runtime/in-turn.ts'
 import { createMemory } from '../runtime/memory.ts'
-import { createAlarm } from '../runtime/wakeup-timer.ts'
+import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
 
 export interface RelayingPorts {
@@ -32,7 +32,7 @@ export interface RelayingPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
   readonly log: Log
-  /** See the ports of the same names of `createRelay`. */
+  /** See the ports of the same names of `createDispatcher`. */
   readonly hear: () => void
   readonly breathe: () => Promise<void>
   /** The ports the relay itself listens on: never an endpoint's. */
@@ -41,8 +41,8 @@ export interface RelayingPorts {
 
 type WriteSideOfRelaying = Pick<
   WriteSide,
-  | 'deliveryTurn'
-  | 'catchUp'
+  | 'dispatchRound'
+  | 'replayFeed'
   | 'adjustDelivery'
   | 'syncEndpoints'
   | 'relayId'
@@ -112,7 +112,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     log,
   })
   const relayId = await write.relayId()
-  const relay = createRelay(
+  const relay = createDispatcher(
     {
       ...ports,
       sender,
@@ -132,10 +132,10 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     relay.look()
     run()
   }
-  const alarm = createAlarm(run, clock.now)
+  const alarm = createWakeupTimer(run, clock.now)
   const behind = startWorker(
     async () => {
-      const { queued, isDone } = await write.catchUp({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
+      const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
       if (queued > 0) wake()
       return isDone ? 'idle' : 'busy'
     },
@@ -144,7 +144,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       behindAlarm.set(clock.now() + REST_MS)
     },
   )
-  const behindAlarm = createAlarm(behind.wake, clock.now)
+  const behindAlarm = createWakeupTimer(behind.wake, clock.now)
   const inTurn = createInTurn(clock.monotonic)
   const stopping = new AbortController()
   const work = startWorker(
@@ -160,7 +160,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       workAlarm.set(clock.now() + REST_MS)
     },
   )
-  const workAlarm = createAlarm(work.wake, clock.now)
+  const workAlarm = createWakeupTimer(work.wake, clock.now)
   /** What waits may have another place in the order of its parcel. */
   const reorder = () => {
     relay.review()

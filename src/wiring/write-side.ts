@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess } from '../flow/admin/reprocess.tx.ts'
-import { createCatchUp } from '../flow/delivery/replay-feed.tx.ts'
+import { createReplayFeed } from '../flow/delivery/replay-feed.tx.ts'
 import { createRetryNow } from '../flow/delivery/retry-now.tx.ts'
-import { createDeliver, type DeliverOptions } from '../flow/delivery/settle.tx.ts'
+import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery/settle.tx.ts'
 import { createRecord, type RecordOptions } from '../flow/history/record.tx.ts'
 import { createCarrierMemory } from '../flow/polling/carrier-memory.tx.ts'
-import { createOutlookKeeper, type OutlookKeeper } from '../flow/polling/carrier-model.ts'
-import { openKeepLearnt } from '../flow/polling/model-checkpoint.ts'
+import { type CarrierModelKeeper, createCarrierModelKeeper } from '../flow/polling/carrier-model.ts'
+import { openModelCheckpoint } from '../flow/polling/model-checkpoint.ts'
 import { createWatch } from '../flow/polling/poll-results.tx.ts'
-import { createPlanAnew } from '../flow/polling/reschedule-polls.tx.ts'
-import { createWatchOrders } from '../flow/polling/watch-parcels.tx.ts'
+import { createReschedulePolls } from '../flow/polling/reschedule-polls.tx.ts'
+import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
@@ -26,7 +26,7 @@ const RELAY_ID_BYTES = 6
 export interface WriteSideOptions {
   readonly sqlitePath: string
   readonly record: RecordOptions
-  readonly deliver: DeliverOptions
+  readonly deliver: DispatchRoundOptions
 }
 
 /** Everything that writes, as one value: put together here for whichever thread hosts it. */
@@ -34,26 +34,26 @@ export async function openWriteSide(
   options: WriteSideOptions,
   clock: Clock,
   log: Pick<Log, 'error'>,
-  given?: OutlookKeeper,
+  given?: CarrierModelKeeper,
 ): Promise<WriteSide> {
   const engine = await openSqliteWriter(options.sqlitePath)
   const store = createWriteStore(engine)
-  const keeper = await openKeepLearnt({ store, clock, log })
-  const outlook = given ?? createOutlookKeeper(clock, keeper.from)
+  const keeper = await openModelCheckpoint({ store, clock, log })
+  const outlook = given ?? createCarrierModelKeeper(clock, keeper.from)
   const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
   let rules = options.deliver
   const record = createRecord(ports, options.record)
   const watch = createWatch(ports, options.record)
-  const planAnew = createPlanAnew(ports, options.record)
+  const reschedulePolls = createReschedulePolls(ports, options.record)
   return {
     ...watch,
-    ...createWatchOrders(ports, options.record),
+    ...createWatchParcels(ports, options.record),
     ...createReprocess(ports, options.record),
     ...createCarrierMemory(store),
-    ...createCatchUp(store),
+    ...createReplayFeed(store),
     ...createJobs(store),
     ...createRetryNow(store),
-    ...createDeliver(
+    ...createDispatchRound(
       store,
       {
         get policy() {
@@ -79,11 +79,11 @@ export async function openWriteSide(
       for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
       keeper.countMissed(missed.length)
       outlook.review(options.record.missedPushGraceMs)
-      await planAnew(nowMs)
+      await reschedulePolls(nowMs)
       return missed
     },
     pushChannel: async () => keeper.view(outlook.learnt()),
-    keepLearnt: () => keeper.keep(outlook.learnt()),
+    checkpointModel: () => keeper.keep(outlook.learnt()),
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
     async close() {

@@ -3,23 +3,23 @@ import type { Incoming } from '../domain/history/recording.ts'
 import { createLog } from '../ops/log.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { tellChanged } from '../runtime/threads/change-table.ts'
-import { createPace } from '../runtime/threads/commit-throttle.ts'
-import { goBehind } from '../runtime/threads/priority.ts'
+import { createCommitThrottle } from '../runtime/threads/commit-throttle.ts'
+import { lowerPriority } from '../runtime/threads/priority.ts'
 import { createRingService } from '../runtime/threads/ring-recorder.ts'
-import { createReportPacker, type PackedTurn, unpackTurn } from '../runtime/threads/round-codec.ts'
+import { createReportEncoder, decodeRound, type EncodedRound } from '../runtime/threads/round-codec.ts'
 import { serveVerbs } from '../runtime/threads/thread.ts'
 import type { WriterData } from './hosted-writer.ts'
 import { openWriteSide } from './write-side.ts'
 
 /** The thread that writes: no sync to disk and no lock ever stands on an event loop that answers. */
 if (parentPort === null) throw new Error('this file is the writer thread; it is not run by itself')
-goBehind()
+lowerPriority()
 // Only the composition root starts this thread, with this data.
 const { options, logLevel, batchMax, ring, receiver, changes } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
-const packReport = createReportPacker()
+const packReport = createReportEncoder()
 /** Somewhat longer than a commit takes, and what comes meanwhile when the relay is as busy as it can be. */
-const pace = createPace({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
+const pace = createCommitThrottle({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
 const serveRing = createRingService({
   async record(batch: readonly Incoming[]) {
     const { touchedParcels, ...report } = await verbs.record(batch)
@@ -38,8 +38,8 @@ serveVerbs(parentPort, {
     if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
     return done
   },
-  async deliveryTurn(packed: PackedTurn) {
-    const report = await verbs.deliveryTurn(unpackTurn(packed))
+  async dispatchRound(packed: EncodedRound) {
+    const report = await verbs.dispatchRound(decodeRound(packed))
     return packReport({ ...report, isRush: pace.isRush() })
   },
 })

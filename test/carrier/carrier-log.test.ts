@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { createCarrierNews } from '../../src/carrier/carrier-log.ts'
+import { createCarrierLog } from '../../src/carrier/carrier-log.ts'
 import type { UnavailableReason } from '../../src/flow/polling/ports.ts'
 import { createLogBook } from '../support/relay.ts'
 
 function openNews() {
   let nowMs = 0
   const { log, lines } = createLogBook()
-  const news = createCarrierNews({ now: () => nowMs, monotonic: () => nowMs }, log)
+  const news = createCarrierLog({ now: () => nowMs, monotonic: () => nowMs }, log)
   return {
     pass: (ms: number) => {
       nowMs += ms

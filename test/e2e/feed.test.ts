@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/builders.ts'
-import { catchUp, createFeedConsumer } from '../support/feed-consumer.ts'
+import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -103,7 +103,7 @@ test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the wa
   for (let step = 0; step < 6; step++) {
     await sandbox.advance(10 * 3_600_000)
     await Promise.all(numbers.slice(step * 6, step * 6 + 6).map((number) => relay.all(number)))
-    await catchUp(along, relay.internalUrl, relay.token, 7)
+    await replayFeed(along, relay.internalUrl, relay.token, 7)
   }
   await sandbox.finish()
   const everyAnswer = async () => {
@@ -116,8 +116,8 @@ test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the wa
   const late = createFeedConsumer()
   await vi.waitFor(
     async () => {
-      await catchUp(late, relay.internalUrl, relay.token)
-      await catchUp(along, relay.internalUrl, relay.token, 7)
+      await replayFeed(late, relay.internalUrl, relay.token)
+      await replayFeed(along, relay.internalUrl, relay.token, 7)
       const served = await everyAnswer()
       for (const consumer of [late, along]) {
         const rebuilt = numbers.flatMap((number) =>
@@ -137,10 +137,10 @@ test('3.4: a scan that is told late is found by a consumer that goes on from its
   const consumer = createFeedConsumer()
   await push(relay.publicUrl, at(30))
   await push(relay.publicUrl, at(40))
-  await catchUp(consumer, relay.internalUrl, relay.token)
+  await replayFeed(consumer, relay.internalUrl, relay.token)
   const before = consumer.next()
   await push(relay.publicUrl, at(5))
-  await catchUp(consumer, relay.internalUrl, relay.token)
+  await replayFeed(consumer, relay.internalUrl, relay.token)
   expect(consumer.next()).toBeGreaterThan(before)
   expect(consumer.all('1001', ['en'])).toBe(await relay.all('1001'))
   expect(consumer.all('1001', ['en'])?.match(/10:\d\d/g)).toEqual(['10:40', '10:30', '10:05'])

@@ -4,9 +4,9 @@ import { startRelay } from '../../src/app.ts'
 import { createCallBudget } from '../../src/carrier/call-budget.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { DuePoll } from '../../src/domain/polling/poll.ts'
-import { createFollowClock } from '../../src/flow/polling/clock-rollback.ts'
-import { createPollDue } from '../../src/flow/polling/poller.ts'
-import { createAsking } from '../../src/flow/polling/polls-under-way.ts'
+import { createClockRollback } from '../../src/flow/polling/clock-rollback.ts'
+import { createPoller } from '../../src/flow/polling/poller.ts'
+import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { answerBody } from '../support/builders.ts'
 import { ADMIN, ask, createLogBook, logIn, startTestRelay, writeConfig } from '../support/relay.ts'
@@ -46,12 +46,12 @@ async function openPoller(parcels: number, ratePerSecond: number) {
     budget.release()
     return 'recorded' as const
   }
-  const followClock = createFollowClock({ write: store.writes, clock, log, onShifted: () => undefined }, null)
-  const pollDue = createPollDue(
+  const followClock = createClockRollback({ write: store.writes, clock, log, onShifted: () => undefined }, null)
+  const pollDue = createPoller(
     {
       write: store.writes,
       refresh: { poll },
-      asking: createAsking(),
+      asking: createPollsUnderWay(),
       meter: { missedPush: () => undefined },
       clock,
       log,
@@ -142,8 +142,8 @@ test('P13: a clock that was put back while the relay was down is seen at the nex
     return null
   }
   const clock = { now: () => START_MS, monotonic: () => 5 }
-  await createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)()
-  await createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS - HOUR_MS)()
+  await createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)()
+  await createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS - HOUR_MS)()
   expect(shifts).toEqual([HOUR_MS])
 })
 
@@ -167,7 +167,7 @@ test('P13: who looks at the clock while the schedule is being put back puts it b
     return await turn.promise
   }
   const clock = { now: () => START_MS, monotonic: () => 5 }
-  const follow = createFollowClock({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)
+  const follow = createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)
   const followed = Promise.all([follow(), follow()])
   turn.resolve(null)
   await followed

@@ -2,18 +2,18 @@ import { expect, test } from 'vitest'
 import type { CachedAnswer } from '../../src/flow/history/ports.ts'
 import { createAnswerCache } from '../../src/runtime/answer-cache.ts'
 import { createMemory } from '../../src/runtime/memory.ts'
-import { createParcelChanges } from '../../src/runtime/threads/change-table.ts'
+import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
 
 const anAnswer = (parcelId: number, bytes = 1000): CachedAnswer => ({
   parcelId,
   body: Buffer.alloc(bytes),
   etag: '"x"',
   contentLanguage: 'en',
-  heardAtMs: 0,
+  lastSeenAtMs: 0,
 })
 
 function openCache(bytesMax: number) {
-  const cache = createAnswerCache({ bytesMax, changes: createParcelChanges() })
+  const cache = createAnswerCache({ bytesMax, changes: createChangeTable() })
   return { ...cache, keep: (key: string, answer: CachedAnswer) => cache.set(key, answer, cache.mark()) }
 }
 

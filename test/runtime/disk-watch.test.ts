@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/flow/ingest/parse-push.ts'
 import { createDiskSign, createDiskWatch, type DiskState, type DiskTrouble, troubleOn } from '../../src/runtime/disk-watch.ts'
 import type { GroupCommit } from '../../src/runtime/group-commit.ts'
 import { refuseInTrouble, refuseWhenLost } from '../../src/runtime/refuse-writes.ts'
@@ -59,7 +59,7 @@ test('S5: an observation is refused before it reaches the store while the disk i
     drained: async () => undefined,
   }
   const guarded = refuseInTrouble(recorder, { trouble: () => trouble })
-  const push = readPush({ body: Buffer.from('{}'), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
+  const push = parsePush({ body: Buffer.from('{}'), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
   await expect(guarded.submit(push)).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
   expect(taken).toHaveLength(0)
   trouble = null

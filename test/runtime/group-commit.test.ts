@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { Incoming } from '../../src/domain/history/recording.ts'
-import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/flow/ingest/parse-push.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
 import { type CommitReport, recordHere } from '../../src/runtime/threads/recorder.ts'
 
-const push = (name: string): Incoming => readPush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
+const push = (name: string): Incoming => parsePush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
 
 /** A recorder whose commits end when the test says so. */
 function openRecorder() {

@@ -83,7 +83,7 @@ test('5.4: the same body a year later changes nothing, and one older than the hi
   expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
   pass(36 * DAY_MS)
   expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
-  expect((await reads.findParcel('1001'))?.heardAtMs).toBe(NOON)
+  expect((await reads.findParcel('1001'))?.lastSeenAtMs).toBe(NOON)
 })
 
 test('5.4: a push that is too old under a clock ten years ahead is kept with its bytes, and recorded when it comes again under a right one', async () => {

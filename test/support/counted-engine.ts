@@ -28,10 +28,10 @@ export function countWork(engine: WriteEngine): { readonly engine: WriteEngine; 
           work.rowsWritten += done.rows
           return done
         },
-        tell(statement, params) {
+        enqueueWrite(statement, params) {
           work.statements++
           work.rowsWritten++
-          session.tell(statement, params)
+          session.enqueueWrite(statement, params)
         },
       },
     },

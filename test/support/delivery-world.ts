@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../src/domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../src/domain/delivery/dispatch-round.ts'
 import type { EndpointSettings } from '../../src/domain/delivery/endpoint.ts'
 import type { EndpointState } from '../../src/domain/delivery/endpoint-state.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
@@ -27,7 +27,7 @@ export interface DeliveryWorldOptions {
   readonly latencyMs?: () => number
   readonly settings?: Partial<EndpointSettings>
   readonly deliver?: Partial<WriteSideOptions['deliver']>
-  readonly onAttempt?: (attempt: WorldAttempt, report: DeliveryTurnReport) => void
+  readonly onAttempt?: (attempt: WorldAttempt, report: DispatchRoundReport) => void
   /** Its answer is told to the store. */
   readonly onEnd?: (attempt: WorldAttempt) => void
 }
@@ -55,7 +55,7 @@ export async function openDeliveryWorld(startMs: number, options: DeliveryWorldO
   async function turn(): Promise<void> {
     const ended = underWay.filter(({ endsMs }) => endsMs <= nowMs)
     underWay = underWay.filter(({ endsMs }) => endsMs > nowMs)
-    const report = await writes.deliveryTurn({
+    const report = await writes.dispatchRound({
       settled: ended.map(settledAttempt),
       inFlight: { [id]: underWay.map(({ delivery }) => delivery.deliveryId) },
       allowance: {},

@@ -82,7 +82,7 @@ export function createFeedConsumer() {
 export type FeedConsumer = ReturnType<typeof createFeedConsumer>
 
 /** Reads on, page by page, until there is no more. */
-export async function catchUp(consumer: FeedConsumer, internalUrl: string, token: string, limit = 100): Promise<void> {
+export async function replayFeed(consumer: FeedConsumer, internalUrl: string, token: string, limit = 100): Promise<void> {
   for (;;) {
     const answer = await ask(internalUrl, token, `/relay/events?after=${consumer.next()}&limit=${limit}`)
     if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`)

@@ -1,11 +1,11 @@
 import type { Incoming } from '../../src/domain/history/recording.ts'
-import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/flow/ingest/parse-push.ts'
 import type { Seen } from './observations.ts'
 
 /** An observation as the write side takes it. */
 export function incomingOf({ observation, body }: Seen, receivedAtMs: number): Incoming {
   if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
-  return readPush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
+  return parsePush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
 }
 
 /** A log of what must not go wrong. */

@@ -1,5 +1,5 @@
 import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
-import type { DeliverOptions } from '../../src/flow/delivery/settle.tx.ts'
+import type { DispatchRoundOptions } from '../../src/flow/delivery/settle.tx.ts'
 import type { RecordOptions } from '../../src/flow/history/record.tx.ts'
 
 const HOUR_MS = 3_600_000
@@ -15,4 +15,4 @@ export const cadence: CadencePolicy = {
 
 export const recordOptions: RecordOptions = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
 
-export const deliverOptions: DeliverOptions = { policy: { scheduleMs: [5000, 300_000], jitter: 0 }, perEndpoint: 8 }
+export const deliverOptions: DispatchRoundOptions = { policy: { scheduleMs: [5000, 300_000], jitter: 0 }, perEndpoint: 8 }

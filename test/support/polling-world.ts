@@ -1,8 +1,8 @@
 import type { DuePoll } from '../../src/domain/polling/poll.ts'
-import { createManageParcels } from '../../src/flow/admin/parcel-commands.ts'
-import { createFollowClock } from '../../src/flow/polling/clock-rollback.ts'
-import { createPollDue } from '../../src/flow/polling/poller.ts'
-import { createAsking } from '../../src/flow/polling/polls-under-way.ts'
+import { createParcelCommands } from '../../src/flow/admin/parcel-commands.ts'
+import { createClockRollback } from '../../src/flow/polling/clock-rollback.ts'
+import { createPoller } from '../../src/flow/polling/poller.ts'
+import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import type { Carrier, CarrierAnswer } from '../../src/flow/polling/ports.ts'
 import { createRefresh } from '../../src/flow/polling/refresh.ts'
 import { startWorker } from '../../src/runtime/worker.ts'
@@ -119,12 +119,12 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
       watcher.begins(due)
       return watched(due, () => refresh.poll(due))
     }
-    const asking = createAsking()
-    const pass = createPollDue(
+    const asking = createPollsUnderWay()
+    const pass = createPoller(
       { write, refresh: { poll }, asking, meter, clock, log, isQuiet: () => state.isQuiet, askable: () => state.askable },
       { concurrency: CONCURRENCY },
     )
-    const followClock = createFollowClock({ write, clock, log, onShifted: () => undefined }, lastSeenMs)
+    const followClock = createClockRollback({ write, clock, log, onShifted: () => undefined }, lastSeenMs)
     const worker = startWorker(
       async () => {
         await followClock()
@@ -153,7 +153,7 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
       watcher.ordered(due)
       return watched(due, () => refresh.refreshNow(due))
     }
-    const manage = createManageParcels({ write, refresh: { refreshNow }, asking, clock, invalidate: () => undefined })
+    const manage = createParcelCommands({ write, refresh: { refreshNow }, asking, clock, invalidate: () => undefined })
     const close = async () => {
       await reads.close()
       await write.close()

@@ -23,7 +23,7 @@ async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string,
   arrived.set(writes, byId)
   let settled: SettledAttempt[] = []
   for (;;) {
-    const { claimed } = await writes.deliveryTurn({ settled, inFlight: {}, allowance: {}, claimsMax: 100, nowMs })
+    const { claimed } = await writes.dispatchRound({ settled, inFlight: {}, allowance: {}, claimsMax: 100, nowMs })
     if (claimed.length === 0) return byId
     for (const delivery of claimed) byId.set(delivery.endpointId, [...(byId.get(delivery.endpointId) ?? []), delivery])
     settled = claimed.map(({ body: _body, previousSequence: _previous, ...delivery }) => ({

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { BatchReport, Incoming } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
-import { readPush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/flow/ingest/parse-push.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
 import { openSqliteReader } from '../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
@@ -48,5 +48,5 @@ export async function openStore(startMs: number) {
 }
 
 export function incomingPush(body: Uint8Array, receivedAtMs: number): IncomingPush {
-  return readPush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
+  return parsePush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
 }

@@ -16,13 +16,13 @@ export function happeningsBetween(before: Picture | null, now: Picture): readonl
 
 function happeningsOf(before: ParcelPicture | undefined, { trackingNumber, events, complete }: ParcelPicture): readonly Happening[] {
   const told = events.flatMap((event, nth) =>
-    newsOf(before?.events[nth], event).map((kind) => ({ kind, trackingNumber, about: event.title })),
+    commitStatsOf(before?.events[nth], event).map((kind) => ({ kind, trackingNumber, about: event.title })),
   )
   if (!complete || before?.complete === true) return told
   return [...told, { kind: 'complete', trackingNumber, about: `${events.length} entries, the same bytes as the carrier's` }]
 }
 
-function newsOf(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {
+function commitStatsOf(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {
   const filled = ({ lost, mark }: EventPicture) => lost && mark === 'polled'
   return [
     ...(now.mark === 'pushed' && before?.mark !== 'pushed' ? (['pushed'] as const) : []),

@@ -85,7 +85,7 @@ export interface NextDelivery extends ClaimedDelivery {
 }
 
 /** What ended since the last turn, and how much more may be started. */
-export interface DeliveryTurn {
+export interface DispatchRound {
   readonly settled: readonly SettledAttempt[]
   /**
    * The ids of what is claimed besides these, by endpoint id: everything that is under way or waits to be sent, and nothing else. A claim is
@@ -98,7 +98,7 @@ export interface DeliveryTurn {
   readonly nowMs: number
 }
 
-export interface DeliveryTurnReport {
+export interface DispatchRoundReport {
   readonly claimed: readonly ClaimedDelivery[]
   /** What was claimed before and must not be begun any more: by now something else of its parcel goes first, or may be under way. */
   readonly overtaken: readonly ClaimRef[]

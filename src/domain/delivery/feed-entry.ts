@@ -3,7 +3,7 @@ import type { Told } from '../history/told.ts'
 import type { FeedItem } from './feed-event.ts'
 
 /** What endpoints are sent for an entry: the bytes of a push, or an event that is composed (DOMAIN 7.1). */
-export type Carried =
+export type Payload =
   | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
   | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
 
@@ -20,7 +20,7 @@ export interface FeedEntry {
   readonly sequence: number
   readonly parcelId: number
   readonly entry: Entry
-  readonly carried: Carried
+  readonly carried: Payload
   readonly backfill: boolean
   /** Whom the entry had been told of before: they are not sent it. */
   readonly toldBefore: Told

@@ -9,12 +9,12 @@ export interface ParcelState {
   /** The earliest `eventTime` a push brought; null: none did. */
   readonly firstPushedAtMs: number | null
   /** The last push, app's question or order to watch. */
-  readonly revivedAtMs: number
+  readonly activatedAtMs: number
   readonly entryCount: number
   /** Of the first entry of its history. */
   readonly latest: { readonly status: string; readonly atMs: number } | null
   /** When the carrier was last heard about it, by push or poll. */
-  readonly heardAtMs: number | null
+  readonly lastSeenAtMs: number | null
   readonly checkedAtMs: number | null
   readonly failures: number
   readonly nextPollAtMs: number | null
@@ -59,7 +59,7 @@ export interface ParcelView {
   /** Unknown members of the last-asked answer, re-served after the known ones. */
   readonly extra: readonly (readonly [name: string, json: string])[]
   /** When the carrier was last heard about this parcel, by push or poll; null: never. */
-  readonly heardAtMs: number | null
+  readonly lastSeenAtMs: number | null
   readonly watched: boolean
   /** Languages that were fetched and for which no newer entry has come since: not to be fetched again (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]

@@ -1,4 +1,4 @@
-import type { Remark } from '../ingest/anomaly.ts'
+import type { Anomaly } from '../ingest/anomaly.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import type { PollObservation, QuarantineReason } from './observation.ts'
 
@@ -21,7 +21,7 @@ export type RecordOutcome =
       /** Deliveries that were queued for it. */
       readonly queued: number
       /** What was odd about it, to be counted. */
-      readonly remark?: Remark
+      readonly remark?: Anomaly
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }

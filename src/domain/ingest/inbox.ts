@@ -1,5 +1,5 @@
 import type { QuarantineReason } from '../history/observation.ts'
-import type { EventReading } from './parse-push.ts'
+import type { ParsedEvent } from './parse-push.ts'
 
 /** A push whose signature is right, as it arrived: what is stored is exactly `body`. */
 export interface ReceivedPush {
@@ -14,7 +14,7 @@ export interface ReceivedPush {
 export interface IncomingPush extends ReceivedPush {
   readonly kind: 'push'
   /** What the body says, or why it says nothing. */
-  readonly reading: EventReading
+  readonly reading: ParsedEvent
 }
 
 /** A push that is in the inbox, and what became of it. */

@@ -10,7 +10,7 @@ import { derivedText } from '../text.ts'
 /** Most identifiers one push may name (DOMAIN 5.3). */
 const TRACKING_IDS_MAX = 100
 
-export type EventReading =
+export type ParsedEvent =
   | { readonly ok: true; readonly observation: PushObservation }
   | { readonly ok: false; readonly reason: QuarantineReason }
 
@@ -18,7 +18,7 @@ export type EventReading =
  * Reads a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). Valid: non-empty `status` and `detailedStatus`, a real
  * `eventTime`, 1 to 100 valid `trackingIds`; all else may be missing or of another shape, and then says nothing.
  */
-export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): EventReading {
+export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): ParsedEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
   const reading = readJson(body)
   if (!reading.ok) return reading

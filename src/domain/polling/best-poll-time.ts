@@ -3,7 +3,7 @@ import { hourOfWeek, type WaitOutlook } from './scan-rate.ts'
 const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
-export interface LookQuestion {
+export interface PollTimeQuestion {
   /** When it was last certain that no scan had come since the latest one known: epoch milliseconds. */
   readonly fromMs: number
   readonly outlook: WaitOutlook
@@ -35,7 +35,7 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  * two checks cost what they save; before an hour in which scans come it is after most of them came; and when a push that should have come
  * has not, it is then, because with S small the silence itself says that a push was lost.
  */
-export function nextLookMs({ fromMs, outlook, priceHours, hidden, doubt, horizonMs, stepMs }: LookQuestion): number {
+export function bestPollTimeMs({ fromMs, outlook, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeQuestion): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
   const { unscannedAfter, rootOfRate } = factorsOf(outlook)
   const savesPerRoot = Math.sqrt(2 * priceHours * hidden)
@@ -98,7 +98,7 @@ const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
  * and its push was lost, and what followed it.
  */
 export function unknownAt(
-  { fromMs, outlook, hidden, doubt }: Pick<LookQuestion, 'fromMs' | 'outlook' | 'hidden' | 'doubt'>,
+  { fromMs, outlook, hidden, doubt }: Pick<PollTimeQuestion, 'fromMs' | 'outlook' | 'hidden' | 'doubt'>,
   toMs: number,
 ): number {
   const endMs = Math.min(toMs, fromMs + EXPECTED_OVER_MS)

@@ -1,6 +1,6 @@
-import { nextLookMs, unknownAt } from './best-poll-time.ts'
+import { bestPollTimeMs, unknownAt } from './best-poll-time.ts'
 import type { PushHealth } from './push-health.ts'
-import { missingBefore, outlookAt, outlookOf, type Rhythm, statusShares } from './scan-rate.ts'
+import { missingBefore, outlookAt, outlookOf, type ScanRate, statusShares } from './scan-rate.ts'
 
 /** How often to ask (CONTRACT `poll`); every duration in milliseconds. */
 export interface CadencePolicy {
@@ -25,7 +25,7 @@ export interface CadenceFacts {
   /** Since when it is asked about; null: it is not. */
   readonly watchedAtMs: number | null
   /** When it was last asked for by an app, watched or pushed: what revives it. */
-  readonly revivedAtMs: number
+  readonly activatedAtMs: number
   /** When the carrier was last asked, with or without success; null: never. */
   readonly checkedAtMs: number | null
   /** Checks that failed since the last that did not. */
@@ -35,11 +35,11 @@ export interface CadenceFacts {
 }
 
 /** What holds for all parcels when a check is planned. */
-export interface CadenceOutlook {
+export interface CadenceModel {
   readonly pushHealth: PushHealth
   /** The part of pushes that is lost, while they come at all. */
   readonly pushLoss: number
-  readonly rhythm: Rhythm
+  readonly rhythm: ScanRate
 }
 
 export type NextCheck =
@@ -67,7 +67,7 @@ const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
 
 /** When to ask the carrier about a parcel again (DOMAIN 6.1). A time in the past is due now. */
-export function nextCheck(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): NextCheck {
+export function nextCheck(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): NextCheck {
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
     const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, outlook, policy))
@@ -80,16 +80,16 @@ export function nextCheck(facts: CadenceFacts, outlook: CadenceOutlook, policy: 
  * A closing check as soon as delivery is known, the tail, then no more. What a push brought or an app asked for since the last check revives
  * it for one more: news of a delivery can come later than a check that did not show it yet, and people ask about what is delivered for long.
  */
-function closingCheck(facts: CadenceFacts, deliveredAtMs: number, outlook: CadenceOutlook, policy: CadencePolicy): NextCheck {
-  const { checkedAtMs, revivedAtMs, parcelId } = facts
+function closingCheck(facts: CadenceFacts, deliveredAtMs: number, outlook: CadenceModel, policy: CadencePolicy): NextCheck {
+  const { checkedAtMs, activatedAtMs, parcelId } = facts
   const closing = closingMs(outlook, policy)
     .map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId))
     .filter((atMs) => atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY))
   const [next] = closing
-  if (checkedAtMs === null || revivedAtMs <= checkedAtMs || (next !== undefined && outlook.pushHealth === 'healthy')) {
+  if (checkedAtMs === null || activatedAtMs <= checkedAtMs || (next !== undefined && outlook.pushHealth === 'healthy')) {
     return next === undefined ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: next }
   }
-  const revivalMs = Math.max(revivedAtMs, checkedAtMs + staggered(intervalMs(facts, outlook, policy), parcelId))
+  const revivalMs = Math.max(activatedAtMs, checkedAtMs + staggered(intervalMs(facts, outlook, policy), parcelId))
   return { kind: 'at', atMs: Math.min(revivalMs, next ?? revivalMs) }
 }
 
@@ -97,30 +97,30 @@ function closingCheck(facts: CadenceFacts, deliveredAtMs: number, outlook: Caden
  * When delivered parcels are checked, counted from delivery. As intervals are longer while pushes are healthy, the tail is thinner: its
  * first check is the closing one, its last the last, and what comes between is left to the pushes.
  */
-function closingMs({ pushHealth }: CadenceOutlook, { tailMs, whenPushIsHealthy }: CadencePolicy): readonly number[] {
+function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: CadencePolicy): readonly number[] {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1 || tailMs.length === 0) return [0, ...tailMs]
   return [...new Set([...tailMs.slice(0, 1), ...tailMs.slice(-1)])]
 }
 
-function regularCheck(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): NextCheck {
+function regularCheck(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): NextCheck {
   const atMs = plannedMs(facts, outlook, policy)
-  const newestMs = Math.max(facts.latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.revivedAtMs)
+  const newestMs = Math.max(facts.latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.activatedAtMs)
   if (atMs <= newestMs + policy.staleAfterMs) return { kind: 'at', atMs }
   return { kind: 'stopped', reason: facts.latest === null ? 'unknown' : 'stale' }
 }
 
-function plannedMs(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): number {
+function plannedMs(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): number {
   const { latest, checkedAtMs, parcelId } = facts
   // Nothing is known and nobody was asked: there is nothing to wait for but a push that may be on its way.
-  if (latest === null && checkedAtMs === null) return facts.revivedAtMs + Math.min(FIRST_CHECK_MS, statusIntervalMs(undefined, policy))
+  if (latest === null && checkedAtMs === null) return facts.activatedAtMs + Math.min(FIRST_CHECK_MS, statusIntervalMs(undefined, policy))
   const learnt = latest === null ? null : outlookOf(outlook.rhythm, latest.status, facts.entryCount)
   const fullMs = statusIntervalMs(latest?.status, policy)
   if (latest === null || learnt === null)
-    return (checkedAtMs ?? facts.revivedAtMs) + staggered(intervalMs(facts, outlook, policy), parcelId)
+    return (checkedAtMs ?? facts.activatedAtMs) + staggered(intervalMs(facts, outlook, policy), parcelId)
 
   const certainMs = Math.max(latest.atMs, checkedAtMs ?? latest.atMs)
   const latestMs = Math.max(LATEST_MS, intervalMs(facts, outlook, policy))
-  const lookMs = nextLookMs({
+  const lookMs = bestPollTimeMs({
     fromMs: certainMs,
     outlook: learnt,
     priceHours: priceHours(facts, learnt.meanRate, outlook, policy),
@@ -138,16 +138,16 @@ function plannedMs(facts: CadenceFacts, outlook: CadenceOutlook, policy: Cadence
  * pays. While pushes are healthy polls only look for gaps, and a gap is as bad in one status as in another: then one price holds for all,
  * at which as many checks are made as the intervals would make together.
  */
-function priceHours(facts: CadenceFacts, meanRate: number, outlook: CadenceOutlook, policy: CadencePolicy): number {
+function priceHours(facts: CadenceFacts, meanRate: number, outlook: CadenceModel, policy: CadencePolicy): number {
   return outlook.pushHealth === 'healthy'
     ? priceForAll(outlook.rhythm, policy)
     : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
 }
 
 /** Asked for at every push and poll; a rhythm is learnt anew only now and then, a policy stays. */
-const pricesForAll = new WeakMap<Rhythm, { readonly policy: CadencePolicy; readonly hours: number }>()
+const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
-function priceForAll(rhythm: Rhythm, policy: CadencePolicy): number {
+function priceForAll(rhythm: ScanRate, policy: CadencePolicy): number {
   const known = pricesForAll.get(rhythm)
   if (known?.policy === policy) return known.hours
   let checks = 0
@@ -169,7 +169,7 @@ function priceOf(everyMs: number, meanRate: number): number {
  * The part of scans that only a poll can bring. An interval goes with the root of it, so a factor of f says that at most one in f * f is
  * lost; less, when less was seen to be.
  */
-function hiddenPart({ pushHealth, pushLoss }: CadenceOutlook, { whenPushIsHealthy }: CadencePolicy): number {
+function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
   return Math.min(pushLoss, 1 / whenPushIsHealthy ** 2)
 }
@@ -179,18 +179,18 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceOutlook, { whenPushIsHealth
  * the parcel's turn would come again; what is likely to happen by then would be found at that turn and not now, and is taken off: it is better
  * to ask after a parcel's busy hours than before. Who has waited long goes before others all the same.
  */
-export function worthOf(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy, nowMs: number): number {
-  const { latest, checkedAtMs, watchedAtMs, revivedAtMs } = facts
+export function worthOf(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy, nowMs: number): number {
+  const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
   // After a delivery nothing is expected: what is not in doubt can wait until there is nothing else to ask.
   if (latest?.status === FINISHED && doubtOf(facts, outlook, policy) === 0) return Number.NEGATIVE_INFINITY
-  const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? revivedAtMs)
+  const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? activatedAtMs)
   const nowUnknown = unknownBy(facts, outlook, policy, fromMs, nowMs)
   const later = unknownBy(facts, outlook, policy, fromMs, nowMs + TURN_MS)
   const turnHours = TURN_MS / HOUR_MS
   return turnHours * (nowUnknown - (later - nowUnknown)) + LONG_WAIT_WEIGHT * nowUnknown * hoursBetween(fromMs, nowMs)
 }
 
-function unknownBy(facts: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy, fromMs: number, atMs: number): number {
+function unknownBy(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy, fromMs: number, atMs: number): number {
   const { latest, checkedAtMs, entryCount } = facts
   // A parcel that was put under watch and never asked about has an entry to be found; how it goes on from there is as with others.
   const unseen = latest === null && checkedAtMs === null ? 1 : 0
@@ -210,7 +210,7 @@ function hoursBetween(fromMs: number, toMs: number): number {
  * How many entries before the latest one are likely to be missing: pushes were relied on since the last check, and of the scans that are usual
  * in that time some are lost; whether they are is to be seen from what came instead.
  */
-function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, outlook: CadenceOutlook, policy: CadencePolicy): number {
+function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
   if (latest === null || sinceMs === null || latest.atMs <= sinceMs) return 0
   const all = statusShares(outlook.rhythm)
@@ -221,7 +221,7 @@ function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts,
 }
 
 /** The interval where nothing is learnt. */
-function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceOutlook, policy: CadencePolicy): number {
+function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceModel, policy: CadencePolicy): number {
   return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { PushChannel } from './push-health.ts'
-import type { Rhythm } from './scan-rate.ts'
+import type { ScanRate } from './scan-rate.ts'
 
 /** Of another format than this nothing is read: it is learnt anew. */
 const FORMAT = 1
@@ -49,14 +49,14 @@ const pushRecord = z.object({
   toldSilent: z.boolean(),
 })
 
-export function encodeRhythm(rhythm: Rhythm): string {
+export function encodeScanRate(rhythm: ScanRate): string {
   const rounded = (_name: string, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(DIGITS)) : value
   return JSON.stringify({ format: FORMAT, ...rhythm }, rounded)
 }
 
 /** Null: it is damaged, or of another format. */
-export function parseRhythm(text: string): Rhythm | null {
+export function parseScanRate(text: string): ScanRate | null {
   const { asOfMs, kinds, places } = read(text, rhythmRecord) ?? {}
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
 }

@@ -10,7 +10,7 @@ export interface WaitingHours {
  * What the relay has learnt of a carrier's rhythm: explicit, small (a few kilobytes a status) and forgotten with a half-life of four weeks.
  * Kinds are `status`, and `status#n` for parcels whose nth entry it is: a terminal's third scan is followed by other hours than its fourth.
  */
-export interface Rhythm {
+export interface ScanRate {
   readonly asOfMs: number
   readonly kinds: Readonly<Record<string, WaitingHours>>
   /** How many whole histories had this status at this place, by `status#n`; decayed. */
@@ -18,7 +18,7 @@ export interface Rhythm {
 }
 
 /** What an observation teaches. */
-export type Lesson = Wait | Place
+export type ScanSample = Wait | Place
 
 /** An entry's place in a history that a poll showed whole, counted from 1. */
 export interface Place {
@@ -48,7 +48,7 @@ export interface WaitOutlook {
   readonly meanRate: number
 }
 
-export const emptyRhythm: Rhythm = { asOfMs: 0, kinds: {}, places: {} }
+export const emptyScanRate: ScanRate = { asOfMs: 0, kinds: {}, places: {} }
 
 const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
@@ -73,7 +73,7 @@ const SCANS_MIN = 30
 const PRIOR_SCANS = 16
 
 /** What was seen of each status as a whole, for those of which enough was: hours waited, and scans an hour. */
-export function statusShares(rhythm: Rhythm): readonly StatusShare[] {
+export function statusShares(rhythm: ScanRate): readonly StatusShare[] {
   const known = shares.get(rhythm)
   if (known !== undefined) return known
   const made = Object.entries(rhythm.kinds).flatMap(([kind, seen]): StatusShare[] => {
@@ -91,7 +91,7 @@ export interface StatusShare {
   readonly meanRate: number
 }
 
-const shares = new WeakMap<Rhythm, readonly StatusShare[]>()
+const shares = new WeakMap<ScanRate, readonly StatusShare[]>()
 
 /** 0 for the hour that begins on Monday 00:00 UTC. */
 export function hourOfWeek(atMs: number): number {
@@ -99,7 +99,7 @@ export function hourOfWeek(atMs: number): number {
 }
 
 /** Adds lessons to what is known, which fades by the time that passed. The order of the lessons does not matter. */
-export function learnRhythm(rhythm: Rhythm, lessons: readonly Lesson[], nowMs: number): Rhythm {
+export function learnScanRate(rhythm: ScanRate, lessons: readonly ScanSample[], nowMs: number): ScanRate {
   const fade = rhythm.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - rhythm.asOfMs) / HALF_LIFE_MS)
   const kinds = new Map(
     Object.entries(rhythm.kinds).map(([kind, { scans, hours }]) => [
@@ -130,7 +130,7 @@ export function learnRhythm(rhythm: Rhythm, lessons: readonly Lesson[], nowMs: n
  * How many entries are likely to be missing before one that looks like the nth of its parcel, when `lostExpected` are missing on average:
  * by how often whole histories had its status at this place, and how often at the next ones.
  */
-export function missingBefore(rhythm: Rhythm, status: string, entryCount: number, lostExpected: number): number {
+export function missingBefore(rhythm: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (place: number) => {
     const kind = kindOf(status, place)
     return 1 + (Object.hasOwn(rhythm.places, kind) ? (rhythm.places[kind] ?? 0) : 0)
@@ -164,13 +164,13 @@ function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scann
 }
 
 /** Outlooks are asked for at every push and poll, a rhythm is learnt anew only now and then. */
-const outlooks = new WeakMap<Rhythm, Map<string, WaitOutlook | null>>()
+const outlooks = new WeakMap<ScanRate, Map<string, WaitOutlook | null>>()
 
 /**
  * What is to be expected of a parcel that waits in a status, as its nth entry; null: too little was seen to say. From rough to fine, each
  * estimate leaning on the one before while its own scans are few: the status, its hours of the day, its place's hours of the day, of the week.
  */
-export function outlookOf(rhythm: Rhythm, status: string, entryCount: number): WaitOutlook | null {
+export function outlookOf(rhythm: ScanRate, status: string, entryCount: number): WaitOutlook | null {
   const kind = kindOf(status, entryCount)
   return remembered(rhythm, kind, () => {
     const rates = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind))
@@ -178,7 +178,7 @@ export function outlookOf(rhythm: Rhythm, status: string, entryCount: number): W
   })
 }
 
-function remembered(rhythm: Rhythm, kind: string, make: () => WaitOutlook | null): WaitOutlook | null {
+function remembered(rhythm: ScanRate, kind: string, make: () => WaitOutlook | null): WaitOutlook | null {
   const known = outlooks.get(rhythm) ?? new Map<string, WaitOutlook | null>()
   outlooks.set(rhythm, known)
   const before = known.get(kind)
@@ -189,7 +189,7 @@ function remembered(rhythm: Rhythm, kind: string, make: () => WaitOutlook | null
 }
 
 /** What is to be expected of a parcel of which only the place is known; null: too little was seen to say. */
-export function outlookAt(rhythm: Rhythm, place: number): WaitOutlook | null {
+export function outlookAt(rhythm: ScanRate, place: number): WaitOutlook | null {
   return remembered(rhythm, kindOf('', place), () => {
     const rates = followingRates(rhythm, place)
     const meanRate = sum([...rates]) / WEEK_HOURS
@@ -198,7 +198,7 @@ export function outlookAt(rhythm: Rhythm, place: number): WaitOutlook | null {
 }
 
 /** What parcels wait like at a place, whatever their status there: by how many whole histories had which. */
-function followingRates(rhythm: Rhythm, place: number): Float64Array {
+function followingRates(rhythm: ScanRate, place: number): Float64Array {
   const mixed = new Float64Array(WEEK_HOURS)
   const there = Object.entries(rhythm.places).filter(([kind]) => kind.endsWith(kindOf('', place)))
   const total = sum(there.map(([, count]) => count))
@@ -211,7 +211,7 @@ function followingRates(rhythm: Rhythm, place: number): Float64Array {
   return mixed
 }
 
-function waitingHours(rhythm: Rhythm, kind: string): WaitingHours | undefined {
+function waitingHours(rhythm: ScanRate, kind: string): WaitingHours | undefined {
   // A status is the carrier's word: `constructor` must find nothing.
   return Object.hasOwn(rhythm.kinds, kind) ? rhythm.kinds[kind] : undefined
 }

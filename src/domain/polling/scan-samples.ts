@@ -1,7 +1,7 @@
 import type { Entry } from '../history/history.ts'
 import type { PollObservation, PushObservation } from '../history/observation.ts'
 import { FINISHED } from './cadence.ts'
-import type { Lesson } from './scan-rate.ts'
+import type { ScanSample } from './scan-rate.ts'
 
 /** What was known of a parcel before an observation. */
 export interface KnownBefore {
@@ -15,11 +15,11 @@ export interface KnownBefore {
  * Only what is newer than all that was known: an entry found between two known ones shows that the wait that was learnt was none, which is
  * too rare to unlearn.
  */
-export function lessonsOf(
+export function scanSamplesOf(
   before: KnownBefore,
   observation: PushObservation | PollObservation,
   entries: readonly Entry[],
-): readonly Lesson[] {
+): readonly ScanSample[] {
   const oldestFirst = entries.length < 2 ? entries : entries.toSorted((a, b) => a.atMs - b.atMs)
   const newer = oldestFirst.filter(({ atMs }) => before.latest === null || atMs > before.latest.atMs)
   return observation.kind === 'push'
@@ -28,11 +28,11 @@ export function lessonsOf(
 }
 
 /** The waits that new entries ended and, of a poll, what it found still going on. */
-function waits(before: KnownBefore, newer: readonly Entry[], askedAtMs: number | null): readonly Lesson[] {
+function waits(before: KnownBefore, newer: readonly Entry[], askedAtMs: number | null): readonly ScanSample[] {
   const { latest, entryCount, checkedAtMs } = before
   const chain = latest === null ? newer : [latest, ...newer]
   const firstPlace = latest === null ? 1 : entryCount
-  return chain.flatMap(({ status, atMs }, at): Lesson[] => {
+  return chain.flatMap(({ status, atMs }, at): ScanSample[] => {
     const next = chain[at + 1]
     const toMs = next?.atMs ?? askedAtMs
     if (toMs === null || status === FINISHED) return []
@@ -43,8 +43,8 @@ function waits(before: KnownBefore, newer: readonly Entry[], askedAtMs: number |
 }
 
 /** Only a poll shows a history whole; what the check before it showed was learnt then. */
-function places({ checkedAtMs }: KnownBefore, oldestFirst: readonly Entry[]): readonly Lesson[] {
-  return oldestFirst.flatMap(({ status, atMs }, at): Lesson[] =>
+function places({ checkedAtMs }: KnownBefore, oldestFirst: readonly Entry[]): readonly ScanSample[] {
+  return oldestFirst.flatMap(({ status, atMs }, at): ScanSample[] =>
     atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY) ? [{ kind: 'place', status, entryCount: at + 1 }] : [],
   )
 }

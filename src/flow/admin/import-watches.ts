@@ -3,7 +3,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-export interface WatchListPorts {
+export interface ImportWatchesPorts {
   readonly write: Pick<WriteSide, 'watchMany'>
   readonly invalidate: (parcelIds: readonly number[]) => void
   readonly clock: Clock
@@ -47,7 +47,7 @@ const RETRY_AFTER_MS = 5000
  * Throws `bad_request` (atomic, and a line is bad), `body_too_large` (too many lines) and `storage_unavailable`; its
  * facts say how many are watched already, the first ones of the list, and sending the same list again does no harm.
  */
-export function createWatchList(ports: WatchListPorts): (request: WatchListRequest) => Promise<WatchListReport> {
+export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, atomic, lines }) => {
     const read = createWatchLineReader(format)
     const errors: WatchListError[] = []
@@ -73,7 +73,7 @@ export function createWatchList(ports: WatchListPorts): (request: WatchListReque
 }
 
 async function watchBatch(
-  { write, invalidate, clock }: WatchListPorts,
+  { write, invalidate, clock }: ImportWatchesPorts,
   identifiers: readonly string[],
   tally: { watched: number; created: number },
 ): Promise<void> {

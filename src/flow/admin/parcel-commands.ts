@@ -1,21 +1,21 @@
 import { AppError } from '../../domain/errors.ts'
-import type { Asking } from '../polling/polls-under-way.ts'
+import type { PollsUnderWay } from '../polling/polls-under-way.ts'
 import type { Refresh } from '../polling/refresh.ts'
 import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
 import type { WriteSide } from '../write-side.ts'
 
-export interface ManageParcelsPorts {
+export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll'>
   /** A kept answer would keep the next question from reviving the parcel. */
   readonly invalidate: (parcelIds: readonly number[]) => void
   readonly refresh: Pick<Refresh, 'refreshNow'>
-  readonly asking: Asking
+  readonly asking: PollsUnderWay
   readonly clock: Clock
 }
 
 /** What operators do to parcels (CONTRACT, `/relay/parcels`). Identifiers are raw path text; a malformed one is `bad_tracking_number`. */
-export interface ManageParcels {
+export interface ParcelCommands {
   /** Watches an identifier from now on; `created`: no parcel had it. */
   watch(identifier: string): Promise<{ readonly identifier: string; readonly created: boolean }>
   /** Polls for it no more, until a push or an app's question. Deletes nothing. Throws `not_found`. */
@@ -28,7 +28,7 @@ export interface ManageParcels {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createManageParcels({ write, invalidate, refresh, asking, clock }: ManageParcelsPorts): ManageParcels {
+export function createParcelCommands({ write, invalidate, refresh, asking, clock }: ParcelCommandsPorts): ParcelCommands {
   return {
     async watch(text) {
       const identifier = readIdentifier(text)

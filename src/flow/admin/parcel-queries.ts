@@ -21,7 +21,7 @@ export interface ListQuestion {
 }
 
 /** What operators can see of parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
-export interface LookAtParcels {
+export interface ParcelQueries {
   list(question: ListQuestion): Promise<{ readonly parcels: readonly object[]; readonly next: string | null }>
   inspect(identifier: string): Promise<object>
 }
@@ -30,11 +30,11 @@ export interface LookAtParcels {
 const STATUSES_TOLD_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
-export function createLookAtParcels({
+export function createParcelQueries({
   reads,
 }: {
   readonly reads: Pick<ReadSide, 'listParcels' | 'listStatuses' | 'inspectParcel'>
-}): LookAtParcels {
+}): ParcelQueries {
   /** Any status may come from the carrier; but one that never came is a slip, and an empty list would hide it. */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...SEEN_STATUSES, ...(await reads.listStatuses())])]
@@ -96,7 +96,7 @@ function presentState(state: ParcelState): object {
       watchedAt: presentTime(state.watchedAtMs),
       nextCheckAt: presentTime(state.nextPollAtMs),
       lastCheckAt: presentTime(state.checkedAtMs),
-      heardAt: presentTime(state.heardAtMs),
+      heardAt: presentTime(state.lastSeenAtMs),
       failures: state.failures,
       stopped: state.nextPollAtMs === null ? state.stopped : null,
     },

@@ -1,5 +1,5 @@
 import { type RecordOptions, type RecordPorts, recordAlone, reportOf } from '../history/record.tx.ts'
-import { readPush } from '../ingest/parse-push.ts'
+import { parsePush } from '../ingest/parse-push.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteTx } from '../write-store.ts'
 
@@ -18,7 +18,7 @@ export function createReprocess(ports: RecordPorts, options: RecordOptions): Pic
         if (held.state === 'recorded') return { kind: 'settled' }
         const { body, contentEncoding, keyIndex } = held
         if (body === null) return { kind: 'body_gone' }
-        const push = readPush({ body, contentEncoding, keyIndex, receivedAtMs: Math.min(held.receivedAtMs, nowMs) })
+        const push = parsePush({ body, contentEncoding, keyIndex, receivedAtMs: Math.min(held.receivedAtMs, nowMs) })
         // It has its place in the inbox: there it is kept otherwise, and never taken back.
         const inPlace: WriteTx = { ...tx, saveInbox: (entry) => tx.resettlePush(inboxId, entry), deleteInbox: async () => {} }
         const recorded = await recordAlone(inPlace, push, ports, options)

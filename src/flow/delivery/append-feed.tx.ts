@@ -1,14 +1,14 @@
-import type { Carried, FeedEvent } from '../../domain/delivery/feed-entry.ts'
+import type { FeedEvent, Payload } from '../../domain/delivery/feed-entry.ts'
 import type { EntryChange } from '../../domain/history/changes.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { toldBy, toldEither, toldOf } from '../../domain/history/told.ts'
 import type { WriteTx } from '../write-store.ts'
-import { isBackfill, queueDeliveries } from './enqueue.tx.ts'
-import { carriedBy, carriedFor, createFindPushes, type FindPushes, firstOf, type Source } from './event-payload.tx.ts'
+import { enqueueDeliveries, isBackfill } from './enqueue.tx.ts'
+import { createFindPushes, type FindPushes, firstOf, payloadFor, payloadOf, type Source } from './event-payload.tx.ts'
 
-export interface Learnt {
+export interface FeedBatch {
   readonly changes: readonly EntryChange[]
   /** Every entry that may be owed to somebody now, changed or not. */
   readonly entries: readonly Entry[]
@@ -17,10 +17,10 @@ export interface Learnt {
 }
 
 /** An event of the feed, and what endpoints are sent for it; null: nothing. */
-export interface PlannedEvent {
+export interface FeedAddition {
   readonly event: FeedEvent
   readonly entry: Entry
-  readonly carried: Carried | null
+  readonly carried: Payload | null
   /** The sighting that it tells of, as it is from then on. */
   readonly told: KeptSighting | null
 }
@@ -29,8 +29,8 @@ export interface PlannedEvent {
  * What there is to tell of what was learnt: the changes, oldest entry first, then entries that endpoints are owed though nothing of them
  * changed. Whom an entry is owed to is decided by whom its sightings were told of, and by nothing that may have moved since (DOMAIN 6.6).
  */
-export async function planEvents(tx: WriteTx, learnt: Learnt): Promise<readonly PlannedEvent[]> {
-  const planned: PlannedEvent[] = []
+export async function planEvents(tx: WriteTx, learnt: FeedBatch): Promise<readonly FeedAddition[]> {
+  const planned: FeedAddition[] = []
   const findPushes = createFindPushes(tx, learnt.parcel.parcelId)
   for (const change of learnt.changes.toSorted((a, b) => a.entry.sequence - b.entry.sequence)) {
     planned.push(isOwed(change.entry) ? await planTelling(tx, learnt, change, findPushes) : planChange(tx, learnt, change))
@@ -52,22 +52,22 @@ function isOwed({ members }: Entry): boolean {
   return members.some(({ sighting }) => sighting.source === 'push')
 }
 
-function planChange(tx: WriteTx, { parcel }: Learnt, { kind, entry }: EntryChange): PlannedEvent {
+function planChange(tx: WriteTx, { parcel }: FeedBatch, { kind, entry }: EntryChange): FeedAddition {
   const event = { sequence: tx.nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, carries: null }
   return { event, entry, carried: null, told: null }
 }
 
 async function planTelling(
   tx: WriteTx,
-  { parcel, source }: Learnt,
+  { parcel, source }: FeedBatch,
   { kind, entry }: EntryChange,
   findPushes: FindPushes,
-): Promise<PlannedEvent> {
+): Promise<FeedAddition> {
   const { parcelId } = parcel
   const isNew = kind === 'entry'
   const { carried, sighting } = isNew
-    ? { carried: carriedBy(source), sighting: firstOf(entry) }
-    : await carriedFor({ entry, source, findPushes })
+    ? { carried: payloadOf(source), sighting: firstOf(entry) }
+    : await payloadFor({ entry, source, findPushes })
   const sequence = isNew ? entry.sequence : tx.nextSequence()
   const toldBefore = toldOf(entry.members)
   const backfill = carried.kind === 'composed' && isBackfill(entry, parcel)
@@ -81,20 +81,20 @@ async function planTelling(
 }
 
 /** Puts what was planned in the feed, and queues what endpoints are owed for it; says how many deliveries that made. */
-export async function tellEvents(tx: WriteTx, planned: readonly PlannedEvent[], nowMs: number): Promise<number> {
+export async function appendEvents(tx: WriteTx, planned: readonly FeedAddition[], nowMs: number): Promise<number> {
   let queued = 0
   for (const { event, entry, carried } of planned) {
     tx.appendFeed(event)
     const { sequence, parcelId, carries } = event
     if (carries === null || carried === null) continue
     const backfill = carries.kind === 'composed' && carries.backfill
-    queued += await queueDeliveries(tx, { sequence, entry, parcelId, carried, backfill, toldBefore: carries.toldBefore, nowMs })
+    queued += await enqueueDeliveries(tx, { sequence, entry, parcelId, carried, backfill, toldBefore: carries.toldBefore, nowMs })
   }
   return queued
 }
 
 /** Until its grace is over nobody can say that the push of an entry was missed; backfill never was (DOMAIN 6.6). */
-export async function expectPushes(tx: WriteTx, planned: readonly PlannedEvent[], nowMs: number, missedPushGraceMs: number): Promise<void> {
+export async function expectPushes(tx: WriteTx, planned: readonly FeedAddition[], nowMs: number, missedPushGraceMs: number): Promise<void> {
   for (const { event, entry, told } of planned) {
     if (event.kind !== 'entry' || told?.told.kind === 'backfill') continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: entry.atMs, foundAtMs: nowMs }

@@ -1,28 +1,28 @@
 import { CLAIMS_PER_ATTEMPT } from '../../domain/delivery/delivery.ts'
-import type { ClaimedDelivery, ClaimRef, DeliveryTurn, DeliveryTurnReport, NextDelivery } from '../../domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, ClaimRef, DispatchRound, DispatchRoundReport, NextDelivery } from '../../domain/delivery/dispatch-round.ts'
 import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 import { type EndpointHealth, isProbeDue, onlyFailedParcel } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../write-store.ts'
 
-export interface HandOutOptions {
+export interface ClaimOptions {
   readonly perEndpoint: number
 }
 
-export interface HandOut {
+export interface DeliveryClaims {
   readonly states: readonly EndpointState[]
-  readonly turn: DeliveryTurn
+  readonly turn: DispatchRound
 }
 
 /**
  * Claims what is due for every enabled endpoint with room, and says when to look again: without room it is the end of an attempt that calls
  * for it. What is claimed keeps its parcel, whatever else of it is due: two of one parcel are never under way at one endpoint (DOMAIN 7.3).
  */
-export async function handOut(
+export async function claimDeliveries(
   tx: WriteTx,
-  { states, turn }: HandOut,
-  options: HandOutOptions,
-): Promise<Pick<DeliveryTurnReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
+  { states, turn }: DeliveryClaims,
+  options: ClaimOptions,
+): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
   const { nowMs } = turn
   const more: string[] = []
   const found: (readonly NextDelivery[])[] = []
@@ -102,14 +102,14 @@ function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedD
  * To one that takes what it is sent, more is handed out than it is sent at the same time: when an attempt ends another begins, and does not
  * wait until the first is written down. Not to one with a rate, which would be sent in a burst what it should be sent by and by.
  */
-function roomOf({ endpoint, health }: EndpointState, turn: DeliveryTurn, { perEndpoint }: HandOutOptions): number {
+function roomOf({ endpoint, health }: EndpointState, turn: DispatchRound, { perEndpoint }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
   const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
   return Math.min(atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (turn.inFlight[endpoint.id]?.length ?? 0), allowanceOf(endpoint, turn))
 }
 
 /** Whoever asks first does not know yet that the endpoint has a rate: one attempt is within any. */
-function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DeliveryTurn): number {
+function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)
 }

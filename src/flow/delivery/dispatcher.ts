@@ -1,15 +1,15 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
-import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { Clock, Log, Meter } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 import { createEndpointLog } from './endpoint-log.ts'
-import { createLanes, type Lane } from './endpoint-queues.ts'
+import { createEndpointQueues, type EndpointQueue } from './endpoint-queues.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
 import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
 
-export interface RelayPorts extends SendDeliveryPorts {
-  readonly write: Pick<WriteSide, 'deliveryTurn'>
+export interface DispatcherPorts extends SendDeliveryPorts {
+  readonly write: Pick<WriteSide, 'dispatchRound'>
   readonly clock: Clock
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
@@ -22,14 +22,14 @@ export interface RelayPorts extends SendDeliveryPorts {
   readonly breathe: () => Promise<void>
 }
 
-export interface RelayOptions extends SendDeliveryOptions {
+export interface DispatcherOptions extends SendDeliveryOptions {
   /** The most deliveries claimed for one endpoint at once. */
   readonly claimsMax: number
   /** Attempts at the same time to an endpoint that says nothing else. */
   readonly perEndpoint: () => number
 }
 
-export interface Relay {
+export interface Dispatcher {
   /** Something may be due that was not: the next pass looks. */
   look(): void
   /** How endpoints stand, or the order of what waits for them, has changed: until a pass has heard how, nothing that waits is sent. */
@@ -55,9 +55,9 @@ const SENT_AT_ONCE = 4
  * not wait for the store between two; it counts until it is written down, so that no more than `CLAIMS_PER_ATTEMPT` times its concurrency
  * can come twice.
  */
-export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint }: RelayOptions): Relay {
+export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, perEndpoint }: DispatcherOptions): Dispatcher {
   const { write, clock, log, wake } = ports
-  const lanes = createLanes(perEndpoint)
+  const lanes = createEndpointQueues(perEndpoint)
   const rates = createEndpointRates()
   const endpointLog = createEndpointLog(ports)
   const send = createSendDelivery(ports, { relayId })
@@ -86,7 +86,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     const beganMs = clock.monotonic()
     lanes.settling()
     try {
-      const report = await write.deliveryTurn({
+      const report = await write.dispatchRound({
         settled,
         inFlight: lanes.inFlight(),
         allowance: rates.allowance(
@@ -114,7 +114,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     }
   }
 
-  function hearOf(report: DeliveryTurnReport): void {
+  function hearOf(report: DispatchRoundReport): void {
     endpoints = report.endpoints
     lanes.learn(endpoints, report.more)
     for (const { endpointId } of report.claimed) rates.started(endpointId)
@@ -148,14 +148,14 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
   }
 
   /** Begins the next attempt if there may be one more; gives whether it did. */
-  function beginNext(lane: Lane): boolean {
+  function beginNext(lane: EndpointQueue): boolean {
     if (stopping || reviewed !== reviews) return false
     const delivery = lanes.takeNext(lane)
     if (delivery !== null) attempt(delivery, lane)
     return delivery !== null
   }
 
-  function beginAll(lane: Lane): void {
+  function beginAll(lane: EndpointQueue): void {
     if (lane.isBeginning) return
     lane.isBeginning = true
     try {
@@ -165,7 +165,7 @@ export function createRelay(ports: RelayPorts, { relayId, claimsMax, perEndpoint
     }
   }
 
-  function attempt(delivery: ClaimedDelivery, lane: Lane): void {
+  function attempt(delivery: ClaimedDelivery, lane: EndpointQueue): void {
     const atMs = clock.now()
     underWay += 1
     const onAgain = () => rates.started(delivery.endpointId)

@@ -5,7 +5,7 @@ import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange } fr
 import { backfillSpan } from '../../domain/history/told.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { nextOf, startAt } from './start-position.tx.ts'
+import { nextOf, startPosition } from './start-position.tx.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
 
@@ -20,7 +20,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
     addEndpoint: ({ id, settings, key, from }) =>
       store.transaction(async (tx) => {
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
-        const start = await startAt(tx, from)
+        const start = await startPosition(tx, from)
         if (start.kind !== 'ok') return start
         const state: EndpointState = {
           endpoint: { ...settings, id },

@@ -1,9 +1,9 @@
 import { type AttemptResult, CLAIMS_PER_ATTEMPT, isGone } from '../../domain/delivery/delivery.ts'
-import type { ClaimedDelivery, ClaimRef, DeliveryTurn, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, ClaimRef, DispatchRound, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
 /** What is under way for an endpoint. */
-export interface Lane {
+export interface EndpointQueue {
   /** Null: it has been removed. */
   state: EndpointState | null
   /** Claimed, and not attempted yet: the next begins when another ends, and not a turn later. */
@@ -20,21 +20,21 @@ export interface Lane {
   isBeginning: boolean
 }
 
-export interface Lanes {
-  of(endpointId: string): Lane
-  all(): Iterable<Lane>
+export interface EndpointQueues {
+  of(endpointId: string): EndpointQueue
+  all(): Iterable<EndpointQueue>
   /** How the endpoints stand, and which of them, by id, more is due for than there was room. */
   learn(states: readonly EndpointState[], more: readonly string[]): void
   /** What is claimed waits for its turn. */
   claimed(deliveries: readonly ClaimedDelivery[]): void
   /** Takes out what may be attempted now; null: nothing waits or wants to be sent, or as many are attempted as may be at the same time. */
-  takeNext(lane: Lane): ClaimedDelivery | null
+  takeNext(lane: EndpointQueue): ClaimedDelivery | null
   /** Gives up what waits for endpoints that get nothing now, or is too much for their settings by now; or all that waits. Returns how much. */
   giveBack(what: 'surplus' | 'all'): number
   /** Gives up those of some deliveries that wait. Returns how many. */
   giveBackThese(deliveries: readonly ClaimRef[]): number
   /** An attempt has ended. */
-  ended(lane: Lane, deliveryId: number, result: AttemptResult): void
+  ended(lane: EndpointQueue, deliveryId: number, result: AttemptResult): void
   /** What has ended is being written down. */
   settling(): void
   /** It is. */
@@ -42,22 +42,22 @@ export interface Lanes {
   /** It could not be, and nobody knows what more is due. */
   notSettled(attempts: readonly SettledAttempt[]): void
   /** The ids of what is claimed and has not ended, by endpoint id. */
-  inFlight(): DeliveryTurn['inFlight']
+  inFlight(): DispatchRound['inFlight']
   /** Whether more is due and as many attempts have ended as there may be at the same time: a turn costs the same however much it does. */
-  isTurnWorthwhileFor(lane: Lane): boolean
+  isTurnWorthwhileFor(lane: EndpointQueue): boolean
   /** Whether it is for one of them. */
   isTurnWorthwhile(): boolean
 }
 
 /** `perEndpoint`: attempts at the same time to an endpoint that says nothing else; asked each time. */
-export function createLanes(perEndpoint: () => number): Lanes {
-  const lanes = new Map<string, Lane>()
+export function createEndpointQueues(perEndpoint: () => number): EndpointQueues {
+  const lanes = new Map<string, EndpointQueue>()
   let known: readonly EndpointState[] = []
 
-  function laneOf(endpointId: string): Lane {
+  function laneOf(endpointId: string): EndpointQueue {
     const lane = lanes.get(endpointId)
     if (lane !== undefined) return lane
-    const made: Lane = { state: null, waiting: [], held: new Set(), ended: 0, gone: 0, isMoreDue: false, isBeginning: false }
+    const made: EndpointQueue = { state: null, waiting: [], held: new Set(), ended: 0, gone: 0, isMoreDue: false, isBeginning: false }
     lanes.set(endpointId, made)
     return made
   }
@@ -73,14 +73,15 @@ export function createLanes(perEndpoint: () => number): Lanes {
     for (const state of states) laneOf(state.endpoint.id).state = state
   }
 
-  const isProbed = ({ state }: Lane) => state !== null && state.health.probing !== null
-  const limitOf = (lane: Lane) => (isProbed(lane) ? 1 : (lane.state?.endpoint.concurrency ?? perEndpoint()))
-  const claimsOf = (lane: Lane) => (isProbed(lane) ? 1 : CLAIMS_PER_ATTEMPT * limitOf(lane))
+  const isProbed = ({ state }: EndpointQueue) => state !== null && state.health.probing !== null
+  const limitOf = (lane: EndpointQueue) => (isProbed(lane) ? 1 : (lane.state?.endpoint.concurrency ?? perEndpoint()))
+  const claimsOf = (lane: EndpointQueue) => (isProbed(lane) ? 1 : CLAIMS_PER_ATTEMPT * limitOf(lane))
   /** Claimed and not being written down yet. */
-  const openOf = ({ held, ended }: Lane) => held.size + ended
-  const isTurnWorthwhileFor = (lane: Lane) => lane.isMoreDue && lane.ended > 0 && lane.ended >= Math.min(openOf(lane), limitOf(lane))
+  const openOf = ({ held, ended }: EndpointQueue) => held.size + ended
+  const isTurnWorthwhileFor = (lane: EndpointQueue) =>
+    lane.isMoreDue && lane.ended > 0 && lane.ended >= Math.min(openOf(lane), limitOf(lane))
 
-  function release(lane: Lane, deliveries: readonly ClaimedDelivery[]): number {
+  function release(lane: EndpointQueue, deliveries: readonly ClaimedDelivery[]): number {
     for (const { deliveryId } of deliveries) lane.held.delete(deliveryId)
     return deliveries.length
   }

@@ -1,7 +1,7 @@
 import { encodeEvent } from '../../domain/delivery/delivery-request.ts'
 import { endpointWants } from '../../domain/delivery/endpoint.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { Carried } from '../../domain/delivery/feed-entry.ts'
+import type { Payload } from '../../domain/delivery/feed-entry.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { type Told, wasTold } from '../../domain/history/told.ts'
@@ -12,7 +12,7 @@ export interface NewEvent {
   readonly sequence: number
   readonly entry: Entry
   readonly parcelId: number
-  readonly carried: Carried
+  readonly carried: Payload
   /** Whether it is backfill (DOMAIN 6.6). */
   readonly backfill: boolean
   /** Whom the entry had been told of before: they are not sent it. */
@@ -24,7 +24,7 @@ export interface NewEvent {
  * Queues an event for every endpoint that wants it, enabled or not, in the transaction that records it: an event is recorded with all that
  * is owed for it, or not at all (DOMAIN 7.2). An endpoint that is still being queued what is older gets it after that (`catch-up`).
  */
-export async function queueDeliveries(tx: WriteTx, event: NewEvent): Promise<number> {
+export async function enqueueDeliveries(tx: WriteTx, event: NewEvent): Promise<number> {
   const states = (await tx.listEndpoints()).filter(({ queuedTo }) => queuedTo === null)
   if (states.length === 0) return 0
   return await queueFor(tx, states, event)

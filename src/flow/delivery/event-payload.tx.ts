@@ -1,4 +1,4 @@
-import type { Carried } from '../../domain/delivery/feed-entry.ts'
+import type { Payload } from '../../domain/delivery/feed-entry.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import type { PollObservation, PushObservation } from '../../domain/history/observation.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../../domain/history/sightings.ts'
@@ -11,14 +11,14 @@ export type Source =
   | { readonly kind: 'poll'; readonly observation: PollObservation }
 
 /** What an observation makes of an entry that it is the first to tell of. */
-export function carriedBy(source: Source): Carried {
+export function payloadOf(source: Source): Payload {
   if (source.kind === 'push') {
     return { kind: 'push', inboxId: source.inboxId, distributionType: source.observation.sighting.distributionType ?? '' }
   }
   return composedFrom(source)
 }
 
-function composedFrom({ observation }: Source): Carried {
+function composedFrom({ observation }: Source): Payload {
   if (observation.kind === 'push') {
     return { kind: 'composed', trackingIds: observation.trackingIds, distributionType: observation.sighting.distributionType ?? '' }
   }
@@ -39,19 +39,19 @@ export interface Unrelayed {
 /** The numbers that a parcel's pushes are kept under, the earliest of equal ones, by what they say; those whose bytes are gone are left out. */
 export type FindPushes = () => Promise<ReadonlyMap<string, number>>
 
-export interface CarriedSighting {
-  readonly carried: Carried
+export interface PayloadSighting {
+  readonly carried: Payload
   /** The sighting of the entry that is told of with it. */
   readonly sighting: KeptSighting
 }
 
 /** What is sent for an entry that is not told of for the first time: its own push if one told of it and its bytes are kept, the earliest of several. */
-export async function carriedFor({ entry, source, findPushes }: Unrelayed): Promise<CarriedSighting> {
+export async function payloadFor({ entry, source, findPushes }: Unrelayed): Promise<PayloadSighting> {
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
   const [first] = pushes
   if (first === undefined) return { carried: composedFrom(source), sighting: firstOf(entry) }
   // Most often it is the push that is being recorded.
-  if (pushes.length === 1 && isOf(source, first)) return { carried: carriedBy(source), sighting: first }
+  if (pushes.length === 1 && isOf(source, first)) return { carried: payloadOf(source), sighting: first }
   const found = await findPushes()
   for (const sighting of pushes) {
     const inboxId = found.get(sightingId(sighting))

@@ -11,7 +11,7 @@ import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { DeliverySender, Vault } from './ports.ts'
 import type { RouteOf, SignerOf } from './send-delivery.ts'
-import { whyNot } from './start-position.tx.ts'
+import { explainStart } from './start-position.tx.ts'
 
 export interface ManageEndpointsPorts {
   readonly write: Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint'>
@@ -168,8 +168,8 @@ function done(edit: EndpointEdit): EndpointState {
   if (edit.kind === 'done') return edit.state
   if (edit.kind === 'unknown') return unknown()
   if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: choose one that is not taken.')
-  if (edit.kind === 'from_gone') throw new AppError('feed_gone', `from: ${whyNot(edit)}`, { facts: { oldestSequence: edit.oldest } })
-  if (edit.kind === 'from_ahead') throw wrongInput('body', 'from', `from: ${whyNot(edit)}`)
+  if (edit.kind === 'from_gone') throw new AppError('feed_gone', `from: ${explainStart(edit)}`, { facts: { oldestSequence: edit.oldest } })
+  if (edit.kind === 'from_ahead') throw wrongInput('body', 'from', `from: ${explainStart(edit)}`)
   if (edit.kind === 'not_rotating') {
     throw new AppError(
       'not_rotating',

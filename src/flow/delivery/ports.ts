@@ -11,8 +11,8 @@ import type {
 } from '../../domain/delivery/delivery-list.ts'
 import type {
   DeliveryRules,
-  DeliveryTurn,
-  DeliveryTurnReport,
+  DispatchRound,
+  DispatchRoundReport,
   NextDelivery,
   NextRequest,
   ProbeRequest,
@@ -59,7 +59,7 @@ export interface FeedSignal {
 /** The verbs of delivery that write; see `WriteSide`. */
 export interface DeliveryWrites {
   /** Settles attempts and claims the next ones, in one transaction. */
-  deliveryTurn(turn: DeliveryTurn): Promise<DeliveryTurnReport>
+  dispatchRound(turn: DispatchRound): Promise<DispatchRoundReport>
   /** How deliveries are settled and handed out from now on. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /** Makes the endpoints of origin `config`, and the operator's, what the config file says; those it no longer names are removed. */
@@ -76,7 +76,7 @@ export interface DeliveryWrites {
     readonly from: number | null
   }): Promise<EndpointEdit>
   /** Queues a stretch of the feed for an endpoint that starts further back; `isDone`: no endpoint has more to be queued. */
-  catchUp(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly queued: number; readonly isDone: boolean }>
+  replayFeed(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint; one of the config can only be enabled again after it was disabled by what it answered. */
   changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
   /** Removes a managed endpoint; what waits for it is cancelled, see `cancelRemoved`. */

@@ -8,9 +8,9 @@ import { queueFor } from './enqueue.tx.ts'
  * Queues what is in the feed for endpoints that start further back, a stretch at a time. Until one has all of it, nothing that is recorded is
  * queued for it directly: it comes after what is older, from the feed too. Where it is stands in the store, so a restart goes on from there.
  */
-export function createCatchUp(store: WriteStore): Pick<WriteSide, 'catchUp'> {
+export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed'> {
   return {
-    catchUp: ({ limit, nowMs }) =>
+    replayFeed: ({ limit, nowMs }) =>
       store.transaction(async (tx) => {
         // The one that is furthest behind: none waits for another to be done.
         const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)

@@ -1,5 +1,5 @@
 import { countAttempt, settle } from '../../domain/delivery/delivery.ts'
-import type { DeliveryRules, DeliveryTurn, Settled, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
+import type { DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import {
   beginsToFail,
   type EndpointHealth,
@@ -16,33 +16,33 @@ import { backfillSpan } from '../../domain/history/told.ts'
 import type { Clock } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { handOut } from './claim-deliveries.tx.ts'
+import { claimDeliveries } from './claim-deliveries.tx.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.tx.ts'
 import { createFailureWatch, type FailureLook } from './failure-watch.ts'
 import { syncOperator, tellOperator } from './operator-events.tx.ts'
-import { nextOf, startAt, whyNot } from './start-position.tx.ts'
+import { explainStart, nextOf, startPosition } from './start-position.tx.ts'
 
 /** Read anew at every turn. */
-export type DeliverOptions = DeliveryRules
+export type DispatchRoundOptions = DeliveryRules
 
 /** A shorter trouble is nobody's business when it is over. */
 const WORTH_TELLING_MS = 60 * 60 * 1000
 
 /** The verbs that write down what became of deliveries and hand out the next ones (DOMAIN 7). */
-export function createDeliver(
+export function createDispatchRound(
   store: WriteStore,
-  options: DeliverOptions,
+  options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
-): Pick<WriteSide, 'deliveryTurn' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
+): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
   const watch = createFailureWatch(clock.monotonic)
   return {
     ...createEditEndpoints(store),
 
-    async deliveryTurn(turn) {
+    async dispatchRound(turn) {
       const look = watch.look()
       const report = await store.transaction(async (tx) => {
         const { states, notices } = await settleAll(tx, turn, look, options)
-        return { endpoints: states, notices, ...(await handOut(tx, { states, turn }, options)) }
+        return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, turn }, options)) }
       })
       look.keep()
       return report
@@ -66,9 +66,9 @@ export function createDeliver(
 /** Writes down what ended; gives how all endpoints stand after it, and what operators should hear of. */
 async function settleAll(
   tx: WriteTx,
-  turn: DeliveryTurn,
+  turn: DispatchRound,
   look: FailureLook,
-  options: DeliverOptions,
+  options: DispatchRoundOptions,
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
   const before = await tx.listEndpoints()
   const states = [...before]
@@ -107,7 +107,7 @@ function seenFailing(state: EndpointState, { endpointId, result }: SettledAttemp
 }
 
 /** What an attempt makes of its delivery. One before its time, and a probe, use up nothing of its schedule. */
-function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DeliverOptions): Omit<Settled, 'round'> {
+function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
   const { result, random, plannedAtMs, atMs } = attempt
   const { probing } = state.health
   const isSpared = plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
@@ -159,8 +159,8 @@ async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], c
   const id = known?.endpoint.id ?? ''
   const byOrder = known?.disabled === 'operator' ? null : (known?.disabled ?? null)
   const disabled = endpoint.enabled ? byOrder : 'operator'
-  const start = known === undefined ? await startAt(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
-  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${whyNot(start)}`)
+  const start = known === undefined ? await startPosition(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
+  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
   const { queuedTo } = start
   const health = known?.health ?? freshHealth
   const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await nextOf(tx, queuedTo))

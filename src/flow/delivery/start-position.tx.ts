@@ -5,7 +5,7 @@ type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
 type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
 
 /** Up to where the feed is no concern of an endpoint that is to get what is in it from a sequence on; null, too: what is recorded from now on. */
-export async function startAt(tx: WriteTx, from: number | null): Promise<Start> {
+export async function startPosition(tx: WriteTx, from: number | null): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()
   if (from === null || from === last + 1) return { kind: 'ok', queuedTo: null }
   if (from > last) return { kind: 'from_ahead', last }
@@ -20,7 +20,7 @@ export async function nextOf(tx: WriteTx, queuedTo: number | null): Promise<numb
 }
 
 /** In words for operators. */
-export function whyNot(refused: NoStart): string {
+export function explainStart(refused: NoStart): string {
   if (refused.kind === 'from_ahead') return `the last sequence is ${refused.last}. To start with what comes next, say "now".`
   return `events before sequence ${refused.oldest} are no longer kept.`
 }

@@ -79,7 +79,7 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ReadQuestion,
     body: ownBytes(encoded.body),
     etag: entityTag(encoded.body, contentLanguage),
     contentLanguage,
-    heardAtMs: view.heardAtMs,
+    lastSeenAtMs: view.lastSeenAtMs,
   }
 }
 
@@ -92,7 +92,7 @@ function ownBytes(text: string): Buffer {
 
 /** The answer as it is sent at a given time. */
 export function presentServed(answer: CachedAnswer, freshness: Freshness, nowMs: number): Served {
-  const { body, etag, contentLanguage, heardAtMs } = answer
-  const ageSeconds = heardAtMs === null ? null : Math.max(0, Math.floor((nowMs - heardAtMs) / 1000))
+  const { body, etag, contentLanguage, lastSeenAtMs } = answer
+  const ageSeconds = lastSeenAtMs === null ? null : Math.max(0, Math.floor((nowMs - lastSeenAtMs) / 1000))
   return { body, etag, ageSeconds, contentLanguage, cacheStatus: CACHE_STATUS[freshness] }
 }

@@ -1,7 +1,7 @@
 import type { BatchReport } from '../../domain/history/recording.ts'
 
 /** What others are told of a commit: that something may be looked for, and what is counted. */
-export interface CommitNews {
+export interface CommitStats {
   readonly size: number
   readonly durationMs: number
   /** How many observations came to what. */
@@ -12,7 +12,7 @@ export interface CommitNews {
   readonly joined: boolean
 }
 
-export function newsOf({ outcomes, durationMs, joined }: Pick<BatchReport, 'outcomes' | 'durationMs' | 'joined'>): CommitNews {
+export function commitStatsOf({ outcomes, durationMs, joined }: Pick<BatchReport, 'outcomes' | 'durationMs' | 'joined'>): CommitStats {
   const merged = new Map<string, number>()
   const add = (result: string, by: number) => merged.set(result, (merged.get(result) ?? 0) + by)
   let queued = false

@@ -5,7 +5,7 @@ import { fetchableLanguage } from '../../domain/languages.ts'
 import type { Clock, Log, Memory } from '../ports.ts'
 import { createSingleFlight } from '../single-flight.ts'
 import type { Freshness, ReadQuestion } from './answer.ts'
-import type { AskCarrier, Asked } from './fetch-once.ts'
+import type { Asked, FetchOnce } from './fetch-once.ts'
 
 /** Why a known parcel's carrier is not asked again just yet. */
 export interface Pause {
@@ -13,7 +13,7 @@ export interface Pause {
   readonly freshness: Freshness
 }
 
-export interface CarrierQuestionPorts {
+export interface FetchOnMissPorts {
   /** Identifiers the carrier does not know, and until when (epoch ms) that is believed. */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
@@ -23,7 +23,7 @@ export interface CarrierQuestionPorts {
   readonly clock: Clock
 }
 
-export interface CarrierQuestionOptions {
+export interface FetchOnMissOptions {
   /** `upstream.languages`, lower case, never empty; the first is the default. */
   readonly languages: readonly string[]
   readonly notFoundForMs: number
@@ -31,12 +31,7 @@ export interface CarrierQuestionOptions {
 }
 
 /** Asks the carrier about an identifier no parcel has; returns once a parcel has it, and throws when none will. */
-export function createUnknownQuestions(
-  ports: CarrierQuestionPorts,
-  options: CarrierQuestionOptions,
-  carrier: AskCarrier,
-  defaultLanguage: string,
-) {
+export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { notFound, clock } = ports
   const admissions = createSingleFlight<void>()
 
@@ -66,7 +61,7 @@ export function createUnknownQuestions(
 }
 
 /** Asks the carrier for what a known parcel lacks; says how fresh the store then is. Trouble is no failure: what is known is served. */
-export function createKnownQuestions({ pauses, clock, log }: CarrierQuestionPorts, options: CarrierQuestionOptions, carrier: AskCarrier) {
+export function createFetchKnown({ pauses, clock, log }: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce) {
   return async (view: ParcelView, { identifier }: ReadQuestion, language: string, lacking: boolean): Promise<Freshness> => {
     const { parcelId } = view
     const key = `${parcelId} ${language}`
@@ -74,7 +69,7 @@ export function createKnownQuestions({ pauses, clock, log }: CarrierQuestionPort
     if (pause !== undefined && pause.untilMs > clock.now()) return pause.freshness
     try {
       const asked = await carrier.aboutKnown({ parcelId, knownTo: knownTo(view.entries), identifier, language })
-      if (asked.kind === 'recorded') return lacking || view.heardAtMs === null ? 'fetched' : 'refreshed'
+      if (asked.kind === 'recorded') return lacking || view.lastSeenAtMs === null ? 'fetched' : 'refreshed'
       const freshness = asked.kind === 'not_found' ? 'hit' : 'stale'
       const pauseMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs
       pauses.set(key, { untilMs: clock.now() + pauseMs, freshness })

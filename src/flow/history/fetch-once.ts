@@ -10,7 +10,7 @@ export type Asked =
   /** The carrier answered and the store holds the answer. */
   { readonly kind: 'recorded' } | { readonly kind: 'not_found' } | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
 
-export interface AskCarrierPorts {
+export interface FetchOncePorts {
   readonly carrier: Pick<Carrier, 'fetchAll'>
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
   readonly reads: Pick<ReadSide, 'findParcel'>
@@ -18,7 +18,7 @@ export interface AskCarrierPorts {
 }
 
 /** One carrier call for all that ask meanwhile, its answer recorded before anyone is told. Throws only `storage_unavailable`. */
-export interface AskCarrier {
+export interface FetchOnce {
   /** For an identifier no parcel has: one call across all apps and languages (DOMAIN 1.5). */
   aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<Asked>
   /** For a known parcel: one call per language (DOMAIN 4.2). */
@@ -35,7 +35,7 @@ interface KnownParcel {
 const RETRY_AFTER_MS = 30_000
 
 /** Builds the way from an app's question to the carrier and into the store. */
-export function createAskCarrier({ carrier, recorder, reads, write }: AskCarrierPorts): AskCarrier {
+export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePorts): FetchOnce {
   const flights = createSingleFlight<Asked>()
 
   const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<Asked> => {

@@ -78,8 +78,8 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
     ...survivor,
     watchedAtMs: least(survivor.watchedAtMs, other.watchedAtMs),
     firstPushedAtMs: least(survivor.firstPushedAtMs, other.firstPushedAtMs),
-    revivedAtMs: Math.max(survivor.revivedAtMs, other.revivedAtMs),
-    heardAtMs: greatest(survivor.heardAtMs, other.heardAtMs),
+    activatedAtMs: Math.max(survivor.activatedAtMs, other.activatedAtMs),
+    lastSeenAtMs: greatest(survivor.lastSeenAtMs, other.lastSeenAtMs),
     checkedAtMs: greatest(survivor.checkedAtMs, other.checkedAtMs),
     full: survivor.full || other.full,
   }

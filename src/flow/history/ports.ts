@@ -10,7 +10,7 @@ export interface CachedAnswer {
   readonly etag: string
   readonly contentLanguage: string
   /** As of the reading: kept beside the body, so that `Age` goes on counting. */
-  readonly heardAtMs: number | null
+  readonly lastSeenAtMs: number | null
 }
 
 /** Encoded answers by question. */

@@ -5,15 +5,15 @@ import type { IdentifierState, ParcelState } from '../../domain/history/parcel-s
 import { ENTRIES_MAX } from '../../domain/history/pull-response.ts'
 import type { BatchReport, Incoming, IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../domain/history/sightings.ts'
-import { remarkOn } from '../../domain/ingest/anomaly.ts'
+import { anomalyOf } from '../../domain/ingest/anomaly.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
-import type { CadenceOutlook, CadencePolicy } from '../../domain/polling/cadence.ts'
-import type { Lesson } from '../../domain/polling/scan-rate.ts'
-import { lessonsOf } from '../../domain/polling/scan-samples.ts'
-import { expectPushes, type PlannedEvent, planEvents, tellEvents } from '../delivery/append-feed.tx.ts'
-import { frameOf, tellParcel } from '../delivery/append-parcel-update.tx.ts'
+import type { CadenceModel, CadencePolicy } from '../../domain/polling/cadence.ts'
+import type { ScanSample } from '../../domain/polling/scan-rate.ts'
+import { scanSamplesOf } from '../../domain/polling/scan-samples.ts'
+import { appendEvents, expectPushes, type FeedAddition, planEvents } from '../delivery/append-feed.tx.ts'
+import { appendParcelUpdate, envelopeOf } from '../delivery/append-parcel-update.tx.ts'
 import type { Source } from '../delivery/event-payload.tx.ts'
-import { noLater, revival, schedule } from '../polling/schedule-poll.tx.ts'
+import { noLater, reactivate, schedule } from '../polling/schedule-poll.tx.ts'
 import type { Log } from '../ports.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { joinParcels } from './join-parcels.tx.ts'
@@ -32,9 +32,9 @@ export interface RecordPorts {
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
   /** What holds for every parcel's next check at this time. */
-  readonly outlook: () => CadenceOutlook
+  readonly outlook: () => CadenceModel
   /** Told what an observation teaches of the carrier's rhythm. */
-  readonly learn: (lesson: Lesson) => void
+  readonly learn: (lesson: ScanSample) => void
   /** Told when an entry happened that a poll was the first to bring. */
   readonly found: (eventAtMs: number) => void
 }
@@ -105,7 +105,7 @@ async function recordPoll(tx: WriteTx, poll: IncomingPoll, ports: RecordPorts, o
   const subject = await findOrJoin(tx, observation, ports.clock.now())
   if (subject === null) return await quarantine(tx, poll, 'parcel_full')
   const { parcel, ...found } = subject
-  const now = watch ? { ...parcel, ...revival(parcel, observation.askedAtMs) } : parcel
+  const now = watch ? { ...parcel, ...reactivate(parcel, observation.askedAtMs) } : parcel
   const recorded = await merge(tx, { now, ...found }, { kind: 'poll', observation }, ports, options)
   return recorded ?? (await quarantine(tx, poll, 'parcel_full'))
 }
@@ -132,9 +132,9 @@ async function recordPush(tx: WriteTx, push: IncomingPush, ports: RecordPorts, o
   if (inboxId === null) return { outcome: { kind: 'duplicate' }, touched: [] }
   const now = {
     ...parcel,
-    ...revival(parcel, push.receivedAtMs),
+    ...reactivate(parcel, push.receivedAtMs),
     firstPushedAtMs: parcel.firstPushedAtMs === null ? eventAtMs : Math.min(parcel.firstPushedAtMs, eventAtMs),
-    heardAtMs: Math.max(parcel.heardAtMs ?? 0, push.receivedAtMs),
+    lastSeenAtMs: Math.max(parcel.lastSeenAtMs ?? 0, push.receivedAtMs),
   }
   const recorded = await merge(tx, { now, ...found }, { kind: 'push', observation, inboxId }, ports, options)
   if (recorded !== null) return recorded
@@ -229,16 +229,16 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const changes = diffEntries(entriesBefore, entries)
   // A change of an entry, and a join, tell of the whole parcel besides: only without them has it to be told on its own.
   const untold = changes.length === 0 && touched.length === 1
-  const frame = untold && (observation.kind === 'poll' || changed.length > 0) ? await frameOf(tx, parcel.parcelId, entriesBefore) : null
+  const frame = untold && (observation.kind === 'poll' || changed.length > 0) ? await envelopeOf(tx, parcel.parcelId, entriesBefore) : null
   const events = await planEvents(tx, { changes, entries, parcel, source })
   for (const one of withTold(changed, events)) await tx.saveSighting(parcel.parcelId, one)
   if (observation.kind === 'poll') await keepAnswer(tx, parcel.parcelId, observation)
-  const queued = await tellEvents(tx, events, nowMs)
+  const queued = await appendEvents(tx, events, nowMs)
   if (observation.kind === 'poll') await expectPushes(tx, events, nowMs, options.missedPushGraceMs)
-  const reframed = frame !== null && frame !== (await frameOf(tx, parcel.parcelId, entries))
-  if (untold && (newNames.length > 0 || reframed)) tellParcel(tx, parcel.parcelId)
+  const reframed = frame !== null && frame !== (await envelopeOf(tx, parcel.parcelId, entries))
+  if (untold && (newNames.length > 0 || reframed)) appendParcelUpdate(tx, parcel.parcelId)
 
-  for (const lesson of lessonsOf(parcel, observation, entries)) ports.learn(lesson)
+  for (const lesson of scanSamplesOf(parcel, observation, entries)) ports.learn(lesson)
   if (observation.kind === 'poll') for (const { kind, entry } of changes) if (kind === 'entry') ports.found(entry.atMs)
   if (observation.kind === 'poll') tx.releasePoll(parcel.parcelId)
   const latest = newestOf(parcel, entries, second) ?? (await findLatest(tx, parcel, entries, second))
@@ -251,22 +251,22 @@ async function merge(tx: WriteTx, subject: Subject, source: Source, ports: Recor
   const scheduled = await schedule(tx, merged, ports, options)
   tx.saveParcel(observation.kind === 'push' ? noLater(scheduled, parcel.nextPollAtMs) : scheduled)
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
-  const remark = remarkOn(observation, entryCount, nowMs)
+  const remark = anomalyOf(observation, entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId: parcel.parcelId, changed: changes.length > 0, newEntries, queued } as const
   return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
 }
 
 /** The sightings that are to be saved, each once: those that changed, and those that are told of. */
-function withTold(changed: readonly KeptSighting[], events: readonly PlannedEvent[]): Iterable<KeptSighting> {
+function withTold(changed: readonly KeptSighting[], events: readonly FeedAddition[]): Iterable<KeptSighting> {
   const bySequence = new Map(changed.map((kept) => [kept.sequence, kept]))
   for (const { told } of events) if (told !== null) bySequence.set(told.sequence, told)
   return bySequence.values()
 }
 
 /** The clock may have been put back while the carrier was asked: a check in the future would put the next one off by as much. */
-function afterPoll(parcel: ParcelState, checkedAtMs: number): Pick<ParcelState, 'heardAtMs' | 'checkedAtMs' | 'failures'> {
+function afterPoll(parcel: ParcelState, checkedAtMs: number): Pick<ParcelState, 'lastSeenAtMs' | 'checkedAtMs' | 'failures'> {
   return {
-    heardAtMs: Math.max(parcel.heardAtMs ?? 0, checkedAtMs),
+    lastSeenAtMs: Math.max(parcel.lastSeenAtMs ?? 0, checkedAtMs),
     checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, checkedAtMs),
     failures: 0,
   }

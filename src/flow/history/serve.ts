@@ -6,18 +6,18 @@ import type { Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, presentServed, type Question, type ReadQuestion, readQuestion, type Served } from './answer.ts'
-import { type CarrierQuestionOptions, type CarrierQuestionPorts, createKnownQuestions, createUnknownQuestions } from './fetch-on-miss.ts'
-import { type AskCarrierPorts, createAskCarrier } from './fetch-once.ts'
+import { createFetchKnown, createFetchUnknown, type FetchOnMissOptions, type FetchOnMissPorts } from './fetch-on-miss.ts'
+import { createFetchOnce, type FetchOncePorts } from './fetch-once.ts'
 import type { AnswerCache, CachedAnswer } from './ports.ts'
 
-export interface ServePorts extends AskCarrierPorts, CarrierQuestionPorts {
+export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
   readonly reads: Pick<ReadSide, 'findParcel'>
   readonly write: Pick<WriteSide, 'watch' | 'noteLanguageAsked' | 'noteNotPollable'>
   readonly cache: AnswerCache
   readonly meter: Pick<Meter, 'served'>
 }
 
-export interface ServeOptions extends CarrierQuestionOptions {
+export interface ServeOptions extends FetchOnMissOptions {
   readonly fetchMissingLanguage: boolean
   /** Null: never. */
   readonly refreshOlderThanMs: number | null
@@ -54,7 +54,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const findKept = (key: string): Served | null => {
     const nowMs = clock.now()
     const kept = cache.get(key)
-    if (kept === undefined || isOlder(kept.heardAtMs, nowMs, options)) return null
+    if (kept === undefined || isOlder(kept.lastSeenAtMs, nowMs, options)) return null
     meter.served('hit')
     return presentServed(kept, 'hit', nowMs)
   }
@@ -86,9 +86,9 @@ interface Answer {
 function createAnswer(ports: ServePorts, options: ServeOptions) {
   const [defaultLanguage] = options.languages
   if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
-  const carrier = createAskCarrier(ports)
-  const askAboutUnknown = createUnknownQuestions(ports, options, carrier, defaultLanguage)
-  const askForMore = createKnownQuestions(ports, options, carrier)
+  const carrier = createFetchOnce(ports)
+  const askAboutUnknown = createFetchUnknown(ports, options, carrier, defaultLanguage)
+  const askForMore = createFetchKnown(ports, options, carrier)
 
   return async (question: ReadQuestion): Promise<Answer> => {
     let mark = ports.cache.mark()
@@ -108,7 +108,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
     const wanted = fetchableLanguage(question.language ?? defaultLanguage, options.languages)
     const lacking = watched && wanted !== null && lacksLanguage(view, wanted, options)
     let settled = watched
-    if (lacking || isOlder(view.heardAtMs, ports.clock.now(), options) || isUnheard(view, options)) {
+    if (lacking || isOlder(view.lastSeenAtMs, ports.clock.now(), options) || isUnheard(view, options)) {
       const asked = await askForMore(view, question, lacking ? wanted : defaultLanguage, lacking)
       settled = watched && (asked === 'fetched' || asked === 'refreshed')
       freshness = asked === 'hit' ? freshness : asked
@@ -120,8 +120,8 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
   }
 }
 
-function isOlder(heardAtMs: number | null, nowMs: number, { refreshOlderThanMs }: ServeOptions): boolean {
-  return refreshOlderThanMs !== null && (heardAtMs === null || nowMs - heardAtMs > refreshOlderThanMs)
+function isOlder(lastSeenAtMs: number | null, nowMs: number, { refreshOlderThanMs }: ServeOptions): boolean {
+  return refreshOlderThanMs !== null && (lastSeenAtMs === null || nowMs - lastSeenAtMs > refreshOlderThanMs)
 }
 
 function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguage }: ServeOptions): boolean {
@@ -130,7 +130,7 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
 
 /** Watched by hand and not asked about yet: an app that asks need not wait for the schedule. */
 function isUnheard(view: ParcelView, { fetchUnknown }: ServeOptions): boolean {
-  return fetchUnknown && view.heardAtMs === null && view.entries.length === 0
+  return fetchUnknown && view.lastSeenAtMs === null && view.entries.length === 0
 }
 
 /** An app's question revives a parcel that is not watched (DOMAIN 6.1). A store that cannot write must still answer. */

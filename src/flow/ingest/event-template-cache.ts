@@ -34,7 +34,7 @@ const FORM_CHARS_MAX = 2048
  * Reads events as `parseWebhookEvent` does, and remembers their forms: nearly every event says word for word what others have said, of
  * another time and parcel. Such a one is not parsed, only its time and its tracking id are.
  */
-export function createEventReader(forms: Memory<KnownForm>): ReadEvent {
+export function createEventTemplateCache(forms: Memory<KnownForm>): ReadEvent {
   return (body, contentEncoding) => {
     const cut = contentEncoding === null ? cutOut(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(AS_BYTES)) : null
     if (cut === null) return parseWebhookEvent(body, contentEncoding)

@@ -3,7 +3,7 @@ import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
-import { type ReadEvent, readPush } from './parse-push.ts'
+import { parsePush, type ReadEvent } from './parse-push.ts'
 
 /** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {
@@ -46,7 +46,7 @@ export function createReceive({ verifier, readEvent, recorder, meter, clock }: R
     try {
       keyIndex = verified(request)
       const { body, contentEncoding } = request
-      const outcome = await recorder.submit(readPush({ body, contentEncoding, receivedAtMs, keyIndex }, readEvent))
+      const outcome = await recorder.submit(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }, readEvent))
       meter.pushReceived(outcome.kind, keyIndex)
       return outcome
     } catch (cause) {

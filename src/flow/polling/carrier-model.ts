@@ -1,16 +1,16 @@
-import type { CadenceOutlook } from '../../domain/polling/cadence.ts'
+import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import { afterMiss, afterPush, afterUnpushed, lossOf, newPushChannel, type PushChannel } from '../../domain/polling/push-health.ts'
-import { emptyRhythm, type Lesson, learnRhythm, type Rhythm } from '../../domain/polling/scan-rate.ts'
+import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
 
 /** What is learnt of the carrier as a whole: how it works through the week, and whether its pushes come. */
-export interface Learnt {
-  readonly rhythm: Rhythm
+export interface CarrierModel {
+  readonly rhythm: ScanRate
   readonly channel: PushChannel
 }
 
-export interface OutlookKeeper {
-  current(): CadenceOutlook
-  learn(lesson: Lesson): void
+export interface CarrierModelKeeper {
+  current(): CadenceModel
+  learn(lesson: ScanSample): void
   /** `count` pushes came by this time. */
   pushed(atMs: number, count: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
@@ -18,7 +18,7 @@ export interface OutlookKeeper {
   found(eventAtMs: number): void
   /** Looks whether what polls found has been waiting for its push for longer than the grace. */
   review(graceMs: number): void
-  learnt(): Learnt
+  learnt(): CarrierModel
   /** Learns what still waits to be learnt: there may be no later. */
   settle(): void
 }
@@ -32,12 +32,12 @@ const LEARN_MANY_EVERY_MS = 60_000
 const UNPUSHED_MAX = 1000
 
 /** Keeps what the cadence looks at, told of everything that bears on it. */
-export function createOutlookKeeper(
+export function createCarrierModelKeeper(
   clock: { now(): number },
-  from: Learnt = { rhythm: emptyRhythm, channel: newPushChannel },
-): OutlookKeeper {
+  from: CarrierModel = { rhythm: emptyScanRate, channel: newPushChannel },
+): CarrierModelKeeper {
   let { rhythm, channel } = from
-  let lessons: Lesson[] = []
+  let lessons: ScanSample[] = []
   /** When what polls found and no push has brought yet happened, as far as it was after the last push. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
@@ -45,7 +45,7 @@ export function createOutlookKeeper(
   function settle(): void {
     const nowMs = clock.now()
     if (lessons.length === 0) return
-    rhythm = learnRhythm(rhythm, lessons, nowMs)
+    rhythm = learnScanRate(rhythm, lessons, nowMs)
     learntAtMs = nowMs
     lessons = []
   }

@@ -2,7 +2,7 @@ import type { AskablePoll, DuePoll } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { createRanking } from './poll-priority.tx.ts'
+import { createPollPriority } from './poll-priority.tx.ts'
 import { schedule } from './schedule-poll.tx.ts'
 
 /** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
@@ -22,7 +22,7 @@ interface Turn {
  * time has come, and not at every push.
  */
 export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WriteSide['claimDuePolls'] {
-  const ranking = createRanking(ports, options)
+  const ranking = createPollPriority(ports, options)
 
   async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })

@@ -1,7 +1,7 @@
 import type { Clock, Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-export interface FollowClockPorts {
+export interface ClockRollbackPorts {
   readonly write: Pick<WriteSide, 'shiftSchedule'>
   readonly clock: Clock
   readonly log: Log
@@ -20,7 +20,7 @@ const BATCH = 500
  * poller, and often besides: deliveries wait for the clock too. Who calls while it is at work waits for the same end.
  * @param lastSeenMs the wall clock as an earlier run last saw it, epoch milliseconds; null: there was none.
  */
-export function createFollowClock({ write, clock, log, onShifted }: FollowClockPorts, lastSeenMs: number | null): () => Promise<void> {
+export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
   /** Shifts that are not done yet: a store that failed meanwhile is asked again. */
   let left: { readonly byMs: number; readonly afterParcelId: number } | null = null

@@ -1,20 +1,20 @@
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import {
   encodePushRecord,
-  encodeRhythm,
+  encodeScanRate,
   type MissedPushes,
   type PushRecord,
   parsePushRecord,
-  parseRhythm,
+  parseScanRate,
   resumeChannel,
 } from '../../domain/polling/model-codec.ts'
 import type { PushChannelView, PushNews } from '../../domain/polling/poll.ts'
 import { lossOf, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
-import { emptyRhythm } from '../../domain/polling/scan-rate.ts'
+import { emptyScanRate } from '../../domain/polling/scan-rate.ts'
 import { tellOperator } from '../delivery/operator-events.tx.ts'
 import type { Log } from '../ports.ts'
 import type { WriteStore } from '../write-store.ts'
-import type { Learnt } from './carrier-model.ts'
+import type { CarrierModel } from './carrier-model.ts'
 
 const RHYTHM = 'rhythm'
 const PUSHES = 'push-channel'
@@ -22,28 +22,28 @@ const PUSHES = 'push-channel'
 const RHYTHM_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 
-export interface KeepLearntPorts {
+export interface ModelCheckpointPorts {
   readonly store: WriteStore
   readonly clock: { now(): number }
   readonly log: Pick<Log, 'error'>
 }
 
 /** Keeps what is learnt of the carrier over restarts and kills, and tells operators when its pushes fall silent or are trusted again. */
-export interface KeepLearnt {
+export interface ModelCheckpoint {
   /** What the run before left. */
-  readonly from: Learnt
+  readonly from: CarrierModel
   countMissed(count: number): void
-  view(learnt: Learnt): PushChannelView
+  view(learnt: CarrierModel): PushChannelView
   /** Writes down what changed as often as is worth it, and at once what operators are told; `all`: now. Never throws for the store. */
-  keep(learnt: Learnt, how?: { readonly all: boolean }): Promise<PushNews>
+  keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushNews>
 }
 
 /** What cannot be read is learnt anew, and the log says so. */
-export async function openKeepLearnt(ports: KeepLearntPorts): Promise<KeepLearnt> {
+export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
   const { clock, log } = ports
-  const rhythm = await load(ports, RHYTHM, parseRhythm)
+  const rhythm = await load(ports, RHYTHM, parseScanRate)
   const record = await load(ports, PUSHES, parsePushRecord)
-  const from = { rhythm: rhythm ?? emptyRhythm, channel: resumeChannel(record?.channel ?? newPushChannel, clock.now()) }
+  const from = { rhythm: rhythm ?? emptyScanRate, channel: resumeChannel(record?.channel ?? newPushChannel, clock.now()) }
   let missed: MissedPushes = record?.missed ?? { count: 0, sinceMs: clock.now(), lastFoundAtMs: null }
   let toldSilent = record?.toldSilent ?? false
   let kept = { ...from, missed, rhythmAtMs: clock.now(), pushesAtMs: clock.now() }
@@ -66,12 +66,12 @@ export async function openKeepLearnt(ports: KeepLearntPorts): Promise<KeepLearnt
     return isNews
   }
 
-  async function keepAll({ rhythm: learnt, channel }: Learnt, all: boolean): Promise<boolean> {
+  async function keepAll({ rhythm: learnt, channel }: CarrierModel, all: boolean): Promise<boolean> {
     const nowMs = clock.now()
     // A clock that was put back must not stop the keeping.
     const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
     if (learnt !== kept.rhythm && isDue(kept.rhythmAtMs, RHYTHM_EVERY_MS)) {
-      await save(ports.store, RHYTHM, encodeRhythm(learnt))
+      await save(ports.store, RHYTHM, encodeScanRate(learnt))
       kept = { ...kept, rhythm: learnt, rhythmAtMs: nowMs }
     }
     const isPressing = channel.health !== kept.channel.health || missed !== kept.missed
@@ -107,7 +107,7 @@ function isToldSilent(before: boolean, health: PushHealth): boolean {
   return health === 'silent' || (before && health !== 'healthy')
 }
 
-async function load<T>({ store, log }: KeepLearntPorts, name: string, parse: (text: string) => T | null): Promise<T | null> {
+async function load<T>({ store, log }: ModelCheckpointPorts, name: string, parse: (text: string) => T | null): Promise<T | null> {
   const kept = await store.transaction((tx) => tx.loadSetting(name))
   const value = kept === null ? null : parse(textOf(kept))
   if (kept !== null && value === null) log.error({ setting: name }, 'what was learnt before cannot be read: it is learnt anew')

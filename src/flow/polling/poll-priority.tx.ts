@@ -3,7 +3,7 @@ import type { DuePlace } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
 import type { WriteTx } from '../write-store.ts'
 
-export interface Ranking {
+export interface PollPriority {
   /** The most that are worth asking about now, the worthiest first; each is told once. None: nothing is due. */
   best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]>
   /** To be called when calls are not scarce: what was weighed is then of no use. */
@@ -27,7 +27,7 @@ const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
  * where it stopped, begins again at the end, and keeps the best of all it saw. Who is not among them is neither asked about nor touched. A
  * backlog of up to two thousand is weighed whole every minute; the worth of a parcel moves with the hours, not with minutes.
  */
-export function createRanking(ports: Pick<RecordPorts, 'outlook'>, options: Pick<RecordOptions, 'cadence'>): Ranking {
+export function createPollPriority(ports: Pick<RecordPorts, 'outlook'>, options: Pick<RecordOptions, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
   let cursor: DuePlace | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY

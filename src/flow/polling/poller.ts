@@ -2,13 +2,13 @@ import type { DuePoll } from '../../domain/polling/poll.ts'
 import type { Clock, Log, Meter } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 import { createMissedPushLog } from './missed-push-log.ts'
-import type { Asking } from './polls-under-way.ts'
+import type { PollsUnderWay } from './polls-under-way.ts'
 import type { Refresh } from './refresh.ts'
 
-export interface PollDuePorts {
+export interface PollerPorts {
   readonly write: Pick<WriteSide, 'claimDuePolls' | 'settleMissedPushes'>
   readonly refresh: Pick<Refresh, 'poll'>
-  readonly asking: Asking
+  readonly asking: PollsUnderWay
   readonly meter: Pick<Meter, 'missedPush'>
   readonly clock: Clock
   readonly log: Log
@@ -29,7 +29,7 @@ const FREE_PART = 1 / 4
  * room and holds up no other. `busy`: there may be more, and what was begun goes on meanwhile. `idle`: nothing more is due, or the carrier
  * cannot be asked, so that nothing more is claimed until the next wake; then all that was begun has ended.
  */
-export function createPollDue(ports: PollDuePorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
+export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, asking, clock, log } = ports
   const inFlight = new Set<Promise<void>>()
   const tellMissed = createMissedPushLog(ports)

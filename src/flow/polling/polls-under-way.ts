@@ -1,12 +1,12 @@
 /** The parcels that the carrier is being asked about at this moment, on schedule or by order. */
-export interface Asking {
+export interface PollsUnderWay {
   /** Counts the parcel as long as the work lasts. */
   during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value>
   list(): readonly number[]
 }
 
 /** One for all who poll: a lease says how long a poll may take, this says that it still goes on. */
-export function createAsking(): Asking {
+export function createPollsUnderWay(): PollsUnderWay {
   const underWay = new Map<number, number>()
   return {
     async during(parcelId, work) {

@@ -96,7 +96,7 @@ export interface PollingWrites {
   /** What is known of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
   /** Writes down what was learnt of the carrier's rhythm and pushes, when it is time to, and tells operators when pushes fall silent. */
-  keepLearnt(): Promise<PushNews>
+  checkpointModel(): Promise<PushNews>
   /** Decides which polled entries whose grace has passed were missed pushes (DOMAIN 6.6). */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }

@@ -2,25 +2,25 @@ import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-export interface FollowPushes {
+export interface PushHealthMonitor {
   health(): PushHealth
   /** Has what was learnt kept, and tells when the pushes fare otherwise. To be called after each pass of the poller. */
   follow(): Promise<void>
 }
 
 /** Knows how the carrier's pushes fare, as of the last pass. */
-export async function openFollowPushes(ports: {
-  readonly write: Pick<WriteSide, 'pushChannel' | 'keepLearnt'>
+export async function openPushHealthMonitor(ports: {
+  readonly write: Pick<WriteSide, 'pushChannel' | 'checkpointModel'>
   readonly log: Pick<Log, 'info' | 'warn'>
   /** Called when an operator event waits to be sent. */
   readonly wake: () => void
-}): Promise<FollowPushes> {
+}): Promise<PushHealthMonitor> {
   let { health } = await ports.write.pushChannel()
   return {
     health: () => health,
     async follow() {
       const before = health
-      const news = await ports.write.keepLearnt()
+      const news = await ports.write.checkpointModel()
       health = news.health
       if (news.told) ports.wake()
       if (health === before) return

@@ -13,7 +13,7 @@ const EVER_MS = Number.MAX_SAFE_INTEGER
  * late: then all that is still to come is gone through, soonest first, and planned anew where that brings it forward (DOMAIN 6.1). One call goes
  * on where the last one stopped. What was left by a run that ended is gone through again by the next.
  */
-export function createPlanAnew(
+export function createReschedulePolls(
   ports: RecordPorts & { readonly store: WriteStore },
   options: Pick<RecordOptions, 'cadence'>,
 ): (nowMs: number) => Promise<void> {

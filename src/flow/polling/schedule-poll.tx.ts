@@ -1,12 +1,12 @@
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
-import { type CadenceOutlook, type CadencePolicy, nextCheck } from '../../domain/polling/cadence.ts'
+import { type CadenceModel, type CadencePolicy, nextCheck } from '../../domain/polling/cadence.ts'
 import type { Clock } from '../ports.ts'
 import type { WriteTx } from '../write-store.ts'
 
 export interface PlanPorts {
   readonly clock: Pick<Clock, 'now'>
   /** What holds for every parcel's next check at this time. */
-  readonly outlook: () => CadenceOutlook
+  readonly outlook: () => CadenceModel
 }
 
 /** Sets when the parcel is asked about again. */
@@ -31,10 +31,10 @@ export function noLater(scheduled: ParcelState, plannedMs: number | null): Parce
 }
 
 /** What makes a parcel watched again, whatever had stopped it: a push and an app's question both do (DOMAIN 6.1). */
-export function revival(parcel: ParcelState, nowMs: number): Pick<ParcelState, 'watchedAtMs' | 'revivedAtMs' | 'stopped'> {
+export function reactivate(parcel: ParcelState, nowMs: number): Pick<ParcelState, 'watchedAtMs' | 'activatedAtMs' | 'stopped'> {
   return {
     watchedAtMs: parcel.watchedAtMs ?? nowMs,
-    revivedAtMs: Math.max(parcel.revivedAtMs, nowMs),
+    activatedAtMs: Math.max(parcel.activatedAtMs, nowMs),
     stopped: parcel.stopped === 'unwatched' ? null : parcel.stopped,
   }
 }

@@ -3,19 +3,19 @@ import type { Watched } from '../../domain/polling/poll.ts'
 import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { revival, schedule } from './schedule-poll.tx.ts'
+import { reactivate, schedule } from './schedule-poll.tx.ts'
 
 type WatchOrders = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** The verbs by which somebody says what is to be polled for, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchOrders(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchOrders {
+export function createWatchParcels(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchOrders {
   const { store } = ports
 
   async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<Watched> {
     const [known] = await tx.findIdentifiers([identifier])
     const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
     if (known === undefined) tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
-    tx.saveParcel(await schedule(tx, { ...parcel, ...revival(parcel, nowMs) }, ports, options))
+    tx.saveParcel(await schedule(tx, { ...parcel, ...reactivate(parcel, nowMs) }, ports, options))
     return { parcelId: parcel.parcelId, created: known === undefined }
   }
 

@@ -4,7 +4,7 @@ import type { Context } from 'koa'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../domain/admin/watch-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { WatchListReport, WatchListRequest } from '../../flow/admin/import-watches.ts'
-import { type LookAtParcels, readCursor, readPrefix, STOPPED_REASONS } from '../../flow/admin/parcel-queries.ts'
+import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../flow/admin/parcel-queries.ts'
 import { createApiRoutes } from '../server/api-routes.ts'
 import type { Authorize } from '../server/authorize.ts'
 import { presentJson } from '../server/present.ts'
@@ -12,7 +12,7 @@ import { flag, NO_QUERY, oneOf, page, query, read, text } from '../server/query.
 import { readLines } from '../server/read-lines.ts'
 
 export interface ParcelListsRouteOptions {
-  readonly lookAtParcels: LookAtParcels
+  readonly lookAtParcels: ParcelQueries
   readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
   readonly authorize: Authorize
 }

@@ -1,12 +1,12 @@
 import type Router from '@koa/router'
-import type { ManageParcels } from '../../flow/admin/parcel-commands.ts'
+import type { ParcelCommands } from '../../flow/admin/parcel-commands.ts'
 import { createApiRoutes } from '../server/api-routes.ts'
 import type { Authorize } from '../server/authorize.ts'
 import { presentCreated, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 
 export interface ParcelsRouteOptions {
-  readonly manageParcels: ManageParcels
+  readonly manageParcels: ParcelCommands
   readonly authorize: Authorize
 }
 

@@ -12,7 +12,7 @@ const BEARER = 'Bearer '
 /** Nearly every answer is smaller. A larger one is sent as it is kept: however many ask, and however slowly they read, there is one of it. */
 const COPIED_BYTES_MAX = 16 * 1024
 
-export interface PlainQuestionOptions {
+export interface PlainRequestOptions {
   readonly serve: Pick<Serve, 'ask' | 'atHand'>
   readonly authenticate: Pick<Authenticate, 'recognize'>
 }
@@ -21,7 +21,7 @@ export interface PlainQuestionOptions {
  * A short way for the question that is asked most: plainly written, by an app whose token is remembered. Routing, waiting for promises and
  * setting headers one by one cost twice what an answer costs that is kept. All else is left to the status routes, which would say the same.
  */
-export function plainQuestions({ serve, authenticate }: PlainQuestionOptions): Middleware {
+export function plainRequests({ serve, authenticate }: PlainRequestOptions): Middleware {
   const read = (req: IncomingMessage): Question | null => {
     if (req.method !== 'GET' || req.headers['if-none-match'] !== undefined) return null
     const plain = PLAIN.exec(req.url ?? '')

@@ -4,8 +4,8 @@ import type { Middleware } from 'koa'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
 import type { ManageInbox } from '../../flow/admin/manage-inbox.ts'
 import type { ManageJobs } from '../../flow/admin/manage-jobs.ts'
-import type { ManageParcels } from '../../flow/admin/parcel-commands.ts'
-import type { LookAtParcels } from '../../flow/admin/parcel-queries.ts'
+import type { ParcelCommands } from '../../flow/admin/parcel-commands.ts'
+import type { ParcelQueries } from '../../flow/admin/parcel-queries.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
 import type { ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import type { ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
@@ -18,7 +18,7 @@ import { parcelsRoutes } from '../admin/parcels.routes.ts'
 import { deliveriesRoutes } from '../delivery/deliveries.routes.ts'
 import { endpointsRoutes } from '../delivery/endpoints.routes.ts'
 import { eventsRoutes } from '../delivery/events.routes.ts'
-import { plainQuestions } from '../history/plain-requests.ts'
+import { plainRequests } from '../history/plain-requests.ts'
 import { statusRoutes } from '../history/status.routes.ts'
 import { tokenRoutes } from '../history/token.routes.ts'
 import { type UpstreamRouteOptions, upstreamRoutes } from '../polling/upstream.routes.ts'
@@ -33,8 +33,8 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly admitLogin: AdmitLogin
   readonly countFailure: CountFailure
   readonly manageInbox: ManageInbox
-  readonly manageParcels: ManageParcels
-  readonly lookAtParcels: LookAtParcels
+  readonly manageParcels: ParcelCommands
+  readonly lookAtParcels: ParcelQueries
   readonly watchList: ParcelListsRouteOptions['watchList']
   readonly upstream: UpstreamRouteOptions['upstream']
   readonly followFeed: FollowFeed
@@ -67,7 +67,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
 export function createInternalListener(options: InternalOptions): RequestListener {
   const routers = createInternalRoutes(options)
   return createListener(options, (app) => {
-    app.use(plainQuestions(options)).use(healthRoute()).use(continueAlways)
+    app.use(plainRequests(options)).use(healthRoute()).use(continueAlways)
     for (const router of routers) app.use(router.routes())
     app.use(methodNotAllowed())
   })

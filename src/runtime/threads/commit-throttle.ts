@@ -4,7 +4,7 @@ const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
 /** Pushes that come as fast as they are recorded let many wait at every commit, and a commit takes some milliseconds. */
 const RUSH_MS = 20
 
-export interface Pace {
+export interface CommitThrottle {
   /** To be called before each commit: stops the thread until it may begin, unless many are waiting to be committed. */
   keep(waiting: number): void
   /** How many the commit has. */
@@ -17,7 +17,10 @@ export interface Pace {
  * Keeps commits apart while few wait for the next: a commit costs what recording several of them does, and everybody shares the processors.
  * Meanwhile who answers has the writer's. After one that came alone the next is not kept waiting, and many never are: their commit is worth it.
  */
-export function createPace({ everyMs, many }: { readonly everyMs: number; readonly many: number }, monotonic: () => number): Pace {
+export function createCommitThrottle(
+  { everyMs, many }: { readonly everyMs: number; readonly many: number },
+  monotonic: () => number,
+): CommitThrottle {
   let nextMs = 0
   let rushUntilMs = Number.NEGATIVE_INFINITY
   return {

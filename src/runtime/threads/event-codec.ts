@@ -1,9 +1,9 @@
 import { type Content, decodeContent } from '../../domain/history/content.ts'
 import type { QuarantineReason } from '../../domain/history/observation.ts'
-import type { EventReading } from '../../domain/ingest/parse-push.ts'
+import type { ParsedEvent } from '../../domain/ingest/parse-push.ts'
 
 /** A reading on its way: what is its own as text, and which number its content has. */
-export interface PackedReading {
+export interface EncodedPush {
   readonly text: string
   /** From 0 on: a content that was told before. `NOT_KEPT`: the text ends with the content. Less: so too, and it has the number `numberOf` says. */
   readonly content: number
@@ -18,14 +18,14 @@ const NOT_KEPT = -1
 /** From a number that is told for the first time to the mark that says so, and back. */
 const numberOf = (mark: number): number => -2 - mark
 
-export interface ReadingPacker {
-  pack(reading: EventReading): PackedReading
+export interface EventEncoder {
+  pack(reading: ParsedEvent): EncodedPush
   /** To be called when the last one that was packed is on its way: readings arrive in the order they were sent in. */
   sent(): void
 }
 
 /** Neither an instant, nor an identifier, nor JSON holds the line feeds and spaces that part them. */
-export function createReadingPacker(): ReadingPacker {
+export function createEventEncoder(): EventEncoder {
   const numbers = new Map<string, number>()
   const contents: string[] = []
   let next = 0
@@ -61,8 +61,8 @@ interface Said {
   readonly decoded: Content
 }
 
-/** Reads what `createReadingPacker` made, all of it and in its order. `atMs`: the time that the instant's text says. */
-export function createReadingUnpacker(): (packed: PackedReading, atMs: number) => EventReading {
+/** Reads what `createEventEncoder` made, all of it and in its order. `atMs`: the time that the instant's text says. */
+export function createEventDecoder(): (packed: EncodedPush, atMs: number) => ParsedEvent {
   const known: Said[] = []
   const read = (json: string, content: number): Said => {
     const said = { content: json, decoded: decodeContent(json) }

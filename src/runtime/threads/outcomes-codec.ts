@@ -4,7 +4,7 @@ import type { CommitReport } from './recorder.ts'
 /**
  * What became of a batch, as it travels back from the writer's thread: a message of many small objects costs more than recording did.
  */
-export interface PackedOutcomes extends Omit<CommitReport, 'outcomes'> {
+export interface EncodedOutcomes extends Omit<CommitReport, 'outcomes'> {
   /** How many observations there were. */
   readonly count: number
   /** `RECORDED_WIDTH` numbers an observation: of one that was plainly recorded all there is to say, of another nothing. */
@@ -15,7 +15,7 @@ export interface PackedOutcomes extends Omit<CommitReport, 'outcomes'> {
 
 const RECORDED_WIDTH = 4
 
-export function packOutcomes({ outcomes, ...rest }: CommitReport): PackedOutcomes {
+export function encodeOutcomes({ outcomes, ...rest }: CommitReport): EncodedOutcomes {
   const count = outcomes.length
   const numbers = new Float64Array(count * RECORDED_WIDTH)
   const others: [number, RecordOutcome][] = []
@@ -33,7 +33,7 @@ export function packOutcomes({ outcomes, ...rest }: CommitReport): PackedOutcome
   return { ...rest, count, numbers: numbers.buffer, others }
 }
 
-export function unpackOutcomes({ count, numbers: packed, others, ...rest }: PackedOutcomes): CommitReport {
+export function decodeOutcomes({ count, numbers: packed, others, ...rest }: EncodedOutcomes): CommitReport {
   const numbers = new Float64Array(packed)
   const number = (at: number) => numbers[at] ?? 0
   const outcomes: RecordOutcome[] = []

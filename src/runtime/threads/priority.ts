@@ -8,7 +8,7 @@ const NICE = 4
  * Lets the calling thread, and threads it starts from now on, go behind the others where processors are scarce: a read is waited for by a
  * person, and a push has a sync to wait for anyway. On Linux alone; elsewhere this would be said of the whole process.
  */
-export function goBehind(): void {
+export function lowerPriority(): void {
   if (process.platform === 'linux') makeNice(0, NICE)
 }
 
@@ -22,7 +22,7 @@ const TASKS = '/proc/self/task'
  * Lets the platform's own threads go behind all others. What they compile is wanted some time; but when one is woken, it is where the thread
  * that answers runs, and that one then waits for milliseconds though another processor may be idle. On Linux alone.
  */
-export function putHelpersBehind(): void {
+export function lowerHelperPriority(): void {
   if (process.platform !== 'linux') return
   for (const id of tasks()) if (nameOf(id) === HELPER) makeNice(Number(id), HELPER_NICE)
 }

@@ -10,7 +10,7 @@ export interface Recorder {
   commit(): Promise<Committed>
 }
 
-/** What those who wait for a commit are told of it. Who keeps answers about parcels is told before (see `ParcelChanges`). */
+/** What those who wait for a commit are told of it. Who keeps answers about parcels is told before (see `ChangeTable`). */
 export type CommitReport = Omit<BatchReport, 'touchedParcels'>
 
 export type Committed =

@@ -1,11 +1,11 @@
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
-import { createReadingPacker, createReadingUnpacker } from './event-codec.ts'
+import { createEventDecoder, createEventEncoder } from './event-codec.ts'
 
 /**
  * Pushes on their way to the thread that records them, in memory that both threads see: no message is made of them, and the thread takes
  * what is there when it comes to it. One side only puts in, the other only takes out. It is a plain value, so it can be handed to a thread.
  */
-export interface PushRing {
+export interface RingBuffer {
   /** Entries one after the other, each of whole words: a head, the body, the content encoding and what the body says, as far as it was not said before. */
   readonly memory: SharedArrayBuffer
   /** Where the next entry is taken from, where the next is put, how often was looked for any, and how many were put. */
@@ -38,14 +38,14 @@ const EVENT_AT = 3
 const CONTENT = 8
 const HEAD_BYTES = 5 * WORD
 
-export function createPushRing(bytes: number): PushRing {
+export function createRingBuffer(bytes: number): RingBuffer {
   return {
     memory: new SharedArrayBuffer(wholeWords(bytes)),
     state: new Int32Array(new SharedArrayBuffer(4 * Int32Array.BYTES_PER_ELEMENT)),
   }
 }
 
-export interface RingInlet {
+export interface RingProducer {
   /** False: there is no room now. */
   put(push: IncomingPush): boolean
   /** The same for something that comes by another way: only its place is kept. */
@@ -55,9 +55,9 @@ export interface RingInlet {
 }
 
 /** For the side that puts in. */
-export function openInlet({ memory, state }: PushRing): RingInlet {
+export function openProducer({ memory, state }: RingBuffer): RingProducer {
   const { bytes, numbers, times } = viewOf(memory)
-  const packer = createReadingPacker()
+  const packer = createEventEncoder()
 
   /** Where an entry of so many bytes may begin; null: nowhere now. An end that meets the beginning would read as empty. */
   function room(wanted: number): number | null {
@@ -109,7 +109,7 @@ export function openInlet({ memory, state }: PushRing): RingInlet {
   }
 }
 
-export interface RingOutlet<Other> {
+export interface RingConsumer<Other> {
   /** How many were put and not taken yet. */
   count(): number
   /** At most so many, in the order they were put. Their bytes are copies. */
@@ -117,9 +117,9 @@ export interface RingOutlet<Other> {
 }
 
 /** For the side that takes out. `elsewhere` gives what came by another way, in its order; undefined: it is not there yet, and is waited for. */
-export function openOutlet<Other>({ memory, state }: PushRing, elsewhere: () => Other | undefined): RingOutlet<Other> {
+export function openConsumer<Other>({ memory, state }: RingBuffer, elsewhere: () => Other | undefined): RingConsumer<Other> {
   const { bytes, numbers, times } = viewOf(memory)
-  const unpackReading = createReadingUnpacker()
+  const unpackReading = createEventDecoder()
   let takenSoFar = 0
 
   const number = (at: number, place: number) => numbers[at / 4 + place] ?? 0

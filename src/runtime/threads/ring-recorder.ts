@@ -1,8 +1,8 @@
 import type { Incoming } from '../../domain/history/recording.ts'
-import type { Pace } from './commit-throttle.ts'
-import { type PackedOutcomes, packOutcomes, unpackOutcomes } from './outcomes-codec.ts'
+import type { CommitThrottle } from './commit-throttle.ts'
+import { decodeOutcomes, type EncodedOutcomes, encodeOutcomes } from './outcomes-codec.ts'
 import type { CommitReport, Recorder } from './recorder.ts'
-import { openInlet, openOutlet, type PushRing, type RingOutlet } from './ring-buffer.ts'
+import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import { asError } from './thread.ts'
 
 /** What the thread that records offers to another one: pushes come by a ring of memory both see, and what became of them travels packed. */
@@ -15,11 +15,11 @@ export interface RingVerbs {
 
 export const RING_VERBS = ['commit', 'bring'] as const
 
-type PackedCommit = { readonly taken: number; readonly packed: PackedOutcomes } | { readonly taken: number; readonly error: unknown }
+type PackedCommit = { readonly taken: number; readonly packed: EncodedOutcomes } | { readonly taken: number; readonly error: unknown }
 
 /** The recorder on the thread. `bodyBytesMax`: larger ones come by message, as what is in the ring must fit into half of it. */
-export function recordThere(ring: PushRing, verbs: RingVerbs, { bodyBytesMax }: { readonly bodyBytesMax: number }): Recorder {
-  const inlet = openInlet(ring)
+export function recordThere(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax }: { readonly bodyBytesMax: number }): Recorder {
+  const inlet = openProducer(ring)
   let asked = 0
   return {
     put(incoming) {
@@ -35,7 +35,7 @@ export function recordThere(ring: PushRing, verbs: RingVerbs, { bodyBytesMax }: 
       try {
         const committed = await verbs.commit()
         if ('error' in committed) return committed
-        return { taken: committed.taken, report: unpackOutcomes(committed.packed) }
+        return { taken: committed.taken, report: decodeOutcomes(committed.packed) }
       } catch (error) {
         asked = inlet.looks()
         throw error
@@ -46,18 +46,18 @@ export function recordThere(ring: PushRing, verbs: RingVerbs, { bodyBytesMax }: 
 
 export interface RingServicePorts {
   readonly record: (batch: readonly Incoming[]) => Promise<CommitReport>
-  readonly pace: Pick<Pace, 'keep' | 'begins'>
+  readonly pace: Pick<CommitThrottle, 'keep' | 'begins'>
   /** The most of one transaction. */
   readonly batchMax: number
 }
 
 /** The other end, on the thread: gives whoever puts into a ring the verbs for it. A commit knows of all that wait, in whichever ring. */
-export function createRingService({ record, pace, batchMax }: RingServicePorts): (ring: PushRing) => RingVerbs {
-  const outlets: RingOutlet<Incoming>[] = []
+export function createRingService({ record, pace, batchMax }: RingServicePorts): (ring: RingBuffer) => RingVerbs {
+  const outlets: RingConsumer<Incoming>[] = []
   const waiting = () => outlets.reduce((sum, outlet) => sum + outlet.count(), 0)
   return (ring) => {
     const brought: Incoming[] = []
-    const outlet = openOutlet(ring, () => brought.shift())
+    const outlet = openConsumer(ring, () => brought.shift())
     outlets.push(outlet)
     return {
       async bring(incoming) {
@@ -68,7 +68,7 @@ export function createRingService({ record, pace, batchMax }: RingServicePorts):
         const batch = outlet.take(batchMax)
         pace.begins(batch.length)
         try {
-          return { taken: batch.length, packed: packOutcomes(await record(batch)) }
+          return { taken: batch.length, packed: encodeOutcomes(await record(batch)) }
         } catch (error) {
           return { taken: batch.length, error: asError(error) }
         }

@@ -1,11 +1,11 @@
-import type { ClaimedDelivery, DeliveryTurn, DeliveryTurnReport, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
 /**
  * Turns and their reports as they travel between the threads, for the reason that batches do (see `PackedBatch`): what would be thousands of
  * small objects a second is a few columns of numbers and one block of bytes.
  */
-export interface PackedTurn extends Omit<DeliveryTurn, 'settled'> {
+export interface EncodedRound extends Omit<DispatchRound, 'settled'> {
   readonly endpointIds: readonly string[]
   /** `SETTLED_WIDTH` numbers each. */
   readonly settled: ArrayBuffer
@@ -13,7 +13,7 @@ export interface PackedTurn extends Omit<DeliveryTurn, 'settled'> {
   readonly results: readonly (readonly [place: number, result: AttemptResult])[]
 }
 
-export interface PackedReport extends Omit<DeliveryTurnReport, 'claimed' | 'endpoints'> {
+export interface EncodedReport extends Omit<DispatchRoundReport, 'claimed' | 'endpoints'> {
   readonly endpointIds: readonly string[]
   /** `CLAIMED_WIDTH` numbers each. */
   readonly claimed: ArrayBuffer
@@ -30,7 +30,7 @@ type AttemptResult = SettledAttempt['result']
 /** In the place of a time that is none, and of the length of a body that is none. */
 const NONE = -1
 
-export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
+export function encodeRound({ settled, ...rest }: DispatchRound): EncodedRound {
   const places = createPlaces()
   const numbers = new Float64Array(settled.length * SETTLED_WIDTH)
   const results: [number, AttemptResult][] = []
@@ -57,7 +57,7 @@ export function packTurn({ settled, ...rest }: DeliveryTurn): PackedTurn {
   return { ...rest, endpointIds: places.all(), settled: numbers.buffer, results }
 }
 
-export function unpackTurn({ endpointIds, settled: packed, results, ...rest }: PackedTurn): DeliveryTurn {
+export function decodeRound({ endpointIds, settled: packed, results, ...rest }: EncodedRound): DispatchRound {
   const numbers = new Float64Array(packed)
   const settled: SettledAttempt[] = []
   let said = 0
@@ -85,7 +85,7 @@ export function unpackTurn({ endpointIds, settled: packed, results, ...rest }: P
 }
 
 /** What is told of endpoints only when it changed; to be made anew with each thread. */
-export function createReportPacker(): (report: DeliveryTurnReport) => PackedReport {
+export function createReportEncoder(): (report: DispatchRoundReport) => EncodedReport {
   let told: readonly EndpointState[] | null = null
   return ({ claimed, endpoints, ...rest }) => {
     const known = told
@@ -117,7 +117,7 @@ export function createReportPacker(): (report: DeliveryTurnReport) => PackedRepo
   }
 }
 
-export function createReportUnpacker(): (report: PackedReport) => DeliveryTurnReport {
+export function createReportDecoder(): (report: EncodedReport) => DispatchRoundReport {
   let known: readonly EndpointState[] = []
   return ({ endpointIds, claimed: packed, bytes, endpoints, ...rest }) => {
     known = endpoints ?? known

@@ -104,7 +104,7 @@ const updateHealth = statement<HealthColumns & { id: number }>()((db, p) =>
 )
 
 export function saveHealth(session: Session, endpointId: string, health: EndpointHealth): void {
-  session.tell(updateHealth, { id: Number(endpointId), ...encodeHealth(health) })
+  session.enqueueWrite(updateHealth, { id: Number(endpointId), ...encodeHealth(health) })
 }
 
 function idOf([row]: readonly { readonly id: number }[]): string {

@@ -1,4 +1,4 @@
-import type { Carried, FeedEntries, FeedEntry } from '../../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedEntry, Payload } from '../../domain/delivery/feed-entry.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import { decodeCarried, decodeTold } from '../codec.ts'
 import type { Session } from '../engine.ts'
@@ -40,13 +40,13 @@ export async function readFeedEntries(
   return { entries, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }
 
-async function pushed(session: Session, inboxId: number, entry: Entry, parcel: NonNullable<Parcel>): Promise<Carried> {
+async function pushed(session: Session, inboxId: number, entry: Entry, parcel: NonNullable<Parcel>): Promise<Payload> {
   // Its bytes may be gone by age: then it is told as a polled entry is.
   if ((await session.all(keptBody, { id: inboxId })).length === 0) return composed(parcel)
   const said = entry.members.find(({ sighting }) => sighting.source === 'push')?.sighting.distributionType
   return { kind: 'push', inboxId, distributionType: said || parcel.distributionType }
 }
 
-function composed({ trackingIds, identifiers, distributionType }: NonNullable<Parcel>): Carried {
+function composed({ trackingIds, identifiers, distributionType }: NonNullable<Parcel>): Payload {
   return { kind: 'composed', trackingIds: trackingIds.length === 0 ? identifiers.slice(0, 1) : trackingIds, distributionType }
 }

@@ -27,7 +27,7 @@ const insertEvent = statement<{
 )
 
 export function appendFeed(session: Session, { sequence, kind, parcelId, entry, carries }: FeedEvent): void {
-  session.tell(insertEvent, {
+  session.enqueueWrite(insertEvent, {
     sequence,
     kind: encodeFeedKind(kind),
     parcelId,

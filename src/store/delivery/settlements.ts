@@ -119,24 +119,24 @@ export function saveSettlements(session: Session, settled: readonly Settled[], n
   for (const one of settled) {
     const { deliveryId: id, attempts, spared, round, firstFailedAtMs, result, atMs, settlement } = one
     if (result.kind === 'accepted' && result.answerStart.byteLength === 0) {
-      session.tell(releaseNext, { id, nowMs })
-      session.tell(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
+      session.enqueueWrite(releaseNext, { id, nowMs })
+      session.enqueueWrite(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
       continue
     }
     saveAttempt(session, one)
     if (settlement.state === 'retrying' || settlement.state === 'held') {
       const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
-      session.tell(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
+      session.enqueueWrite(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
       continue
     }
     const reason = settlement.state === 'dead' ? settlement.reason : null
-    session.tell(releaseNext, { id, nowMs })
-    session.tell(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
+    session.enqueueWrite(releaseNext, { id, nowMs })
+    session.enqueueWrite(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
   }
 }
 
 function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): void {
-  session.tell(insertAttempt, {
+  session.enqueueWrite(insertAttempt, {
     deliveryId,
     atMs,
     durationMs: Math.round(result.durationMs),
@@ -144,5 +144,5 @@ function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): v
     reason: result.kind === 'failed' ? result.reason : null,
     answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
   })
-  session.tell(forgetAttempts, { deliveryId })
+  session.enqueueWrite(forgetAttempts, { deliveryId })
 }

@@ -44,7 +44,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
   return {
     parcelId,
     ...source,
-    heardAtMs: head.heard_at_ms,
+    lastSeenAtMs: head.heard_at_ms,
     watched: head.next_poll_at_ms !== null,
     languagesAsked: head.was_asked ? await languagesAsked(session, parcelId, source.entries) : [],
   }

@@ -51,10 +51,10 @@ export function createParcelMemory(max: number): ParcelMemory {
         parcelId,
         watchedAtMs: orNull(from + WATCHED_AT),
         firstPushedAtMs: orNull(from + FIRST_PUSHED_AT),
-        revivedAtMs: number(from + REVIVED_AT),
+        activatedAtMs: number(from + REVIVED_AT),
         entryCount: number(from + ENTRY_COUNT),
         latest: latestAtMs === null ? null : { status: statuses[row] ?? '', atMs: latestAtMs },
-        heardAtMs: orNull(from + HEARD_AT),
+        lastSeenAtMs: orNull(from + HEARD_AT),
         checkedAtMs: orNull(from + CHECKED_AT),
         failures: number(from + FAILURES),
         nextPollAtMs: orNull(from + NEXT_POLL_AT),
@@ -72,10 +72,10 @@ export function createParcelMemory(max: number): ParcelMemory {
       const from = row * COLUMNS
       numbers[from + WATCHED_AT] = state.watchedAtMs ?? Number.NaN
       numbers[from + FIRST_PUSHED_AT] = state.firstPushedAtMs ?? Number.NaN
-      numbers[from + REVIVED_AT] = state.revivedAtMs
+      numbers[from + REVIVED_AT] = state.activatedAtMs
       numbers[from + ENTRY_COUNT] = state.entryCount
       numbers[from + LATEST_AT] = state.latest?.atMs ?? Number.NaN
-      numbers[from + HEARD_AT] = state.heardAtMs ?? Number.NaN
+      numbers[from + HEARD_AT] = state.lastSeenAtMs ?? Number.NaN
       numbers[from + CHECKED_AT] = state.checkedAtMs ?? Number.NaN
       numbers[from + FAILURES] = state.failures
       numbers[from + NEXT_POLL_AT] = state.nextPollAtMs ?? Number.NaN

@@ -33,7 +33,7 @@ export function createParcelStatuses(session: Session): ParcelStatuses {
       if (noted.has(status)) return
       if (noted.size >= STATUSES_MAX) noted.clear()
       noted.add(status)
-      session.tell(insertStatus, { status })
+      session.enqueueWrite(insertStatus, { status })
     },
     forget: () => noted.clear(),
   }

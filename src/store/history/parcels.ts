@@ -62,7 +62,7 @@ export async function loadParcel(session: Session, parcelId: number): Promise<Pa
 /** `before`: the state it is known to be in, if it is. */
 export function saveParcel(session: Session, state: ParcelState, before: ParcelState | null): void {
   const sameSchedule = before !== null && before.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
-  session.tell(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
+  session.enqueueWrite(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
 }
 
 export async function deleteParcels(session: Session, parcelIds: readonly number[]): Promise<void> {
@@ -109,7 +109,7 @@ function decodeIdentifier(row: Pick<Tables['identifier'], 'value' | 'parcel_id' 
 }
 
 export function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): void {
-  session.tell(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
+  session.enqueueWrite(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
 }
 
 export async function moveIdentifiers(session: Session, from: readonly number[], into: number): Promise<void> {

@@ -113,7 +113,7 @@ function decodeSighting(row: Tables['sighting'], { content, json }: StoredConten
 /** New, asked again later, told of, or held by several parcels that are one now: everything else of a sighting never changes. */
 export async function saveSighting(session: Session, contents: Contents, parcelId: number, kept: KeptSighting): Promise<void> {
   const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
-  session.tell(upsert, {
+  session.enqueueWrite(upsert, {
     parcel_id: parcelId,
     ...encodeInstant(kept.sighting.instant),
     content_id: contentId,

@@ -1,18 +1,18 @@
 import { fdatasyncSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import type { CarryData, CarryOrder } from './sqlite-checkpointer.ts'
+import type { CheckpointData, CheckpointOrder } from './sqlite-checkpointer.ts'
 
 /** So few pages are left to the writer, for which everybody waits: of many even the sync alone would take long. */
 const LEFT_PAGES = 64
 /** The writer writes on meanwhile, so each pass leaves some; each leaves fewer than the one before, if the disk can follow at all. */
-const PASSES_MAX: Readonly<Record<CarryOrder, number>> = { some: 1, all: 6 }
+const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }
 
 /** Carries the log of changes over to the database while the writer writes on. What cannot be carried now is left for the next time. */
 if (parentPort === null) throw new Error('this file is a thread of the store; it is not run by itself')
 const port = parentPort
-// Only `createCarrying` starts this thread, with this data.
-const { path, file } = workerData as CarryData
+// Only `createCheckpointer` starts this thread, with this data.
+const { path, file } = workerData as CheckpointData
 const db = new Database(path, { fileMustExist: true })
 db.pragma('synchronous = FULL')
 const carry = db.prepare('PRAGMA wal_checkpoint(PASSIVE)')
@@ -34,7 +34,7 @@ function syncCarried(): void {
   } catch {}
 }
 
-port.on('message', (order: CarryOrder) => {
+port.on('message', (order: CheckpointOrder) => {
   try {
     for (let pass = 0; pass < PASSES_MAX[order] && pagesLeft() > LEFT_PAGES; pass++) {
       carry.get()

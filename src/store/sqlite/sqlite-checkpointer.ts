@@ -16,17 +16,17 @@ export interface LogState {
 }
 
 /** What the thread is told: to carry over what is there, or to leave as little as it can. */
-export type CarryOrder = 'some' | 'all'
+export type CheckpointOrder = 'some' | 'all'
 
 /** What the thread is started with. */
-export interface CarryData {
+export interface CheckpointData {
   /** The database file. */
   readonly path: string
   /** A handle of it to sync by; null: there could be none. */
   readonly file: number | null
 }
 
-export interface CarryPorts {
+export interface CheckpointPorts {
   /** The database file. */
   readonly path: string
   readonly log: () => LogState
@@ -34,7 +34,7 @@ export interface CarryPorts {
   readonly finish: () => Promise<void>
 }
 
-export interface Carrying {
+export interface Checkpointer {
   /** To be called after each commit. */
   look(): void
   close(): Promise<void>
@@ -45,7 +45,7 @@ export interface Carrying {
  * the log has grown long, what the writer has added meanwhile is little; it carries that over itself, so that its next transaction begins
  * the log anew. The thread is started when it is needed first.
  */
-export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
+export function createCheckpointer({ path, log, finish }: CheckpointPorts): Checkpointer {
   let thread: Worker | null = null
   /** Never closed: with any handle of a file that a process closes, it loses the locks that its connections have on that file. */
   let file: number | null = null
@@ -59,12 +59,12 @@ export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
     file ??= handleOf(path)
     // The file's own ending: sources run as they are in development and compiled from `dist`.
     const worker = new Worker(new URL(`./sqlite-checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url), {
-      workerData: { path, file } satisfies CarryData,
+      workerData: { path, file } satisfies CheckpointData,
       // It holds next to nothing of its own.
       resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 },
     })
     const endedAll = () => ended('all')
-    worker.on('message', (order: CarryOrder) => {
+    worker.on('message', (order: CheckpointOrder) => {
       if (order === 'some') ended(order)
       else void finish().then(endedAll, endedAll)
     })
@@ -79,7 +79,7 @@ export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
   }
 
   /** What could not be carried (somebody holds an old view of the store, or the thread ended) is not tried for again at once. */
-  function ended(order: CarryOrder): void {
+  function ended(order: CheckpointOrder): void {
     if (closed) return
     const { pages, carried } = log()
     carriedAt = CARRIED_PAGES + pages - carried
@@ -97,7 +97,7 @@ export function createCarrying({ path, log, finish }: CarryPorts): Carrying {
       if (pages < anewAt && pages - carried < carriedAt) return
       underWay = true
       thread ??= start()
-      const order: CarryOrder = pages < LOG_PAGES ? 'some' : 'all'
+      const order: CheckpointOrder = pages < LOG_PAGES ? 'some' : 'all'
       thread.postMessage(order)
     },
     async close() {

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
 import { bind, type Params, type SqlValue, type Statement } from '../statement.ts'
-import { createCarrying } from './sqlite-checkpointer.ts'
+import { createCheckpointer } from './sqlite-checkpointer.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
 import { followLinks, refuseSecondName } from './sqlite-identity.ts'
 import { lockStore, type StoreLock } from './sqlite-lock.ts'
@@ -68,7 +68,7 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
   const readVersion = db.prepare('PRAGMA data_version').pluck()
   const logState = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   const inTurn = createTurns()
-  const carrying = createCarrying({
+  const carrying = createCheckpointer({
     path,
     log() {
       try {
@@ -173,7 +173,7 @@ function createSession(db: Database.Database): Session {
       const { changes, lastInsertRowid } = prepare(statement).run(...bind(statement, params))
       return { rows: changes, insertedId: Number(lastInsertRowid) }
     },
-    tell(statement, params) {
+    enqueueWrite(statement, params) {
       prepare(statement).run(...bind(statement, params))
     },
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CadenceFacts, type CadenceOutlook, nextCheck, worthOf } from '../../../src/domain/polling/cadence.ts'
-import { emptyRhythm } from '../../../src/domain/polling/scan-rate.ts'
+import { type CadenceFacts, type CadenceModel, nextCheck, worthOf } from '../../../src/domain/polling/cadence.ts'
+import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
 import { cadence, DAY_MS } from '../../support/policy.ts'
 
 const HOUR_MS = 3_600_000
@@ -11,19 +11,19 @@ const facts = (change: Partial<CadenceFacts> = {}): CadenceFacts => ({
   latest: { status: 'TerminalArrived', atMs: NOW },
   entryCount: 3,
   watchedAtMs: NOW - DAY_MS,
-  revivedAtMs: NOW,
+  activatedAtMs: NOW,
   checkedAtMs: NOW,
   failures: 0,
   unpollable: false,
   ...change,
 })
-const nothingLearnt = (change: Partial<CadenceOutlook> = {}): CadenceOutlook => ({
+const nothingLearnt = (change: Partial<CadenceModel> = {}): CadenceModel => ({
   pushHealth: 'unknown',
   pushLoss: 0.05,
-  rhythm: emptyRhythm,
+  rhythm: emptyScanRate,
   ...change,
 })
-const dueInHours = (change: Partial<CadenceFacts>, outlook: Partial<CadenceOutlook> = {}) => {
+const dueInHours = (change: Partial<CadenceFacts>, outlook: Partial<CadenceModel> = {}) => {
   const next = nextCheck(facts(change), nothingLearnt(outlook), cadence)
   return next.kind === 'at' ? (next.atMs - NOW) / HOUR_MS : next.reason
 }
@@ -83,24 +83,24 @@ test('6.1: a delivery learnt of late is checked once and is then over', () => {
 
 test('6.1: a parcel without news for long is stale, and one that never had any is unknown', () => {
   const old = NOW - 30 * DAY_MS
-  expect(dueInHours({ latest: { status: 'Ingested', atMs: old }, revivedAtMs: old })).toBe('stale')
-  expect(dueInHours({ latest: null, revivedAtMs: old })).toBe('unknown')
+  expect(dueInHours({ latest: { status: 'Ingested', atMs: old }, activatedAtMs: old })).toBe('stale')
+  expect(dueInHours({ latest: null, activatedAtMs: old })).toBe('unknown')
 })
 
 test('6.1: a push or a question revives what was stale', () => {
-  expect(dueInHours({ latest: { status: 'Ingested', atMs: NOW - 40 * DAY_MS }, revivedAtMs: NOW })).toBe(1)
+  expect(dueInHours({ latest: { status: 'Ingested', atMs: NOW - 40 * DAY_MS }, activatedAtMs: NOW })).toBe(1)
 })
 
 test('6.1: a push or a question revives what was delivered, for one check no sooner than its interval after the last', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOW - 10 * DAY_MS }
-  const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, revivedAtMs: NOW })
+  const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, activatedAtMs: NOW })
   expect(revived(NOW - 5 * DAY_MS)).toBe(0)
   expect(revived(NOW - HOUR_MS / 4)).toBe(0.75)
   expect(revived(NOW)).toBe('delivered')
 })
 
 test('6.1: a delivery that a push tells of later than the last check was made is checked, tail or no tail', () => {
-  const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOW - 2000 }, checkedAtMs: NOW - 1000, revivedAtMs: NOW })
+  const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOW - 2000 }, checkedAtMs: NOW - 1000, activatedAtMs: NOW })
   expect(nextCheck(late, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
   expect(nextCheck({ ...late, checkedAtMs: NOW - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({
     kind: 'at',
@@ -128,8 +128,8 @@ test('no check is ever due before the last one', () => {
   const time = fc.integer({ min: NOW - 90 * DAY_MS, max: NOW })
   const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
   fc.assert(
-    fc.property(latest, time, time, fc.nat(9), fc.nat(), (seen, revivedAtMs, checkedAtMs, failures, parcelId) => {
-      const next = nextCheck(facts({ latest: seen, revivedAtMs, checkedAtMs, failures, parcelId }), nothingLearnt(), cadence)
+    fc.property(latest, time, time, fc.nat(9), fc.nat(), (seen, activatedAtMs, checkedAtMs, failures, parcelId) => {
+      const next = nextCheck(facts({ latest: seen, activatedAtMs, checkedAtMs, failures, parcelId }), nothingLearnt(), cadence)
       if (next.kind === 'at') expect(next.atMs).toBeGreaterThan(checkedAtMs)
     }),
   )

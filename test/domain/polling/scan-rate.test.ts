@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { type CadenceFacts, type CadenceOutlook, nextCheck } from '../../../src/domain/polling/cadence.ts'
+import { type CadenceFacts, type CadenceModel, nextCheck } from '../../../src/domain/polling/cadence.ts'
 import {
-  emptyRhythm,
+  emptyScanRate,
   hourOfWeek,
-  type Lesson,
-  learnRhythm,
+  learnScanRate,
   missingBefore,
   outlookOf,
-  type Rhythm,
+  type ScanRate,
+  type ScanSample,
 } from '../../../src/domain/polling/scan-rate.ts'
 import { cadence, DAY_MS } from '../../support/policy.ts'
 
@@ -17,16 +17,16 @@ const MONDAY = Date.UTC(2026, 2, 2)
 const at = (day: number, hour: number) => MONDAY + day * DAY_MS + hour * HOUR_MS
 
 /** Parcels handed in through the day and scanned between six and eight in the evening, every day of a week. */
-const evenings: readonly Lesson[] = Array.from({ length: 700 }, (_, parcel): Lesson => {
+const evenings: readonly ScanSample[] = Array.from({ length: 700 }, (_, parcel): ScanSample => {
   const day = parcel % 7
   const fromMs = at(day, 8 + (parcel % 9))
   return { kind: 'wait', status: 'Created', entryCount: 1, fromMs, toMs: at(day, 18 + (parcel % 20) / 10), scanned: true }
 })
-const learnt = learnRhythm(emptyRhythm, evenings, at(7, 0))
+const learnt = learnScanRate(emptyScanRate, evenings, at(7, 0))
 /** As many scans that come at any hour, nine hours apart on average. */
-const steady = learnRhythm(
-  emptyRhythm,
-  Array.from({ length: 4000 }, (_, parcel): Lesson => {
+const steady = learnScanRate(
+  emptyScanRate,
+  Array.from({ length: 4000 }, (_, parcel): ScanSample => {
     const fromMs = at(parcel % 7, (parcel * 7) % 24)
     const waitedMs = -9 * HOUR_MS * Math.log((parcel + 0.5) / 4000)
     return { kind: 'wait', status: 'Created', entryCount: 1, fromMs, toMs: fromMs + waitedMs, scanned: true }
@@ -34,8 +34,16 @@ const steady = learnRhythm(
   at(7, 0),
 )
 
-function nextAt(rhythm: Rhythm, change: Partial<CadenceFacts>, outlook: Partial<CadenceOutlook> = {}): number {
-  const facts = { parcelId: 0, entryCount: 1, watchedAtMs: null, revivedAtMs: at(8, 10), checkedAtMs: null, failures: 0, unpollable: false }
+function nextAt(rhythm: ScanRate, change: Partial<CadenceFacts>, outlook: Partial<CadenceModel> = {}): number {
+  const facts = {
+    parcelId: 0,
+    entryCount: 1,
+    watchedAtMs: null,
+    activatedAtMs: at(8, 10),
+    checkedAtMs: null,
+    failures: 0,
+    unpollable: false,
+  }
   const latest = { status: 'Created', atMs: at(8, 10) }
   const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, rhythm, ...outlook }, cadence)
   return next.kind === 'at' ? next.atMs : Number.NaN
@@ -55,7 +63,7 @@ test('a scan is expected at the hours in which scans came, and hardly at others'
 })
 
 test('nothing is believed of a status of which little was seen', () => {
-  expect(outlookOf(learnRhythm(emptyRhythm, evenings.slice(0, 20), at(7, 0)), 'Created', 1)).toBeNull()
+  expect(outlookOf(learnScanRate(emptyScanRate, evenings.slice(0, 20), at(7, 0)), 'Created', 1)).toBeNull()
   expect(outlookOf(learnt, 'constructor', 1)).toBeNull()
 })
 
@@ -82,23 +90,23 @@ test('a check is never put off by more than a day', () => {
 })
 
 test('old habits fade: what was learnt a month ago weighs half', () => {
-  const later = learnRhythm(learnt, [], at(7, 0) + 28 * DAY_MS)
+  const later = learnScanRate(learnt, [], at(7, 0) + 28 * DAY_MS)
   const before = learnt.kinds.Created?.scans.reduce((sum, value) => sum + value, 0) ?? 0
   expect(later.kinds.Created?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)
 })
 
 test('an entry that whole histories only have later says that one is missing', () => {
-  const places = Array.from({ length: 100 }, (): Lesson[] => [
+  const places = Array.from({ length: 100 }, (): ScanSample[] => [
     { kind: 'place', status: 'Ingested', entryCount: 2 },
     { kind: 'place', status: 'TerminalArrived', entryCount: 3 },
   ]).flat()
-  const rhythm = learnRhythm(emptyRhythm, places, at(7, 0))
+  const rhythm = learnScanRate(emptyScanRate, places, at(7, 0))
   expect(missingBefore(rhythm, 'TerminalArrived', 2, 0.05)).toBeGreaterThan(0.7)
   expect(missingBefore(rhythm, 'TerminalArrived', 3, 0.05)).toBeLessThan(0.01)
 })
 
 test('what is learnt stays small, whatever words the carrier sends', () => {
-  const words = Array.from({ length: 2000 }, (_, word): Lesson => ({ ...wait, status: `Status${word}` }))
-  expect(JSON.stringify(learnRhythm(emptyRhythm, words, at(7, 0))).length).toBeLessThan(256 * 1024)
+  const words = Array.from({ length: 2000 }, (_, word): ScanSample => ({ ...wait, status: `Status${word}` }))
+  expect(JSON.stringify(learnScanRate(emptyScanRate, words, at(7, 0))).length).toBeLessThan(256 * 1024)
 })
-const wait: Lesson = { kind: 'wait', status: 'Created', entryCount: 1, fromMs: at(0, 8), toMs: at(0, 9), scanned: true }
+const wait: ScanSample = { kind: 'wait', status: 'Created', entryCount: 1, fromMs: at(0, 8), toMs: at(0, 9), scanned: true }

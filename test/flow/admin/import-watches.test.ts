@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
-import { ATOMIC_MAX, createWatchList } from '../../../src/flow/admin/import-watches.ts'
+import { ATOMIC_MAX, createImportWatches } from '../../../src/flow/admin/import-watches.ts'
 
 /** A store that takes so many transactions and then no more, until it is told to. */
 function openList(transactions: number) {
   const watched = new Set<string>()
   const sizes: number[] = []
   let left = transactions
-  const watchList = createWatchList({
+  const watchList = createImportWatches({
     write: {
       async watchMany({ identifiers }) {
         if (left-- <= 0) throw new Error('SQLITE_FULL')
@@ -76,7 +76,7 @@ test('an atomic list with a bad line at its end starts no transaction', async ()
 
 test('a list is read to its end before the store is asked for anything, however slow the store is', async () => {
   const events: string[] = []
-  const watchList = createWatchList({
+  const watchList = createImportWatches({
     write: {
       watchMany: async ({ identifiers }) => {
         events.push('written')

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { type AttemptResult, CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
-import type { ClaimedDelivery, DeliveryTurn, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
-import { createRelay } from '../../../src/flow/delivery/dispatcher.ts'
+import { createDispatcher } from '../../../src/flow/delivery/dispatcher.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { addEndpoint, endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -17,7 +17,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   const { id } = await addEndpoint(store.writes, START_MS, { concurrency: CONCURRENCY, ...settings })
   const underWay: ((result?: AttemptResult) => void)[] = []
   const sent: string[] = []
-  const turns: DeliveryTurn[] = []
+  const turns: DispatchRound[] = []
   /** What was done, in order. */
   const did: ('turn' | 'post' | 'breath')[] = []
   let gate: Promise<void> | undefined
@@ -25,15 +25,15 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   let isFailing = false
   let isRush = false
   const wakes: (number | null)[] = []
-  const relay = createRelay(
+  const relay = createDispatcher(
     {
       write: {
-        deliveryTurn: async (turn) => {
+        dispatchRound: async (turn) => {
           turns.push(turn)
           did.push('turn')
           await gate
           if (isFailing) throw new Error('the disk is full')
-          return { ...(await store.writes.deliveryTurn(turn)), isRush }
+          return { ...(await store.writes.dispatchRound(turn)), isRush }
         },
       },
       sender: {
@@ -357,8 +357,8 @@ test('a pass does nothing before what ended has waited for company or something 
 async function openTurns() {
   const store = await openStore(START_MS)
   const { id } = await addEndpoint(store.writes, START_MS, endpointSettings)
-  const turn = (rest: Partial<DeliveryTurn> = {}) =>
-    store.writes.deliveryTurn({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
+  const turn = (rest: Partial<DispatchRound> = {}) =>
+    store.writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
   const settle = ({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery): SettledAttempt => {
     return { ...delivery, result: { kind: 'accepted', status: 200, ...kept }, atMs: store.now(), random: 0.5 }
   }
@@ -366,7 +366,7 @@ async function openTurns() {
 }
 
 /** The ids of deliveries, as a turn has them. */
-const held = (...claimed: readonly ClaimedDelivery[]): DeliveryTurn['inFlight'] =>
+const held = (...claimed: readonly ClaimedDelivery[]): DispatchRound['inFlight'] =>
   Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
 
 test('what is claimed is handed out to nobody else for as long as its holder says so, however late it is', async () => {

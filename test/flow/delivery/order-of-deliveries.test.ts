@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
-import { createRelay, type Relay } from '../../../src/flow/delivery/dispatcher.ts'
+import { createDispatcher, type Dispatcher } from '../../../src/flow/delivery/dispatcher.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -63,8 +63,8 @@ async function openWorld() {
     if (own === undefined || own.ended === 1) wrong.push(`${sequence} has ended`)
   }
 
-  const startRelay = (): Relay =>
-    createRelay(
+  const startRelay = (): Dispatcher =>
+    createDispatcher(
       {
         write: store.writes,
         sender: {

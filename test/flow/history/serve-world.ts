@@ -7,7 +7,7 @@ import { createServe, type ServeOptions } from '../../../src/flow/history/serve.
 import type { CallPriority, CarrierAnswer } from '../../../src/flow/polling/ports.ts'
 import type { Log } from '../../../src/flow/ports.ts'
 import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
-import { createParcelChanges } from '../../../src/runtime/threads/change-table.ts'
+import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
 import { aPoll } from '../../support/builders.ts'
 
 export const NUMBER = 'AB123456789SE'
@@ -40,7 +40,7 @@ export function aView(fields: Partial<ParcelView> = {}): ParcelView {
     trackingIds: ['1001'],
     distributionType: 'Mailbox',
     extra: [],
-    heardAtMs: 1_000_000,
+    lastSeenAtMs: 1_000_000,
     watched: true,
     languagesAsked: [],
     ...fields,
@@ -82,12 +82,12 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
       status: sighting.status,
       texts: { ...before?.entries[index]?.texts, ...sighting.texts },
     }))
-    parcels.set(observation.asked, aView({ ...before, entries, heardAtMs: world.nowMs, watched: watch || before?.watched === true }))
+    parcels.set(observation.asked, aView({ ...before, entries, lastSeenAtMs: world.nowMs, watched: watch || before?.watched === true }))
     cache.invalidate([7])
     return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 } as const
   }
 
-  const cache = createAnswerCache({ bytesMax: 1_000_000, changes: createParcelChanges() })
+  const cache = createAnswerCache({ bytesMax: 1_000_000, changes: createChangeTable() })
   const serve = createServe(
     {
       carrier: {

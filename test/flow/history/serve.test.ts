@@ -242,7 +242,7 @@ test('4.2: with fetchMissingLanguage off the fallback is served without asking',
 
 test('refreshOlderThan: what is too old is fetched first, by one call for all, and served stale when it cannot be', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
-  world.parcels.set(NUMBER, aView({ heardAtMs: world.nowMs - 60_000 }))
+  world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs - 60_000 }))
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
   world.nowMs += 1
   const [one] = await Promise.all([world.ask(), world.ask({ kind: 'latest' }), world.ask({ language: 'sv' })])
@@ -263,9 +263,9 @@ test('3.3: a known parcel without entries is an empty list for all and not found
 
 test('a watched parcel that the carrier was never asked about is asked for when an app asks', async () => {
   const world = createWorld()
-  world.parcels.set(NUMBER, aView({ entries: [], heardAtMs: null }))
+  world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null }))
   expect(text(await world.ask({ kind: 'latest' }))).toContain('text en')
-  world.parcels.set(NUMBER, aView({ entries: [], heardAtMs: null }))
+  world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null }))
   world.cache.invalidate([7])
   world.carrier = async () => ({ kind: 'not_found' })
   expect(await world.ask()).toMatchObject({ ageSeconds: null, cacheStatus: 'parcel-relay; hit' })
@@ -311,7 +311,7 @@ test('an answer is at hand once it was given, until a commit touches it or it is
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   const asked = { app: 'shop', identifier: NUMBER, language: 'en', kind: 'all' } as const
   const atHand = () => world.serve.atHand(asked)
-  world.parcels.set(NUMBER, aView({ heardAtMs: world.nowMs }))
+  world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
   expect(atHand()).toBeNull()
   const given = await world.ask({ language: 'en' })
   world.nowMs += 60_000

@@ -4,7 +4,7 @@ import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
 import { createVerifier, signBody } from '../../../src/domain/ingest/signature.ts'
-import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
 import { createReceive } from '../../../src/flow/ingest/receive.ts'
 
 const KEY = 'a-shared-key-of-some-length'
@@ -30,7 +30,7 @@ test('I1, I10: a verified push is recorded with its bytes, its time and the key 
     return { kind: 'duplicate' }
   })
   expect(await receive({ body, signatures, contentEncoding: 'gzip' })).toEqual({ kind: 'duplicate' })
-  expect(pushes).toEqual([readPush({ body, contentEncoding: 'gzip', receivedAtMs: 1234, keyIndex: 1 })])
+  expect(pushes).toEqual([parsePush({ body, contentEncoding: 'gzip', receivedAtMs: 1234, keyIndex: 1 })])
   expect(pushes[0]).toMatchObject({ body, receivedAtMs: 1234, keyIndex: 1, reading: { ok: false, reason: 'content_encoding' } })
   expect(counted).toEqual([['duplicate', 1]])
 })

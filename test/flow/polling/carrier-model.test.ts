@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import type { Lesson } from '../../../src/domain/polling/scan-rate.ts'
-import { createOutlookKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import type { ScanSample } from '../../../src/domain/polling/scan-rate.ts'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 
 const HOUR_MS = 3_600_000
 const START_MS = Date.UTC(2026, 2, 2, 8)
-const wait: Lesson = {
+const wait: ScanSample = {
   kind: 'wait',
   status: 'Ingested',
   entryCount: 1,
@@ -15,7 +15,7 @@ const wait: Lesson = {
 
 test('learns many lessons soon, but never so often that learning is all it does', () => {
   let nowMs = START_MS
-  const keeper = createOutlookKeeper({ now: () => nowMs })
+  const keeper = createCarrierModelKeeper({ now: () => nowMs })
   const learnMany = () => {
     for (let count = 0; count < 5000; count++) keeper.learn(wait)
     return keeper.current().rhythm

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { parseRhythm } from '../../../src/domain/polling/model-codec.ts'
+import { parseScanRate } from '../../../src/domain/polling/model-codec.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
@@ -77,7 +77,7 @@ function openRuns() {
 }
 
 type Runs = ReturnType<typeof openRuns>
-const rhythmOf = (runs: Runs) => parseRhythm(runs.read("SELECT CAST(value AS TEXT) AS text FROM setting WHERE name = 'rhythm'")[0] ?? '')
+const rhythmOf = (runs: Runs) => parseScanRate(runs.read("SELECT CAST(value AS TEXT) AS text FROM setting WHERE name = 'rhythm'")[0] ?? '')
 const eventsOf = (runs: Runs) =>
   runs.read('SELECT CAST(body AS TEXT) AS text FROM composed_event ORDER BY sequence').map((text): unknown => JSON.parse(text).event)
 
@@ -88,7 +88,7 @@ test('how pushes fare and how many were missed is known after a kill, as of a mi
   runs.pass(20 * MINUTE_MS)
   await runs.found(first)
   expect(await first.settleMissedPushes(runs.pass(11 * MINUTE_MS))).toHaveLength(1)
-  await first.keepLearnt()
+  await first.checkpointModel()
   const before = await first.pushChannel()
   expect(before).toMatchObject({ health: 'healthy', missed: { count: 1, sinceMs: NOW } })
   runs.kill()
@@ -122,7 +122,7 @@ test('a kill forgets no more than an hour of the rhythm', async () => {
   await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
   // Any push asks for the outlook, which learns what waits.
   await runs.pushed(run, 20)
-  await run.keepLearnt()
+  await run.checkpointModel()
   expect(Object.keys(rhythmOf(runs)?.kinds ?? {})).not.toEqual([])
 })
 
@@ -146,7 +146,7 @@ test('operators are told once when pushes fall silent and once when they are tru
   await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')
   const turn = async (run: typeof first) => {
     await run.settleMissedPushes(runs.now())
-    return (await run.keepLearnt()).told
+    return (await run.checkpointModel()).told
   }
   await runs.pushed(first, 40)
   expect(await turn(first)).toBe(false)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
-import { createPollDue } from '../../../src/flow/polling/poller.ts'
-import { createAsking } from '../../../src/flow/polling/polls-under-way.ts'
+import { createPoller } from '../../../src/flow/polling/poller.ts'
+import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
 import { createLogBook } from '../../support/relay.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -16,7 +16,7 @@ function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refresh
   let inFlight = 0
   let most = 0
   const { log, lines } = createLogBook()
-  const pass = createPollDue(
+  const pass = createPoller(
     {
       write: { claimDuePolls: async ({ limit }) => waiting.splice(0, limit), settleMissedPushes: async () => [] },
       refresh: {
@@ -31,7 +31,7 @@ function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refresh
           }
         },
       },
-      asking: createAsking(),
+      asking: createPollsUnderWay(),
       meter: { missedPush: () => undefined },
       clock: { now: () => 0, monotonic: () => 0 },
       log,
@@ -72,10 +72,10 @@ test('a poll that waits for its turn longer than its lease lasts is not claimed 
   const store = await openStore(START_MS)
   await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: START_MS })
   store.pass(120_000)
-  const asking = createAsking()
+  const asking = createPollsUnderWay()
   const turn = Promise.withResolvers<Refreshed>()
   const asked: number[] = []
-  const pass = createPollDue(
+  const pass = createPoller(
     {
       write: store.writes,
       asking,

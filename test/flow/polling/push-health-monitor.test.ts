@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
-import { openFollowPushes } from '../../../src/flow/polling/push-health-monitor.ts'
+import { openPushHealthMonitor } from '../../../src/flow/polling/push-health-monitor.ts'
 import { createLogBook } from '../../support/relay.ts'
 
 test('a change of how pushes fare is logged once, and an operator event that waits is sent at once', async () => {
@@ -13,7 +13,7 @@ test('a change of how pushes fare is logged once, and an operator event that wai
   const { log, lines } = createLogBook()
   let wakes = 0
   const news = told.values()
-  const pushes = await openFollowPushes({
+  const pushes = await openPushHealthMonitor({
     write: {
       pushChannel: async () => ({
         health: 'healthy',
@@ -22,7 +22,7 @@ test('a change of how pushes fare is logged once, and an operator event that wai
         missedSincePush: 0,
         missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
       }),
-      keepLearnt: async () => news.next().value ?? { health: 'unknown', told: false },
+      checkpointModel: async () => news.next().value ?? { health: 'unknown', told: false },
     },
     log,
     wake: () => void wakes++,

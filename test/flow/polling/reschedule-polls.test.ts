@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
-import { createOutlookKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
@@ -16,7 +16,7 @@ const NOW = Date.UTC(2026, 2, 1, 12)
 async function planned(parcels: number) {
   let health: PushHealth = 'healthy'
   const clock = { now: () => NOW, monotonic: () => performance.now() }
-  const keeper = createOutlookKeeper(clock)
+  const keeper = createCarrierModelKeeper(clock)
   const outlook = { ...keeper, current: () => ({ ...keeper.current(), pushHealth: health }) }
   const path = join(temporaryFolder(), 'relay.db')
   const writes = await openWriteSide(

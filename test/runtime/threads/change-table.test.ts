@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { createParcelChanges, hasChanged, markOf, tellChanged } from '../../../src/runtime/threads/change-table.ts'
+import { createChangeTable, hasChanged, markOf, tellChanged } from '../../../src/runtime/threads/change-table.ts'
 
 test('a parcel has changed since every mark from before it was told, and since none from after', () => {
-  const changes = createParcelChanges()
+  const changes = createChangeTable()
   const start = markOf(changes)
   tellChanged(changes, [1, 2])
   const between = markOf(changes)
@@ -19,7 +19,7 @@ test('a parcel has changed since every mark from before it was told, and since n
 })
 
 test('of threads that tell changes of one parcel at the same time, a later change is never followed by an earlier one', async () => {
-  const changes = createParcelChanges()
+  const changes = createChangeTable()
   const file = new URL('../../support/changes-thread.ts', import.meta.url)
   let running = 2
   for (let nth = 0; nth < running; nth++) new Worker(file, { workerData: changes }).once('exit', () => running--)

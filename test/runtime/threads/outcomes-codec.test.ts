@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
-import { packOutcomes, unpackOutcomes } from '../../../src/runtime/threads/outcomes-codec.ts'
+import { decodeOutcomes, encodeOutcomes } from '../../../src/runtime/threads/outcomes-codec.ts'
 
 const outcome = fc.oneof<fc.Arbitrary<RecordOutcome>[]>(
   fc.record({
@@ -21,7 +21,7 @@ test('what became of a batch unpacks as what was packed', () => {
   fc.assert(
     fc.property(fc.array(outcome), (outcomes) => {
       const report = { outcomes, durationMs: 1.5 }
-      expect(unpackOutcomes(packOutcomes(report))).toEqual(report)
+      expect(decodeOutcomes(encodeOutcomes(report))).toEqual(report)
     }),
   )
 })

@@ -6,8 +6,8 @@ import { expect, test } from 'vitest'
 const THREAD = `
   import { getPriority } from 'node:os'
   import { parentPort } from 'node:worker_threads'
-  import { goBehind } from ${JSON.stringify(new URL('../../../src/runtime/threads/priority.ts', import.meta.url).href)}
-  goBehind()
+  import { lowerPriority } from ${JSON.stringify(new URL('../../../src/runtime/threads/priority.ts', import.meta.url).href)}
+  lowerPriority()
   parentPort.postMessage(getPriority())
 `
 
@@ -20,12 +20,12 @@ test.runIf(process.platform === 'linux')('a thread that goes behind does so alon
 })
 
 const PROCESS = `
-  import { putHelpersBehind } from ${JSON.stringify(new URL('../../../src/runtime/threads/priority.ts', import.meta.url).href)}
+  import { lowerHelperPriority } from ${JSON.stringify(new URL('../../../src/runtime/threads/priority.ts', import.meta.url).href)}
   import { readdirSync, readFileSync } from 'node:fs'
   import { getPriority } from 'node:os'
   const nice = () => readdirSync('/proc/self/task').map((id) => [readFileSync('/proc/self/task/' + id + '/comm', 'utf8').trim(), getPriority(Number(id))])
   const before = nice()
-  putHelpersBehind()
+  lowerHelperPriority()
   process.stdout.write(JSON.stringify({ before, after: nice() }))
 `
 

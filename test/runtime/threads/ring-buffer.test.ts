@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
-import { readPush } from '../../../src/flow/ingest/parse-push.ts'
-import { createPushRing, openInlet, openOutlet } from '../../../src/runtime/threads/ring-buffer.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
+import { createRingBuffer, openConsumer, openProducer } from '../../../src/runtime/threads/ring-buffer.ts'
 import { pushBody } from '../../support/builders.ts'
 
 const body = fc.oneof(
@@ -11,7 +11,7 @@ const body = fc.oneof(
 )
 const push = fc
   .record({ body, contentEncoding: fc.option(fc.string({ unit: 'grapheme', maxLength: 9 })), receivedAtMs: fc.nat(), keyIndex: fc.nat(3) })
-  .map(readPush)
+  .map(parsePush)
 type Step = { readonly put: IncomingPush | 'elsewhere' } | { readonly take: number }
 const step = fc.oneof<fc.Arbitrary<Step>[]>(
   fc.record({ put: fc.oneof<fc.Arbitrary<IncomingPush | 'elsewhere'>[]>(push, push, push, fc.constant('elsewhere')) }),
@@ -21,10 +21,10 @@ const step = fc.oneof<fc.Arbitrary<Step>[]>(
 test('gives what was put, unchanged and in its order, however often it goes round', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const ring = createPushRing(4096)
-      const inlet = openInlet(ring)
+      const ring = createRingBuffer(4096)
+      const inlet = openProducer(ring)
       const elsewhere: string[] = []
-      const outlet = openOutlet(ring, () => elsewhere.shift())
+      const outlet = openConsumer(ring, () => elsewhere.shift())
       const expected: (IncomingPush | string)[] = []
       const check = (most: number) => {
         expect(outlet.count()).toBe(expected.length)
@@ -44,12 +44,12 @@ test('gives what was put, unchanged and in its order, however often it goes roun
   )
 })
 
-const event = (location: string) => readPush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1, keyIndex: 0 })
+const event = (location: string) => parsePush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1, keyIndex: 0 })
 
 test('what does not fit is not put, and fits when something was taken', () => {
-  const ring = createPushRing(4096)
-  const inlet = openInlet(ring)
-  const outlet = openOutlet(ring, () => undefined)
+  const ring = createRingBuffer(4096)
+  const inlet = openProducer(ring)
+  const outlet = openConsumer(ring, () => undefined)
   const put: IncomingPush[] = []
   for (let at = 0; inlet.put(event(`place ${at}`)); at++) put.push(event(`place ${at}`))
   expect(put.length).toBeGreaterThan(2)
@@ -59,9 +59,9 @@ test('what does not fit is not put, and fits when something was taken', () => {
 })
 
 test('what is read is a copy: what is put next does not change it', () => {
-  const ring = createPushRing(2048)
-  const inlet = openInlet(ring)
-  const outlet = openOutlet(ring, () => undefined)
+  const ring = createRingBuffer(2048)
+  const inlet = openProducer(ring)
+  const outlet = openConsumer(ring, () => undefined)
   inlet.put(event('first'))
   const [first] = outlet.take(1)
   for (let at = 0; at < 5; at++) {
@@ -72,10 +72,10 @@ test('what is read is a copy: what is put next does not change it', () => {
 })
 
 test('what comes by another way is waited for, and nothing overtakes it', () => {
-  const ring = createPushRing(4096)
-  const inlet = openInlet(ring)
+  const ring = createRingBuffer(4096)
+  const inlet = openProducer(ring)
   const elsewhere: string[] = []
-  const outlet = openOutlet(ring, () => elsewhere.shift())
+  const outlet = openConsumer(ring, () => elsewhere.shift())
   inlet.put(event('before'))
   inlet.putElsewhere()
   inlet.put(event('after'))
@@ -86,9 +86,9 @@ test('what comes by another way is waited for, and nothing overtakes it', () => 
 })
 
 test('each look is counted, so that who puts something in knows whether it will be found', () => {
-  const ring = createPushRing(1024)
-  const inlet = openInlet(ring)
-  const outlet = openOutlet(ring, () => undefined)
+  const ring = createRingBuffer(1024)
+  const inlet = openProducer(ring)
+  const outlet = openConsumer(ring, () => undefined)
   expect(inlet.looks()).toBe(0)
   outlet.take(1)
   outlet.take(1)
@@ -96,9 +96,9 @@ test('each look is counted, so that who puts something in knows whether it will 
 })
 
 test('what was said before arrives as it was said, however much else was said since', () => {
-  const ring = createPushRing(64 * 1024)
-  const inlet = openInlet(ring)
-  const outlet = openOutlet(ring, () => undefined)
+  const ring = createRingBuffer(64 * 1024)
+  const inlet = openProducer(ring)
+  const outlet = openConsumer(ring, () => undefined)
   const pass = (location: string) => {
     expect(inlet.put(event(location))).toBe(true)
     expect(outlet.take(1)).toEqual([event(location)])
@@ -112,9 +112,9 @@ test('what was said before arrives as it was said, however much else was said si
 })
 
 test('what was not put was not said', () => {
-  const ring = createPushRing(2048)
-  const inlet = openInlet(ring)
-  const outlet = openOutlet(ring, () => undefined)
+  const ring = createRingBuffer(2048)
+  const inlet = openProducer(ring)
+  const outlet = openConsumer(ring, () => undefined)
   while (inlet.put(event('first')));
   expect(inlet.put(event('second'))).toBe(false)
   outlet.take(99)

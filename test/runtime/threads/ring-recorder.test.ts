@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { Incoming, RecordOutcome } from '../../../src/domain/history/recording.ts'
-import { readPush } from '../../../src/flow/ingest/parse-push.ts'
-import { createPushRing } from '../../../src/runtime/threads/ring-buffer.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
+import { createRingBuffer } from '../../../src/runtime/threads/ring-buffer.ts'
 import { createRingService, type RingServicePorts, recordThere } from '../../../src/runtime/threads/ring-recorder.ts'
 import { pushBody } from '../../support/builders.ts'
 
 const PACE: RingServicePorts['pace'] = { keep: () => {}, begins: () => {} }
-const aPush = (location: string) => readPush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })
+const aPush = (location: string) => parsePush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })
 const recorded: RecordOutcome = { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
 
 function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batchMax = 9, pace = PACE } = {}) {
@@ -19,7 +19,7 @@ function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batc
     batchMax,
   })
   return () => {
-    const ring = createPushRing(64 * 1024)
+    const ring = createRingBuffer(64 * 1024)
     return recordThere(ring, serve(ring), { bodyBytesMax: 4096 })
   }
 }

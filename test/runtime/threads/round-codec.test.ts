@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { DeliveryTurn, DeliveryTurnReport } from '../../../src/domain/delivery/dispatch-round.ts'
+import type { DispatchRound, DispatchRoundReport } from '../../../src/domain/delivery/dispatch-round.ts'
 import { freshHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
-import { createReportPacker, createReportUnpacker, packTurn, unpackTurn } from '../../../src/runtime/threads/round-codec.ts'
+import { createReportDecoder, createReportEncoder, decodeRound, encodeRound } from '../../../src/runtime/threads/round-codec.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 const ref = (deliveryId: number, endpointId: string) => ({
@@ -42,17 +42,17 @@ test('a turn arrives as it was packed: what an endpoint accepted, refused, answe
       random: 0.5,
     },
   ] as const
-  const turn: DeliveryTurn = {
+  const turn: DispatchRound = {
     settled,
     inFlight: { '10': [5, 6] },
     allowance: {},
     claimsMax: 9,
     nowMs: 8,
   }
-  const packed = structuredClone(packTurn(turn))
+  const packed = structuredClone(encodeRound(turn))
   expect(packed.results.map(([place]) => place)).toEqual([1, 2, 3, 4])
   expect(packed.results[2]?.[1].answerStart.buffer.byteLength).toBe('thanks'.length)
-  expect(unpackTurn(packed)).toEqual({
+  expect(decodeRound(packed)).toEqual({
     ...turn,
     settled: settled.map((one) => ({ ...one, result: { ...one.result, answerStart: new Uint8Array(one.result.answerStart) } })),
   })
@@ -67,7 +67,7 @@ const state = (id: string): EndpointState => ({
   queuedTo: null,
   backfilled: null,
 })
-const report = (endpoints: readonly EndpointState[]): DeliveryTurnReport => ({
+const report = (endpoints: readonly EndpointState[]): DispatchRoundReport => ({
   claimed: [],
   overtaken: [],
   endpoints,
@@ -84,11 +84,11 @@ test('a report arrives as it was packed, bodies that are gone included', () => {
     { ...ref(4, '10'), previousSequence: 1, body: Buffer.from('last') },
   ]
   const full = { ...report([state('10')]), claimed, overtaken: [{ endpointId: '10', deliveryId: 9 }], more: ['10'], nextAtMs: 99 }
-  expect(createReportUnpacker()(structuredClone(createReportPacker()(full)))).toEqual(full)
+  expect(createReportDecoder()(structuredClone(createReportEncoder()(full)))).toEqual(full)
 })
 
 test('endpoints are told when they changed, and are the same until then', () => {
-  const [pack, unpack] = [createReportPacker(), createReportUnpacker()]
+  const [pack, unpack] = [createReportEncoder(), createReportDecoder()]
   const shop = state('10')
   const tell = (states: readonly EndpointState[]) => {
     const packed = pack(report(states))

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
-import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
@@ -21,8 +21,8 @@ const at = (minute: number, trackingIds = ['1001']) => ({ eventTime: `2026-03-01
 const bodiesOf = (deliveries: readonly ClaimedDelivery[]) => deliveries.map(({ body }) => String(body))
 const eventsOf = (deliveries: readonly ClaimedDelivery[]) => deliveries.map(({ sequence, body }) => [sequence, String(body)])
 
-async function catchUp(writes: WriteSide, limit = 100): Promise<number> {
-  for (let rounds = 1; ; rounds++) if ((await writes.catchUp({ limit, nowMs: NOON })).isDone) return rounds
+async function replayFeed(writes: WriteSide, limit = 100): Promise<number> {
+  for (let rounds = 1; ; rounds++) if ((await writes.replayFeed({ limit, nowMs: NOON })).isDone) return rounds
 }
 
 test('7.4: a new endpoint starts now unless given a sequence, and from that on it gets what is in the feed, in order', async () => {
@@ -33,7 +33,7 @@ test('7.4: a new endpoint starts now unless given a sequence, and from that on i
     await addEndpoint(writes, NOON, { name: 'all', from: 0 }),
     await addEndpoint(writes, NOON, { name: 'second', from: 2 }),
   ]
-  await catchUp(writes)
+  await replayFeed(writes)
   expect(await now.take()).toEqual([])
   expect(bodiesOf(await all.take())).toEqual([3, 1, 2].map((minute) => String(pushBody(at(minute)))))
   expect(bodiesOf(await second.take())).toEqual([1, 2].map((minute) => String(pushBody(at(minute)))))
@@ -45,11 +45,11 @@ test('7.3: what comes while an endpoint is queued what is older waits behind tha
   const { push, writes } = await openStore(NOON)
   for (const minute of [1, 2, 3, 4]) await push(at(minute))
   const { take } = await addEndpoint(writes, NOON, { from: 1 })
-  await writes.catchUp({ limit: 2, nowMs: NOON })
+  await writes.replayFeed({ limit: 2, nowMs: NOON })
   await push(at(5))
   const first = await take()
   expect(bodiesOf(first)).toEqual([1, 2].map((minute) => String(pushBody(at(minute)))))
-  await catchUp(writes, 2)
+  await replayFeed(writes, 2)
   const rest = await take()
   expect(bodiesOf(rest)).toEqual([3, 4, 5].map((minute) => String(pushBody(at(minute)))))
   const chain = [...first, ...rest]
@@ -62,14 +62,14 @@ test('queueing what is older goes on where it was after a restart, and nothing i
   const open = () => openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
   const first = await open()
   const push = (writes: WriteSide, minute: number) =>
-    writes.record([readPush({ body: pushBody(at(minute)), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })])
+    writes.record([parsePush({ body: pushBody(at(minute)), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })])
   for (const minute of [1, 2, 3, 4, 5]) await push(first, minute)
   const { id } = await addEndpoint(first, NOON, { from: 0 })
-  await first.catchUp({ limit: 2, nowMs: NOON })
+  await first.replayFeed({ limit: 2, nowMs: NOON })
   await first.close()
   const second = await open()
   await push(second, 6)
-  expect(await catchUp(second, 2)).toBe(3)
+  expect(await replayFeed(second, 2)).toBe(3)
   await second.close()
   const db = new Database(path, { readonly: true })
   const queued = db.prepare<[string], { sequence: number }>('select sequence from delivery where endpoint_id = ? order by id').all(id)
@@ -87,7 +87,7 @@ test('filters hold for what is older, and backfill is for endpoints that want it
     await addEndpoint(writes, NOON, { name: 'backfill', from: 0, backfill: true }),
     await addEndpoint(writes, NOON, { name: 'delivered', from: 0, filters: { ...noFilters, status: ['DeliverySucceeded'] } }),
   ]
-  await catchUp(writes)
+  await replayFeed(writes)
   const times = []
   for (const { take } of endpoints) times.push(bodiesOf(await take()).map((body) => /T(\d\d:\d\d):/.exec(body)?.[1]))
   expect(times).toEqual([['10:01', '11:00'], ['09:00', '10:01', '11:00'], ['10:01']])
@@ -100,7 +100,7 @@ test('a push whose bytes are gone by age is told as a polled entry is', async ()
   db.exec('update inbox set body = null')
   db.close()
   const { take } = await addEndpoint(writes, NOON, { from: 0 })
-  await catchUp(writes)
+  await replayFeed(writes)
   expect((await take()).map(({ body }) => JSON.parse(String(body)))).toMatchObject([{ eventTime: at(1).eventTime, trackingIds: ['1001'] }])
 })
 
@@ -140,7 +140,7 @@ test('whatever was observed, an endpoint that starts with the first sequence get
       const early = await addEndpoint(writes, clock.now(), { name: 'early', backfill })
       for (const one of all) await writes.record([incomingOf(one, clock.now())])
       const late = await addEndpoint(writes, clock.now(), { name: 'late', backfill, from: 0 })
-      await catchUp(writes, 3)
+      await replayFeed(writes, 3)
       const bySequence = (of: readonly ClaimedDelivery[]) => eventsOf(of.toSorted((a, b) => a.sequence - b.sequence))
       expect(bySequence(await late.take())).toEqual(bySequence(await early.take()))
       await writes.close()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
-import type { ClaimedDelivery, DeliveryTurnReport, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -17,7 +17,7 @@ async function startEndpoint() {
   const accepted: ClaimedDelivery[] = []
 
   type Answer = 200 | 503
-  async function turn(answer: Answer | ((delivery: ClaimedDelivery) => Answer) = 200): Promise<DeliveryTurnReport> {
+  async function turn(answer: Answer | ((delivery: ClaimedDelivery) => Answer) = 200): Promise<DispatchRoundReport> {
     const answerTo = typeof answer === 'number' ? () => answer : answer
     accepted.push(...claimed.filter((delivery) => answerTo(delivery) === 200))
     const settled = claimed.map((delivery): SettledAttempt => {
@@ -29,7 +29,7 @@ async function startEndpoint() {
           : ({ kind: 'rejected', status: 503, retryAfterMs: null, ...kept } as const)
       return { ...rest, result, atMs: store.now(), random: 0.5 }
     })
-    const report = await store.writes.deliveryTurn({
+    const report = await store.writes.dispatchRound({
       settled,
       inFlight: {},
       allowance: {},

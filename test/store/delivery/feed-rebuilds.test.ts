@@ -5,7 +5,7 @@ import { encodeAll } from '../../../src/domain/history/pull-response.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
-import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
 import type { ReadSide } from '../../../src/flow/read-side.ts'
 import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
@@ -22,7 +22,7 @@ const log = { error: (fields: object) => expect.unreachable(JSON.stringify(field
 
 function incoming({ observation, body }: Seen): Incoming {
   if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
-  return readPush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
+  return parsePush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
 }
 
 function createReader(reads: ReadSide) {

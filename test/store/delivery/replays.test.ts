@@ -82,10 +82,10 @@ test('what a replay by time has queued is not found by it again, though it is de
     const stretch = await writes.replayDeliveries({ ...task, after: place, limit: 1, nowMs: now() })
     expect(stretch).toMatchObject({ count: 1 })
     place = stretch?.next ?? null
-    const { claimed } = await writes.deliveryTurn({ settled: [], inFlight: {}, allowance: {}, claimsMax: 9, nowMs: now() })
+    const { claimed } = await writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 9, nowMs: now() })
     const result = { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() } as const
     const settled = claimed.map(({ body: _body, previousSequence: _previous, ...one }) => ({ ...one, result, atMs: now(), random: 0.5 }))
-    await writes.deliveryTurn({ settled, inFlight: {}, allowance: {}, claimsMax: 0, nowMs: now() })
+    await writes.dispatchRound({ settled, inFlight: {}, allowance: {}, claimsMax: 0, nowMs: now() })
   }
   expect(await writes.replayDeliveries({ ...task, after: place, limit: 1, nowMs: now() })).toEqual({ count: 0, next: null })
 })
@@ -138,7 +138,7 @@ test('what waits for a removed endpoint is listed and counted as cancelled at on
     expect(await reads.countReplayable({ ...select(), limit: 10_001 })).toBe(100)
     expect(await reads.countReplayable({ ...select({ fromSequence: 91 }), limit: 10_001 })).toBe(10)
     expect(await reads.findDelivery(1)).toMatchObject({ delivery: { state: 'cancelled' } })
-    const { claimed } = await writes.deliveryTurn({ settled: [], inFlight: {}, allowance: {}, claimsMax: 9, nowMs: now() })
+    const { claimed } = await writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 9, nowMs: now() })
     expect(claimed.filter(({ endpointId }) => endpointId === id)).toEqual([])
   }
   await look()

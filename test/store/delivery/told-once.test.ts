@@ -149,7 +149,7 @@ async function run(path: string, steps: readonly Step[]): Promise<void> {
     } else if (one.kind === 'add') {
       if (endpoints.length < 7) await add({ backfill: one.backfill }, one.fromStart && !isPruned)
     } else if (one.kind === 'turn') {
-      await catchUp(writes)
+      await replayFeed(writes)
       const endpoint = endpoints[one.endpoint % endpoints.length]
       // That it wanted backfill for two stretches is not remembered.
       if (endpoint === undefined || endpoint.backfillTo < Number.POSITIVE_INFINITY) continue
@@ -158,13 +158,13 @@ async function run(path: string, steps: readonly Step[]): Promise<void> {
       else endpoint.backfillFrom = model.tellings.length
       await writes.changeEndpoint({ id: endpoint.id, change: { backfill: !isOn }, key: null, nowMs: NOON })
     } else if (one.kind === 'queue') {
-      await writes.catchUp({ limit: 2, nowMs: NOON })
+      await writes.replayFeed({ limit: 2, nowMs: NOON })
     } else {
-      await catchUp(writes)
+      await replayFeed(writes)
       isPruned = pruneFeed(path) || isPruned
     }
   }
-  await catchUp(writes)
+  await replayFeed(writes)
   for (const endpoint of endpoints) {
     const taken = (await endpoint.take()).map(({ body }) => nthOf(String(body))).sort((a, b) => a - b)
     expect(taken).toEqual(model.owedTo(endpoint))
@@ -182,8 +182,8 @@ function nthOf(body: string): number {
   return EVENTS.find((one) => one.atMs === atMs)?.nth ?? -1
 }
 
-async function catchUp(writes: WriteSide): Promise<void> {
-  while (!(await writes.catchUp({ limit: 100, nowMs: NOON })).isDone);
+async function replayFeed(writes: WriteSide): Promise<void> {
+  while (!(await writes.replayFeed({ limit: 100, nowMs: NOON })).isDone);
 }
 
 /** Whether there was anything to prune. */

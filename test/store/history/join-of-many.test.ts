@@ -8,7 +8,7 @@ import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { joinParcels } from '../../../src/flow/history/join-parcels.tx.ts'
 import { createRecord } from '../../../src/flow/history/record.tx.ts'
-import { createOutlookKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { createWriteStore } from '../../../src/store/write-store.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
@@ -37,7 +37,7 @@ const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0,
 /** What recording takes of the store, on a file that was written before. */
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
-  const outlook = createOutlookKeeper(clock).current
+  const outlook = createCarrierModelKeeper(clock).current
   const ports = { store: createWriteStore(engine), clock, log: strictLog, outlook, learn: () => undefined, found: () => undefined }
   const record = createRecord(ports, recordOptions)
   const before = process.cpuUsage()

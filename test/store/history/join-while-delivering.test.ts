@@ -18,9 +18,9 @@ test('7.3: a delivery that is under way while its parcel is joined to another re
   await addEndpoint(writes, NOON)
   await push({ trackingIds: ['2002'] })
   const turn = { inFlight: {}, allowance: {}, claimsMax: 10, nowMs: NOON }
-  const { claimed } = await writes.deliveryTurn({ ...turn, settled: [] })
+  const { claimed } = await writes.dispatchRound({ ...turn, settled: [] })
   expect(claimed).toHaveLength(1)
   await push({ trackingIds: ['1001', '2002'], eventTime: '2026-03-01T11:00:00.000Z' })
-  const { claimed: next } = await writes.deliveryTurn({ ...turn, settled: claimed.map(acceptedAt) })
+  const { claimed: next } = await writes.dispatchRound({ ...turn, settled: claimed.map(acceptedAt) })
   expect(next.map(({ body }) => String(body))).toEqual([expect.stringContaining('11:00:00.000Z')])
 })

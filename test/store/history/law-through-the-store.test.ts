@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeAll, encodeLatest } from '../../../src/domain/history/pull-response.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
-import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
@@ -22,7 +22,7 @@ const log = {
 
 function incoming({ observation, body }: Seen): Incoming {
   if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
-  return readPush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
+  return parsePush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
 }
 
 /** Every answer of every identifier after recording batch by batch into a file of its own. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { readPush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
@@ -23,7 +23,7 @@ test('every status that was the latest of a parcel is known, those of a store fr
     return found
   }
   const push = (status: string, id: string) =>
-    readPush({ body: pushBody({ status, trackingIds: [id] }), contentEncoding: null, receivedAtMs: NOW, keyIndex: 0 })
+    parsePush({ body: pushBody({ status, trackingIds: [id] }), contentEncoding: null, receivedAtMs: NOW, keyIndex: 0 })
   const writes = await open()
   await writes.record([push('Created', '1001'), push('Ingested', '1002')])
   await writes.record([push('Created', '1003')])

@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { createRecord } from '../../../src/flow/history/record.tx.ts'
-import { createOutlookKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import type { WriteStore } from '../../../src/flow/write-store.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { createWriteStore } from '../../../src/store/write-store.ts'
@@ -36,7 +36,7 @@ async function startCounting() {
     },
   }
   const clock = { now: () => NOON, monotonic: () => 0 }
-  const outlook = createOutlookKeeper(clock)
+  const outlook = createCarrierModelKeeper(clock)
   const ports = { store, clock, log: strictLog, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
   const record = createRecord(ports, recordOptions)
   const poll = (asked: string, statuses: readonly object[], trackingIds = [asked]): Incoming => ({

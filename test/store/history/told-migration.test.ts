@@ -53,7 +53,7 @@ test('6.6: a store from before knows of every entry whether it was told as backf
 
   const after = await open(path)
   const late = await addEndpoint(after, NOON, { name: 'late', from: 0 })
-  while (!(await after.catchUp({ limit: 100, nowMs: NOON })).isDone);
+  while (!(await after.replayFeed({ limit: 100, nowMs: NOON })).isDone);
   for (const minute of [2, 1, 3]) await push(after, { ...pushed(minute) })
   await push(after, { ...pushed(2), distributionType: 'Home' })
   const taken = [late, endpointOf(after, plain.id, NOON), endpointOf(after, backfill.id, NOON)]

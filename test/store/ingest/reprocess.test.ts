@@ -20,7 +20,7 @@ test('5.4: a push that expired under a clock ten years ahead is recorded when it
   })
   const view = await reads.findParcel('1001')
   // Not in ten years, when it is said to have come.
-  expect([view?.entries.length, view?.heardAtMs]).toEqual([1, NOON])
+  expect([view?.entries.length, view?.lastSeenAtMs]).toEqual([1, NOON])
   expect(await reads.findPush(inboxId)).toMatchObject({ state: 'recorded', body: pushBody() })
   const inbox = openInbox(path)
   expect(inbox.rowOf(pushBody())).toMatchObject({ state: 'recorded', parcelId: 1 })

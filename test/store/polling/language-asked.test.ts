@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { IncomingPoll, RecordOutcome } from '../../../src/domain/history/recording.ts'
-import { createKnownQuestions } from '../../../src/flow/history/fetch-on-miss.ts'
-import { createAskCarrier } from '../../../src/flow/history/fetch-once.ts'
+import { createFetchKnown } from '../../../src/flow/history/fetch-on-miss.ts'
+import { createFetchOnce } from '../../../src/flow/history/fetch-once.ts'
 import type { CarrierAnswer } from '../../../src/flow/polling/ports.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { aPoll } from '../../support/builders.ts'
@@ -24,10 +24,10 @@ async function startAsking(answer: () => Promise<CarrierAnswer>) {
   const carrier = { fetchAll: answer }
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const clock = { now: () => pass(1), monotonic: () => 0 }
-  const questions = createKnownQuestions(
+  const questions = createFetchKnown(
     { notFound: new Map(), pauses: new Map(), admitUnknown: async () => null, log, clock },
     { languages: ['en', 'sv'], notFoundForMs: 1, fetchUnknown: true },
-    createAskCarrier({ carrier, recorder, reads, write }),
+    createFetchOnce({ carrier, recorder, reads, write }),
   )
   const refresh = createRefresh({ carrier, recorder, reads, write, meter: { pollEnded() {} }, clock }, { languages: ['en', 'sv'] })
   const view = async () => {

@@ -77,7 +77,7 @@ test('6.6: an endpoint that came after the backfill, and wants backfill, is sent
     await addEndpoint(writes, NOON, { name: 'late', backfill: true }),
     await addEndpoint(writes, NOON, { name: 'all', backfill: true, from: 0 }),
   ]
-  await writes.catchUp({ limit: 100, nowMs: NOON })
+  await writes.replayFeed({ limit: 100, nowMs: NOON })
   await push(pushed(2))
   expect([minutesOf(await late.take()), minutesOf(await all.take())]).toEqual([[2], MINUTES])
   expect(await backfill.take()).toEqual([])
