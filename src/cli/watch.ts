@@ -25,7 +25,7 @@ export function watchCommand(): Command {
   const command = new Command('watch')
     .description('watch parcels: those named, or those of a file')
     .argument('[identifiers...]')
-    .option('--file <file>', 'NDJSON, or CSV when its name ends in .csv (docs/watching.md); reports bad lines by number')
+    .option('--file <file>', 'NDJSON, or CSV when its name ends in .csv (docs/api.md); reports bad lines by number')
     .action(async (identifiers: readonly string[], options: WatchOptions) => {
       if ((identifiers.length === 0) === (options.file === undefined)) {
         process.stderr.write('watch: name parcels, or a file with --file\n')

@@ -1,17 +1,32 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 
 const readme = readFileSync('README.md', 'utf8')
-const named = (pattern: RegExp) => [...new Set([...readme.matchAll(pattern)].map(([, name = '']) => name))]
+const documents = readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md'))
+const pages = ['README.md', ...documents.map((name) => `docs/${name}`)]
+const prose = pages.map((page) => readFileSync(page, 'utf8')).join('\n')
+const named = (pattern: RegExp) => [...new Set([...prose.matchAll(pattern)].map(([, name = '']) => name))]
 
-test('every file and folder the README names is there', () => {
-  const paths = named(/`((?:src|test|config)\/[^`\s*]*|\.ci\/[^`\s]*)`/g).filter((path) => path !== 'config/relay.yaml')
+test('the README has at most 1,500 words', () => expect(readme.trim().split(/\s+/).length).toBeLessThanOrEqual(1500))
+
+test.each(pages)('every link within the project in %s leads to a file and a heading that are there', (page) => {
+  const targets = [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+  const broken = targets.filter(([, path = '', heading]) => {
+    const file = path === '' ? page : join(dirname(page), path)
+    return !existsSync(file) || (heading !== undefined && !anchorsOf(file).includes(heading))
+  })
+  expect(broken.map(([link]) => link)).toEqual([])
+})
+
+test('every file and folder the README and the documents name is there', () => {
+  const paths = named(/`((?:src|test|config|bench|docs)\/[^`\s*]*|\.ci\/[^`\s]*)`/g).filter((path) => path !== 'config/relay.yaml')
   expect(paths.length).toBeGreaterThan(30)
   expect(paths.filter((path) => !existsSync(path))).toEqual([])
 })
 
-test('every metric the README names is one', () => {
+test('every metric the README and the documents name is one', () => {
   const source = readFileSync('src/ops/metrics.ts', 'utf8')
   const metrics = named(/\b(relay_[a-z_]+)\b/g)
   expect(metrics.length).toBeGreaterThan(10)
@@ -28,7 +43,18 @@ test('the README lists every command there is, and no other', () => {
   expect([...new Set(listed)].sort()).toEqual(known.sort())
 })
 
-test('every script the README runs is in package.json', () => {
+test('every script the README and the documents run is in package.json', () => {
   const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
   for (const script of named(/npm run (?:-s )?([a-z:]+)/g)) expect(manifest).toHaveProperty(['scripts', script])
 })
+
+/** As the host of the repository makes them of headings: lower case, no punctuation, a hyphen for each blank. */
+function anchorsOf(file: string): readonly string[] {
+  const headings = readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)
+  return [...headings].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
