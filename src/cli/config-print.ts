@@ -2,15 +2,17 @@ import { Command } from 'commander'
 import { stringify } from 'yaml'
 import { ConfigError, loadConfig } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
+import { configReferenceCommand } from './config-reference.ts'
 import { configSchemaCommand } from './config-schema.ts'
 import { fail, withExitCodes } from './exit-codes.ts'
 
-/** `config print` and `config schema`. */
+/** `config print`, `config schema` and `config reference`. */
 export function configCommand(): Command {
   const command = new Command('config')
     .description('look at the configuration')
     .addCommand(printCommand())
     .addCommand(configSchemaCommand())
+    .addCommand(configReferenceCommand())
   return withExitCodes(command)
 }
 

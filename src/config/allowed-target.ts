@@ -11,19 +11,22 @@ const NEVER: Readonly<Partial<Record<AddressRefusal, string>>> = {
 }
 
 /** An entry of `delivery.allowNetworks`. One that could never allow anything is refused, with the reason. */
-export const allowedTarget = z.string({ error }).superRefine((value, context) => {
-  const allowed = parseAllowed(value)
-  const isNamed = allowed.kind === 'host' && NAME.test(value) && value.length <= 253 && !/^[\d.]+$/.test(value)
-  if (allowed.kind === 'host' && !isNamed) {
-    context.addIssue({ code: 'custom', message: error })
-    return
-  }
-  if (allowed.kind === 'origin' && (allowed.port < 1 || allowed.port > 65_535)) {
-    context.addIssue({ code: 'custom', message: 'must have a port from 1 to 65535' })
-    return
-  }
-  const network = allowed.kind === 'network' ? allowed.network : allowed.kind === 'origin' ? parseNetwork(allowed.address) : null
-  const refusal = network === null ? null : refuseNetwork(network)
-  const reason = refusal === null ? undefined : NEVER[refusal]
-  if (reason !== undefined) context.addIssue({ code: 'custom', message: `${reason}: nothing is ever sent there, so remove it` })
-})
+export const allowedTarget = z
+  .string({ error })
+  .meta({ $comment: 'network, address, address:port or host name' })
+  .superRefine((value, context) => {
+    const allowed = parseAllowed(value)
+    const isNamed = allowed.kind === 'host' && NAME.test(value) && value.length <= 253 && !/^[\d.]+$/.test(value)
+    if (allowed.kind === 'host' && !isNamed) {
+      context.addIssue({ code: 'custom', message: error })
+      return
+    }
+    if (allowed.kind === 'origin' && (allowed.port < 1 || allowed.port > 65_535)) {
+      context.addIssue({ code: 'custom', message: 'must have a port from 1 to 65535' })
+      return
+    }
+    const network = allowed.kind === 'network' ? allowed.network : allowed.kind === 'origin' ? parseNetwork(allowed.address) : null
+    const refusal = network === null ? null : refuseNetwork(network)
+    const reason = refusal === null ? undefined : NEVER[refusal]
+    if (reason !== undefined) context.addIssue({ code: 'custom', message: `${reason}: nothing is ever sent there, so remove it` })
+  })

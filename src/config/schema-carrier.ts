@@ -81,7 +81,7 @@ export function carrierUpstream(context: SchemaContext) {
 
 export function carrierPoll(context: SchemaContext) {
   return section({
-    cron: cron.default('* * * * *').describe('When the poller wakes. Which parcels it then asks about is for the cadence.'),
+    cron: cron.default('* * * * *').describe('When the poller wakes. poll.cadence decides which parcels it then asks about.'),
     cadence: cadence(context),
     finished: section({
       tail: list(duration('1s', '365d'), '[1h, 24h, 72h]')
@@ -91,7 +91,7 @@ export function carrierPoll(context: SchemaContext) {
     })
       .transform(({ tail, staleAfter }) => ({ tailMs: tail, staleAfterMs: staleAfter }))
       .prefault({})
-      .describe('When polling of a parcel ends. It is revived by a push or a question.'),
+      .describe('When polling of a parcel ends. A push or a question starts it again.'),
     missedPushGrace: duration('0s', '30d').prefault('10m').describe('How late a push may be before it counts as missed.'),
     quietHours: section({
       from: timeOfDay.describe('Begin, such as "00:00".'),
@@ -121,7 +121,7 @@ function cadence(context: SchemaContext) {
   }
   return z
     .object(named, { error: 'must be a group of settings: a status and how often to ask, such as Created: 2h' })
-    .catchall(every)
+    .catchall(every.describe('For any other status of the carrier.'))
     .transform(({ default: defaultMs, whenPushIsHealthy, ...byStatus }, issues) => {
       if (context.warn) {
         for (const status of Object.keys(byStatus)) {

@@ -34,9 +34,7 @@ export function endpoint(context: SchemaContext) {
     from: z
       .union([z.literal('now'), whole(0, Number.MAX_SAFE_INTEGER)], { error: 'must be now, or a sequence of the feed such as 0' })
       .default('now')
-      .describe(
-        'Where a new one starts: now, or a sequence of the feed; 0: everything that is kept. Of one that is there already it says nothing.',
-      ),
+      .describe('Where a new one starts: now, or a sequence of the feed; 0: everything that is kept. Ignored for one that exists already.'),
     rate: fraction(0.01, 10_000).optional().describe('Attempts per second at most. Default: no bound.'),
     concurrency: whole(1, 1000).optional().describe('Attempts at the same time. Default: delivery.perEndpoint.'),
     schedule: steps().optional().describe('Waits between attempts. Default: delivery.schedule.'),
@@ -80,5 +78,5 @@ export function operator(context: SchemaContext) {
   return section({
     url: webUrl.describe('Where to post.'),
     sharedKey: secret(context, { warning: looksWeak }).describe('Signs what is posted.'),
-  }).describe('Where operator events go: an endpoint was disabled, the carrier refuses our credentials, ...')
+  }).describe('Where to post operator events, such as a disabled endpoint or refused credentials.')
 }

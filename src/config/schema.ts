@@ -84,7 +84,9 @@ function store(context: SchemaContext) {
       return { engine: 'postgres' as const, url: location }
     })
     .prefault('sqlite:data/relay.db')
-    .describe('sqlite:PATH (PATH relative to the working directory) or postgres://user:password@host:5432/database.')
+    .describe(
+      'sqlite:PATH (PATH relative to the working directory) or postgres://user:password@host:5432/database, which this version refuses.',
+    )
 }
 
 function webhook(context: SchemaContext) {
@@ -148,7 +150,7 @@ function retention() {
   })
     .transform(({ raw, history, deliveries }) => ({ rawMs: raw, historyMs: history, deliveriesMs: deliveries }))
     .prefault({})
-    .describe('How long things are kept.')
+    .describe('How long things are kept. This version deletes nothing; only `history` has an effect: an older push is not recorded.')
 }
 
 function limits() {
@@ -175,5 +177,5 @@ function limits() {
   })
     .transform(({ freeSpaceMin, ...rest }) => ({ ...rest, freeSpaceBytesMin: freeSpaceMin }))
     .prefault({})
-    .describe('Bounds: every one protects the relay from running out of something.')
+    .describe('Bounds that keep the relay from running out of memory, disk or connections.')
 }

@@ -19,24 +19,26 @@ export interface SchemaContext {
 const FORM = 'must be { env: NAME } or { file: PATH }, or (discouraged) the text itself in quotes'
 const FILE_BYTES_MAX = 65_536
 
-const reference = z.union(
-  [
-    z.string().describe('The secret itself. Discouraged: it is in the file, and in every copy of it.'),
-    z.strictObject({
-      env: z
-        .string()
-        .regex(/^[A-Za-z_]\w*$/, { error: 'must be the name of an environment variable: letters, digits and _' })
-        .describe('Name of the environment variable that holds it.'),
-    }),
-    z.strictObject({
-      file: z
-        .string()
-        .min(1, { error: 'must be the path of a file' })
-        .describe('File that holds it; exactly one newline at its end is dropped.'),
-    }),
-  ],
-  { error: FORM },
-)
+const reference = z
+  .union(
+    [
+      z.string().describe('The secret itself. Discouraged: it is in the file, and in every copy of it.'),
+      z.strictObject({
+        env: z
+          .string()
+          .regex(/^[A-Za-z_]\w*$/, { error: 'must be the name of an environment variable: letters, digits and _' })
+          .describe('Name of the environment variable that holds it.'),
+      }),
+      z.strictObject({
+        file: z
+          .string()
+          .min(1, { error: 'must be the path of a file' })
+          .describe('File that holds it; exactly one newline at its end is dropped.'),
+      }),
+    ],
+    { error: FORM },
+  )
+  .meta({ $comment: 'secret' })
 
 /** What may be wrong or unwise with a secret that was read; neither may repeat it. */
 export interface SecretCheck {

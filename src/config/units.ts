@@ -10,6 +10,12 @@ export function parseSize(text: string): number | null {
   return unit === undefined ? null : Number(count) * unit[1]
 }
 
+/** Bytes in the largest unit that tells them exactly. */
+export function formatSize(bytes: number): string {
+  const [name, size] = Object.entries(SIZE_UNITS).findLast(([, unit]) => bytes >= unit && bytes % unit === 0) ?? ['', 1]
+  return `${bytes / size}${name}`
+}
+
 export function parseFactor(text: string): number | null {
   const [, factor] = FACTOR.exec(text) ?? []
   return factor === undefined ? null : Number(factor)

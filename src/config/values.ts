@@ -3,9 +3,10 @@ import { validateDetailed } from 'node-cron'
 import { z } from 'zod'
 import { DURATION, parseDuration } from '../domain/duration.ts'
 import { parseLanguageTag } from '../domain/languages.ts'
-import { FACTOR, parseFactor, parseSize, SIZE } from './units.ts'
+import { FACTOR, formatSize, parseFactor, parseSize, SIZE } from './units.ts'
 
 // The kinds of value a setting can have. Every message completes "this setting ..." and none repeats what was written: it might be secret.
+// Where JSON Schema cannot say what a kind and its bounds are, `$comment` does; the reference of the settings is made of it.
 
 export function section<const Shape extends z.ZodRawShape>(shape: Shape, example = 'one `key: value` each') {
   return z.strictObject(shape, { error: `must be a group of settings, ${example}` })
@@ -43,6 +44,7 @@ export function duration(min: string, max: string) {
   return z
     .string({ error })
     .regex(DURATION, { error })
+    .meta({ $comment: `duration, ${min} to ${max}` })
     .transform((value, context) => {
       const ms = parseDuration(value) ?? -1
       if (ms < minMs || ms > maxMs) context.addIssue({ code: 'custom', message: error })
@@ -53,11 +55,14 @@ export function duration(min: string, max: string) {
 /** Bytes. */
 export function size(min: number, max: number) {
   const error = `must be a size from ${min} to ${max} bytes: a whole number, or one with a unit (KB, MB or GB), such as 64MB`
-  return z.union([z.int({ error }), z.string({ error }).regex(SIZE, { error })], { error }).transform((value, context) => {
-    const bytes = typeof value === 'number' ? value : (parseSize(value) ?? -1)
-    if (bytes < min || bytes > max) context.addIssue({ code: 'custom', message: error })
-    return bytes
-  })
+  return z
+    .union([z.int({ error }), z.string({ error }).regex(SIZE, { error })], { error })
+    .meta({ $comment: `size, ${formatSize(min)} to ${formatSize(max)}` })
+    .transform((value, context) => {
+      const bytes = typeof value === 'number' ? value : (parseSize(value) ?? -1)
+      if (bytes < min || bytes > max) context.addIssue({ code: 'custom', message: error })
+      return bytes
+    })
 }
 
 export function factor() {
@@ -65,6 +70,7 @@ export function factor() {
   return z
     .string({ error })
     .regex(FACTOR, { error })
+    .meta({ $comment: 'factor, x1 to x100' })
     .transform((value, context) => {
       const times = parseFactor(value) ?? 0
       if (times < 1 || times > 100) context.addIssue({ code: 'custom', message: error })
@@ -72,22 +78,23 @@ export function factor() {
     })
 }
 
-function checkedText(error: string, isGood: (value: string) => boolean) {
-  return z.string({ error }).refine(isGood, { error })
+function checkedText(kind: string, error: string, isGood: (value: string) => boolean) {
+  return z.string({ error }).refine(isGood, { error }).meta({ $comment: kind })
 }
 
-export const cidr = checkedText('must be an address or a network in CIDR form, such as 10.0.0.0/8', (value) => {
+export const cidr = checkedText('address or network', 'must be an address or a network in CIDR form, such as 10.0.0.0/8', (value) => {
   const [address = '', bits, ...rest] = value.split('/')
   const version = isIP(address)
   if (version === 0 || rest.length > 0) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 })
 
-export const host = checkedText('must be a host name or an IP address to listen on, such as 127.0.0.1', (value) => {
+export const host = checkedText('host name or address', 'must be a host name or an IP address to listen on, such as 127.0.0.1', (value) => {
   return isIP(value) !== 0 || (/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(value) && !/^[\d.]+$/.test(value))
 })
 
 export const webUrl = checkedText(
+  'http or https address',
   'must be an http or https address without user, password or #fragment, such as https://carrier.example',
   (value) => {
     const url = readUrl(value)
@@ -114,23 +121,29 @@ export function isPostgresUrl(value: string): boolean {
 
 const CRON = 'must be a cron expression of five fields, or six with seconds first, such as "* * * * *"'
 
-export const cron = z.string({ error: CRON }).superRefine((value, context) => {
-  const { valid, errors } = validateDetailed(value)
-  const fields = errors.flatMap(({ field }) => (field === 'expression' ? [] : [field]))
-  if (!valid) context.addIssue({ code: 'custom', message: fields.length === 0 ? CRON : `${CRON}; wrong here: ${fields.join(', ')}` })
-})
+export const cron = z
+  .string({ error: CRON })
+  .meta({ $comment: 'cron expression' })
+  .superRefine((value, context) => {
+    const { valid, errors } = validateDetailed(value)
+    const fields = errors.flatMap(({ field }) => (field === 'expression' ? [] : [field]))
+    if (!valid) context.addIssue({ code: 'custom', message: fields.length === 0 ? CRON : `${CRON}; wrong here: ${fields.join(', ')}` })
+  })
 
-export const language = z.string({ error: 'must be a language tag such as en or sv-SE' }).transform((value, context) => {
-  const tag = parseLanguageTag(value)
-  if (tag === null) context.addIssue({ code: 'custom', message: 'must be a language tag such as en or sv-SE' })
-  return tag ?? ''
-})
+export const language = z
+  .string({ error: 'must be a language tag such as en or sv-SE' })
+  .meta({ $comment: 'language tag' })
+  .transform((value, context) => {
+    const tag = parseLanguageTag(value)
+    if (tag === null) context.addIssue({ code: 'custom', message: 'must be a language tag such as en or sv-SE' })
+    return tag ?? ''
+  })
 
-export const timeOfDay = checkedText('must be a time of day such as "05:00", in quotes', (value) =>
+export const timeOfDay = checkedText('time of day', 'must be a time of day such as "05:00", in quotes', (value) =>
   /^(?:[01]\d|2[0-3]):[0-5]\d$/.test(value),
 )
 
-export const zone = checkedText('must be a time zone such as Europe/Stockholm or UTC', (value) => {
+export const zone = checkedText('time zone', 'must be a time zone such as Europe/Stockholm or UTC', (value) => {
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })
     return true
@@ -141,6 +154,7 @@ export const zone = checkedText('must be a time zone such as Europe/Stockholm or
 
 /** Exact, and nothing a router could read as a pattern (DOMAIN 5.5). */
 export const webhookPath = checkedText(
+  'path',
   'must be a path such as /webhooks/status: letters, digits and . _ ~ -, no slash at its end, and not /healthz',
   (value) => /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/.test(value) && value !== '/healthz',
 )

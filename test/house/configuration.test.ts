@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { presentReference } from '../../src/cli/config-reference.ts'
+
+const page = readFileSync('docs/configuration.md', 'utf8')
+
+test('docs/configuration.md is what `npm run docs` makes of the settings', () => expect(page).toBe(presentReference()))
+
+test('docs/configuration.md gives every setting a type and a meaning', () => {
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'))
+  const cells = rows.map((row) => row.split(/(?<!\\)\|/).map((cell) => cell.trim()))
+  expect(rows.length).toBeGreaterThan(60)
+  expect(cells.filter(([, key, type, , meaning]) => key === '' || type === '' || meaning === '')).toEqual([])
+})
