@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import { readCertificates } from '../config/named-file.ts'
@@ -11,35 +13,35 @@ import { createManageDeliveries, type ManageDeliveries, STRETCH } from '../flow/
 import { createManageEndpoints, type ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
 import type { DeliverySender, Vault } from '../flow/delivery/ports.ts'
 import type { RouteOf } from '../flow/delivery/send-delivery.ts'
-import type { Clock, Log, Meter } from '../flow/ports.ts'
+import type { Log, Meter } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
 import { createInTurn } from '../runtime/in-turn.ts'
 import { createMemory } from '../runtime/memory.ts'
+import { systemClock } from '../runtime/system-clock.ts'
 import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
 
-export interface RelayingPorts {
-  readonly write: WriteSideOfRelaying
+const KEY_BYTES = 32
+
+export interface DeliveryPorts {
+  readonly write: WriteSideOfDelivery
   readonly reads: Pick<
     ReadSide,
     'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel' | 'listJobs' | 'findJob'
   >
   readonly vault: Vault
-  readonly makeKey: () => string
   readonly meter: Pick<Meter, 'deliveryAttempted'>
-  readonly clock: Clock
   readonly log: Log
-  /** See the ports of the same names of `createDispatcher`. */
+  /** See the port of the same name of `createDispatcher`. */
   readonly hear: () => void
-  readonly breathe: () => Promise<void>
   /** The ports the relay itself listens on: never an endpoint's. */
   readonly ownPorts: () => readonly number[]
 }
 
-type WriteSideOfRelaying = Pick<
+type WriteSideOfDelivery = Pick<
   WriteSide,
   | 'dispatchRound'
   | 'replayFeed'
@@ -59,7 +61,7 @@ type WriteSideOfRelaying = Pick<
   | 'retryDelivery'
 >
 
-export interface Relaying {
+export interface Delivery {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
@@ -84,8 +86,9 @@ const CATCH_UP_EVENTS = 100
 const REST_MS = 1000
 
 /** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
-export async function openRelaying(config: Config, ports: RelayingPorts): Promise<Relaying> {
-  const { write, clock, log } = ports
+export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
+  const ports = { ...given, clock: systemClock, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), breathe: () => nextTurn() }
+  const { write, log, clock } = ports
   let current = config
   let routes = readRoutes(config)
   const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT
@@ -112,7 +115,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     log,
   })
   const relayId = await write.relayId()
-  const relay = createDispatcher(
+  const dispatcher = createDispatcher(
     {
       ...ports,
       sender,
@@ -123,13 +126,15 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
     },
     { relayId, claimsMax: config.limits.batch, perEndpoint: () => current.delivery.perEndpoint },
   )
-  const worker = startWorker(relay.pass, (error) => log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'))
+  const worker = startWorker(dispatcher.pass, (error) =>
+    log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'),
+  )
   let isStarted = false
   const run = () => {
     if (isStarted) worker.wake()
   }
   const wake = () => {
-    relay.look()
+    dispatcher.look()
     run()
   }
   const alarm = createWakeupTimer(run, clock.now)
@@ -163,7 +168,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
   const workAlarm = createWakeupTimer(work.wake, clock.now)
   /** What waits may have another place in the order of its parcel. */
   const reorder = () => {
-    relay.review()
+    dispatcher.review()
     run()
   }
   /** Endpoints are not what they were. */
@@ -224,7 +229,7 @@ export async function openRelaying(config: Config, ports: RelayingPorts): Promis
       await behind.stop()
       await worker.stop()
       // Before what is under way is interrupted: the end of one attempt is otherwise the beginning of the next.
-      const settled = relay.stop()
+      const settled = dispatcher.stop()
       await Promise.all([way.sender, ...retiring].map((one) => one.close()))
       await settled
     },

@@ -1,0 +1,34 @@
+import { createCarrier, type RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { Config } from '../config/config.ts'
+import { readCertificates } from '../config/named-file.ts'
+import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import type { Log } from '../flow/ports.ts'
+import type { WriteSide } from '../flow/write-side.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+
+/** The carrier's client, which goes on from what the last run wrote down. `password`: as it stands in the config that was read last. */
+export async function openCarrier(
+  config: Config,
+  {
+    write,
+    log,
+    password,
+  }: { readonly write: Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'>; readonly log: Log; readonly password: () => string },
+): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
+  const memory = await write.carrierMemory().catch((err: unknown) => {
+    log.warn({ err }, 'what the last run did at the carrier cannot be read')
+    return null
+  })
+  const { proxy, ...upstream } = config.upstream
+  const carrier = createCarrier({
+    ...upstream,
+    memory,
+    remember: (left) => write.rememberCarrier(left),
+    password,
+    clock: systemClock,
+    log,
+    ...(upstream.caFile === null ? {} : { ca: readCertificates('upstream.caFile', upstream.caFile) }),
+    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
+  })
+  return { carrier, memory }
+}

@@ -1,0 +1,18 @@
+/** What was opened, to be closed in reverse. */
+export interface Closing {
+  add(close: () => unknown): void
+  /** One after the other, the last that was added first. */
+  closeAll(): Promise<void>
+}
+
+export function createClosing(): Closing {
+  const steps: (() => unknown)[] = []
+  return {
+    add(close) {
+      steps.push(close)
+    },
+    async closeAll() {
+      for (const close of steps.splice(0).reverse()) await close()
+    },
+  }
+}

@@ -1,0 +1,72 @@
+import { hash, verify } from '@node-rs/argon2'
+import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { Config } from '../config/config.ts'
+import { createAuthenticate, type VerifiedToken } from '../flow/admin/authenticate.ts'
+import type { Pause } from '../flow/history/fetch-on-miss.ts'
+import { createServe } from '../flow/history/serve.ts'
+import { createRefresh } from '../flow/polling/refresh.ts'
+import type { Log, Meter } from '../flow/ports.ts'
+import { createPerMinute } from '../http/server/per-minute.ts'
+import { createTokens } from '../http/server/tokens.ts'
+import { createAnswerCache } from '../runtime/answer-cache.ts'
+import { createMemory } from '../runtime/memory.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import type { openRecording } from './recording.ts'
+import { firstWrite, type Storage } from './storage.ts'
+
+const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
+
+export interface HistoryPorts {
+  readonly storage: Storage
+  readonly recording: ReturnType<typeof openRecording>
+  readonly carrier: RemoteCarrier
+  readonly meter: Meter
+  readonly log: Log
+}
+
+export type History = ReturnType<typeof openHistory>
+
+/** Answers about parcels: from the store, and from the carrier where the store has none. */
+export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
+  const { reads, write, changes } = storage
+  const asking = { carrier, recorder: recording.recorder, reads, write, meter, clock: systemClock, log }
+  const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
+  const serve = createServe(
+    {
+      ...asking,
+      cache,
+      notFound: createMemory<number>({ entriesMax: REMEMBERED.notFound }),
+      pauses: createMemory<Pause>({ entriesMax: REMEMBERED.pauses }),
+      admitUnknown: createPerMinute(config.limits.unknownPerMinute),
+    },
+    { languages: config.upstream.languages, ...config.serve },
+  )
+  return { asking, cache, serve, refresh: createRefresh(asking, { languages: someLanguages(config) }) }
+}
+
+/** Who may ask. */
+export async function openAuthentication(config: Config, { path, write }: Pick<Storage, 'path' | 'write'>) {
+  return createAuthenticate(
+    {
+      tokens: createTokens({ key: await firstWrite(path, write.tokenKey()), clock: systemClock }),
+      verifyPassword: verify,
+      verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
+      clock: systemClock,
+    },
+    {
+      apps: appsOf(config),
+      tokenLifetimeMs: config.token.lifetimeMs,
+      dummyHash: await hash('nobody', { memoryCost: 19_456, timeCost: 2, parallelism: 1 }),
+    },
+  )
+}
+
+export function appsOf(config: Config) {
+  return config.apps.map((app) => ({ ...app, passwordHash: app.passwordHash.reveal() }))
+}
+
+function someLanguages(config: Config): readonly [string, ...string[]] {
+  const [first, ...others] = config.upstream.languages
+  if (first === undefined) throw new RangeError('at least one language must be configured')
+  return [first, ...others]
+}

@@ -1,0 +1,83 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { Config } from '../config/config.ts'
+import type { Authenticate } from '../flow/admin/authenticate.ts'
+import { createImportWatches } from '../flow/admin/import-watches.ts'
+import { createManageInbox } from '../flow/admin/manage-inbox.ts'
+import { createParcelCommands } from '../flow/admin/parcel-commands.ts'
+import { createParcelQueries } from '../flow/admin/parcel-queries.ts'
+import { createFeedTail } from '../flow/delivery/feed-tail.ts'
+import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
+import { commitStatsOf } from '../flow/history/commit-stats.ts'
+import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
+import { createUpstream } from '../flow/polling/upstream.ts'
+import type { Log } from '../flow/ports.ts'
+import { createAddressOf } from '../http/server/client-address.ts'
+import { createAdmitLogin, createCountFailure } from '../http/server/failures.ts'
+import { createInternalListener } from '../http/server/internal.ts'
+import { createPerMinute, createTries } from '../http/server/per-minute.ts'
+import { VERSION } from '../package-files.ts'
+import { createFeedSignal } from '../runtime/feed-signal.ts'
+import { createSpread } from '../runtime/spread.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import type { Delivery } from './delivery.ts'
+import type { History } from './history.ts'
+import type { CommitSignal } from './recording.ts'
+import type { openReporting } from './reporting.ts'
+import type { Storage } from './storage.ts'
+
+/** How many followers of the feed are written to in one turn of the event loop: a millisecond's worth. */
+const FOLLOWERS_AT_ONCE = 25
+
+export interface InternalApiPorts {
+  readonly storage: Storage
+  readonly carrier: RemoteCarrier
+  readonly commits: CommitSignal
+  readonly history: History
+  readonly authenticate: Authenticate
+  readonly underWay: PollsUnderWay
+  readonly delivery: Delivery
+  readonly reporting: ReturnType<typeof openReporting>
+  readonly log: Log
+}
+
+/** Everything that apps and operators can ask for. */
+export function openInternalApi(config: Config, ports: InternalApiPorts) {
+  const { storage, carrier, commits, history, authenticate, underWay, delivery, reporting, log } = ports
+  const { reads, write } = storage
+  const { invalidate } = history.cache
+  const clock = systemClock
+  const feedSignal = createFeedSignal()
+  commits.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
+  const addressOf = createAddressOf(config.listen.internal.trustProxy)
+  const listener = createInternalListener({
+    log,
+    authenticate,
+    serve: history.serve,
+    followFeed: createFollowFeed({
+      tail: createFeedTail({ reads, turn: () => nextTurn() }),
+      signal: feedSignal,
+      clock,
+      spread: createSpread(FOLLOWERS_AT_ONCE),
+    }),
+    feedFollowersMax: config.limits.feedFollowers,
+    manageEndpoints: delivery.manageEndpoints,
+    manageDeliveries: delivery.manageDeliveries,
+    manageInbox: createManageInbox({
+      write,
+      reads,
+      clock,
+      onCommitted: (report) => commits.committed('pushes', commitStatsOf(report)),
+    }),
+    manageJobs: delivery.manageJobs,
+    manageParcels: createParcelCommands({ write, refresh: history.refresh, asking: underWay, clock, invalidate }),
+    lookAtParcels: createParcelQueries({ reads }),
+    upstream: createUpstream({ carrier, write, version: VERSION }),
+    watchList: createImportWatches({ write, clock, invalidate }),
+    admitLogin: createAdmitLogin(createTries(config.limits.failuresPerMinute), addressOf),
+    countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
+    readiness: reporting.readiness.read,
+    metrics: reporting.metrics.render,
+  })
+  return { listener, feedSignal }
+}

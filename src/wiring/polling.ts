@@ -1,0 +1,91 @@
+import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { Config } from '../config/config.ts'
+import { askableNow } from '../domain/polling/breaker.ts'
+import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import { isQuiet } from '../domain/polling/quiet-hours.ts'
+import { createCredentialsTeller } from '../flow/delivery/operator-events.tx.ts'
+import { createClockRollback } from '../flow/polling/clock-rollback.ts'
+import { createPoller } from '../flow/polling/poller.ts'
+import { createPollsUnderWay } from '../flow/polling/polls-under-way.ts'
+import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
+import type { Log } from '../flow/ports.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import { startWorker } from '../runtime/worker.ts'
+import type { Closing } from './closing.ts'
+import type { History } from './history.ts'
+import type { Storage } from './storage.ts'
+
+/** How often it is written down how things stand with the carrier, besides every few calls. */
+const KEEP_MEMORY_MS = 30_000
+
+export interface PollingPorts {
+  readonly storage: Storage
+  readonly history: History
+  readonly carrier: RemoteCarrier
+  readonly memory: CarrierMemory | null
+  readonly pushes: PushHealthMonitor
+  /** There is something to deliver. */
+  readonly wakeDispatcher: () => void
+  readonly log: Log
+  readonly closing: Closing
+}
+
+/** The poller, which sleeps until it is woken, and what keeps its schedule in step with the clock. */
+export function openPolling(config: Config, ports: PollingPorts) {
+  const { storage, history, carrier, memory, pushes, wakeDispatcher, log, closing } = ports
+  const { write, disk } = storage
+  const clock = systemClock
+  const { quietHours } = config.poll
+  const underWay = createPollsUnderWay()
+  const clockShifted = () => {
+    wakeDispatcher()
+    // What is written down of waits was reckoned by the clock as it was.
+    void carrier.keep()
+  }
+  const followClock = createClockRollback({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
+  const tellCredentials = createCredentialsTeller({
+    write,
+    credentials: () => carrier.state().credentials,
+    now: clock.now,
+    wake: wakeDispatcher,
+  })
+  const poll = createPoller(
+    {
+      ...history.asking,
+      asking: underWay,
+      refresh: history.refresh,
+      askable: () => askableNow(carrier.state().breaker, config.upstream.concurrency),
+      isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
+    },
+    { concurrency: config.upstream.concurrency },
+  )
+  // What a poll brings could not be stored: the carrier's budget is kept for when it can.
+  const pollWithRoom = async () => {
+    if (disk.trouble() === 'lost') return 'idle'
+    await followClock()
+    const result = disk.trouble() === null ? await poll() : 'idle'
+    await tellCredentials()
+    await pushes.follow()
+    return result
+  }
+  const poller = startWorker(pollWithRoom, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
+  closing.add(() => poller.stop())
+  closing.add(() => carrier.close())
+
+  let keptAtMs = clock.monotonic()
+  const keepMemory = async () => {
+    if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
+    keptAtMs = clock.monotonic()
+    await carrier.keep()
+  }
+  return {
+    underWay,
+    poller,
+    async lookAtClock(): Promise<void> {
+      if (disk.trouble() === 'lost') return
+      await followClock()
+        .then(keepMemory)
+        .catch((err: unknown) => log.debug({ err }, 'the schedule could not follow the clock; it is tried again'))
+    },
+  }
+}

@@ -1,0 +1,53 @@
+import type { Config } from '../config/config.ts'
+import { type CommitStats, commitStatsOf } from '../flow/history/commit-stats.ts'
+import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
+import { refuseInTrouble } from '../runtime/refuse-writes.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import type { Closing } from './closing.ts'
+import type { Storage } from './storage.ts'
+
+/** Which way what was committed came in. */
+export type Source = 'pushes' | 'polls'
+
+export interface CommitListener {
+  committed(source: Source, stats: CommitStats): void
+  failed(source: Source, error: unknown): void
+}
+
+/** Tells all listeners of every commit, in the order in which they came. */
+export interface CommitSignal extends CommitListener {
+  follow(listener: CommitListener): void
+}
+
+function createCommitSignal(): CommitSignal {
+  const listeners: CommitListener[] = []
+  return {
+    committed(source, stats) {
+      for (const listener of listeners) listener.committed(source, stats)
+    },
+    failed(source, error) {
+      for (const listener of listeners) listener.failed(source, error)
+    },
+    follow(listener) {
+      listeners.push(listener)
+    },
+  }
+}
+
+/** What records polls on this thread; pushes are recorded from the receiver's. */
+export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'writer' | 'disk'>, closing: Closing) {
+  const commits = createCommitSignal()
+  const commit = createGroupCommit(
+    {
+      recorder: writer.recorder,
+      onCommitted: (report) => commits.committed('polls', commitStatsOf(report)),
+      monotonic: systemClock.monotonic,
+      hear: writer.hear,
+      onFailed: (error) => commits.failed('polls', error),
+    },
+    boundsOf(config.limits.batch),
+  )
+  const recorder = refuseInTrouble(commit, disk)
+  closing.add(() => recorder.drained())
+  return { recorder, commits }
+}

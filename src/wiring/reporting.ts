@@ -1,0 +1,84 @@
+import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import { createReadiness } from '../flow/admin/readiness.ts'
+import { readEndpointGauges } from '../flow/delivery/endpoint-gauges.ts'
+import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
+import { createExpiredPushWarning } from '../flow/ingest/expired-pushes.ts'
+import { createPushLog } from '../flow/ingest/push-log.ts'
+import type { LogDigest } from '../flow/log-digest.ts'
+import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
+import type { Log } from '../flow/ports.ts'
+import { createMetrics, ENDPOINT_LABELS_MAX } from '../ops/metrics.ts'
+import { VERSION } from '../package-files.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import type { ReceiverNews } from './receive-side.ts'
+import type { openRecording } from './recording.ts'
+import type { Storage } from './storage.ts'
+
+export interface ReportingPorts {
+  readonly storage: Storage
+  readonly recording: ReturnType<typeof openRecording>
+  readonly carrier: RemoteCarrier
+  readonly pushes: PushHealthMonitor
+  readonly endpointKeys: Pick<EndpointKeys, 'lost'>
+  readonly digest: LogDigest
+  readonly log: Log
+}
+
+/** What operators see: metrics, readiness and the lines of the log about pushes and commits. */
+export function openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log }: ReportingPorts) {
+  const { reads, receiver, disk } = storage
+  const { recorder, commits } = recording
+  const clock = systemClock
+  const metrics = createMetrics(
+    VERSION,
+    async () => ({
+      ...(await reads.counts(clock.now())),
+      commitQueue: recorder.waiting() + (await receiver.verbs.waiting()),
+      carrierQueue: carrier.state().budget.waiting,
+      carrierCallsToday: carrier.state().budget.callsToday,
+      carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
+      pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
+      pushesSilent: pushes.health() === 'silent' ? 1 : 0,
+      ...disk.state(),
+    }),
+    () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS_MAX),
+  )
+  const { meter } = metrics
+  const readiness = createReadiness({
+    reads,
+    carrier,
+    disk,
+    pushHealth: pushes.health,
+    lostKeys: endpointKeys.lost,
+    caughtUp: receiver.verbs.waiting,
+  })
+  commits.follow({
+    committed(source, stats) {
+      readiness.storeWorks(source)
+      meter.batchCommitted(stats.size, stats.durationMs)
+      for (const [result, count] of stats.merged) meter.merged(result, count)
+    },
+    failed(source, error) {
+      readiness.storeFails(source, error)
+      log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
+    },
+  })
+  const logPushes = createPushLog(digest)
+  const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
+  return {
+    metrics,
+    readiness,
+    /** What the thread that receives has done since it last said so. */
+    received({ pushes: counts, commits: committed }: ReceiverNews): void {
+      for (const { outcome, keyIndex, count } of counts) {
+        meter.pushReceived(outcome, keyIndex, count)
+        logPushes(outcome, count)
+        warnOfExpired(outcome, count)
+      }
+      for (const stats of committed) {
+        if (stats instanceof Error) commits.failed('pushes', stats)
+        else commits.committed('pushes', stats)
+      }
+    },
+  }
+}

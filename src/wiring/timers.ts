@@ -1,0 +1,32 @@
+import type { Config } from '../config/config.ts'
+import type { LogDigest } from '../flow/log-digest.ts'
+import { type DiskWatch, startDiskChecks } from '../runtime/disk-watch.ts'
+import { startSchedule } from '../runtime/schedule.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import type { Closing } from './closing.ts'
+import type { openPolling } from './polling.ts'
+
+/** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
+const DISK_LOOK_MS = 500
+const DIGEST_LOOK_MS = 5000
+/** How often it is seen to that the schedule goes with the clock, whenever the poller wakes. */
+const CLOCK_LOOK_MS = 5000
+
+export interface TimersPorts {
+  readonly disk: DiskWatch
+  readonly digest: LogDigest
+  readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'poller'>
+  readonly closing: Closing
+}
+
+/** Everything that happens by the clock. */
+export function startTimers(config: Config, { disk, digest, polling, closing }: TimersPorts): void {
+  const looks = [
+    startDiskChecks(disk, DISK_LOOK_MS),
+    startDiskChecks({ check: async () => digest.flush() }, DIGEST_LOOK_MS),
+    startDiskChecks({ check: polling.lookAtClock }, CLOCK_LOOK_MS),
+  ]
+  for (const look of looks) closing.add(() => look.stop())
+  const schedule = startSchedule(config.poll.cron, () => polling.poller.wake(), systemClock.now)
+  closing.add(() => schedule.stop())
+}
