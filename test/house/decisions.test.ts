@@ -17,6 +17,10 @@ test('decisions are numbered without a gap, and each says its context, decision 
   }
 })
 
+test.each(pages)('%s is one page: at most 700 words', (page) => {
+  expect(readFileSync(`${FOLDER}/${page}`, 'utf8').trim().split(/\s+/).length).toBeLessThanOrEqual(700)
+})
+
 test('every dependency has its reason written down, and every reason its dependency', () => {
   const group = z.record(z.string(), z.string())
   const manifest = z.object({ dependencies: group, devDependencies: group }).parse(JSON.parse(readFileSync('package.json', 'utf8')))

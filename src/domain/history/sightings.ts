@@ -7,7 +7,7 @@ import { type Told, toldEither, toldNobody } from './told.ts'
 
 /**
  * A sighting as it is kept. Of equal listings (all that one observation says of a group) only one is, whatever their unknown members: the
- * last asked, then the bytewise greatest. That the others change nothing is proved in docs/decisions/0003-the-merge.md.
+ * last asked, then the bytewise greatest. That the others change nothing is proved in docs/merge-proof.md.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
