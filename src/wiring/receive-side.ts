@@ -13,6 +13,7 @@ import type { DiskWatch } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { refuseInTrouble } from '../runtime/refuse-writes.ts'
+import { type Failure, failureOf } from '../runtime/threads/failure.ts'
 import { createNewsDesk } from '../runtime/threads/news-desk.ts'
 import type { Recorder } from '../runtime/threads/recorder.ts'
 import { type Listening, listen } from './listen.ts'
@@ -37,7 +38,7 @@ export interface ReceiveSidePorts {
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
   /** In their order, those that failed with why. */
-  readonly commits: readonly (CommitStats | Error)[]
+  readonly commits: readonly (CommitStats | Failure)[]
 }
 
 interface PushCount {
@@ -64,7 +65,7 @@ const EVENT_FORMS_MAX = 4096
 export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
   const pushes = new Map<string, PushCount>()
-  let commits: (CommitStats | Error)[] = []
+  let commits: (CommitStats | Failure)[] = []
   const desk = createNewsDesk((): ReceiverNews => {
     const news = { pushes: [...pushes.values()], commits }
     pushes.clear()
@@ -78,10 +79,10 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
       desk.stir(false)
     },
   }
-  const tell = (commit: CommitStats | Error) => {
+  const tell = (commit: CommitStats | Failure) => {
     commits.push(commit)
     // What is to be relayed is waited for, and whether the store works.
-    desk.stir(commit instanceof Error || commit.queued || commit.joined)
+    desk.stir('message' in commit || commit.queued || commit.joined)
   }
   const commit = createGroupCommit(
     {
@@ -89,7 +90,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
       hear,
       monotonic: clock.monotonic,
       onCommitted: (report) => tell(commitStatsOf(report)),
-      onFailed: (error) => tell(error instanceof Error ? error : new Error(String(error))),
+      onFailed: (error) => tell(failureOf(error)),
     },
     boundsOf(limits.batch),
   )

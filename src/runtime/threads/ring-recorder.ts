@@ -1,9 +1,10 @@
 import type { Incoming } from '../../domain/history/recording.ts'
 import type { CommitThrottle } from './commit-throttle.ts'
+import { errorOf, type Failure, failureOf } from './failure.ts'
 import { decodeOutcomes, type EncodedOutcomes, encodeOutcomes } from './outcomes-codec.ts'
 import type { CommitReport, Recorder } from './recorder.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
-import { asError } from './thread.ts'
+import type { VerbTable } from './thread.ts'
 
 /** What the thread that records offers to another one: pushes come by a ring of memory both see, and what became of them travels packed. */
 export interface RingVerbs {
@@ -13,9 +14,9 @@ export interface RingVerbs {
   bring(incoming: Incoming): Promise<void>
 }
 
-export const RING_VERBS = ['commit', 'bring'] as const
+export const RING_VERBS: VerbTable<RingVerbs> = { commit: true, bring: true }
 
-type PackedCommit = { readonly taken: number; readonly packed: EncodedOutcomes } | { readonly taken: number; readonly error: unknown }
+type PackedCommit = { readonly taken: number; readonly packed: EncodedOutcomes } | { readonly taken: number; readonly failure: Failure }
 
 /** The recorder on the thread. `bodyBytesMax`: larger ones come by message, as what is in the ring must fit into half of it. */
 export function recordThere(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax }: { readonly bodyBytesMax: number }): Recorder {
@@ -34,7 +35,7 @@ export function recordThere(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax }
       asked = (asked + 1) | 0
       try {
         const committed = await verbs.commit()
-        if ('error' in committed) return committed
+        if ('failure' in committed) return { taken: committed.taken, error: errorOf(committed.failure) }
         return { taken: committed.taken, report: decodeOutcomes(committed.packed) }
       } catch (error) {
         asked = inlet.looks()
@@ -70,7 +71,7 @@ export function createRingService({ record, pace, batchMax }: RingServicePorts):
         try {
           return { taken: batch.length, packed: encodeOutcomes(await record(batch)) }
         } catch (error) {
-          return { taken: batch.length, error: asError(error) }
+          return { taken: batch.length, failure: failureOf(error) }
         }
       },
     }
