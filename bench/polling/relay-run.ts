@@ -11,8 +11,8 @@ import { createPoller } from '../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import { createRefresh } from '../../src/flow/polling/refresh.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
+import { queueInProcess } from '../../src/runtime/commit-queue.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
-import { recordHere } from '../../src/runtime/threads/recorder.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { createSimulatedCarrier, pushBody } from './carrier.ts'
 import type { Lifecycle } from './lifecycles.ts'
@@ -92,7 +92,7 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   let newEntries = 0
   const recorder = createGroupCommit(
     {
-      recorder: recordHere(write.record, 256),
+      queue: queueInProcess(write.record, 256),
       monotonic: clock.monotonic,
       onCommitted(report) {
         for (const outcome of report.outcomes) if (outcome.kind === 'recorded') newEntries += outcome.newEntries

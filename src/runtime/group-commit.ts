@@ -1,15 +1,14 @@
 import { AppError } from '../domain/errors.ts'
 import type { Incoming, RecordOutcome } from '../domain/history/recording.ts'
-import type { CommitReport, Committed, Recorder } from './threads/recorder.ts'
+import type { Recorder } from '../flow/history/ports.ts'
+import type { CommitQueue, CommitReport, Committed } from './commit-queue.ts'
 
 export interface GroupCommitPorts {
-  readonly recorder: Recorder
+  readonly queue: CommitQueue
   /** Called after each commit and before anyone who waits for it is told. */
   readonly onCommitted: (report: CommitReport) => void
   /** Called once of failures in a row that say the same. */
   readonly onFailed: (error: unknown) => void
-  /** Takes in at once that a batch is committed, if a recorder on a thread has said so. */
-  readonly hear?: () => void
   /** A clock that only goes forward. */
   readonly monotonic: () => number
   /** Runs something after a time, unless the process has nothing else left to do. */
@@ -25,20 +24,19 @@ export interface GroupCommitOptions {
   readonly patienceMs: number
 }
 
-export interface GroupCommit {
-  /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
-  submit(incoming: Incoming): Promise<RecordOutcome>
-  /** How many are not committed yet. */
-  waiting(): number
-  /** Resolves when nothing waits and nothing is being committed. What failed is not tried again from then on. */
-  drained(): Promise<void>
-}
-
 interface Waiting {
   readonly incoming: Incoming
   readonly sinceMs: number
   readonly resolve: (outcome: RecordOutcome) => void
   readonly reject: (error: unknown) => void
+}
+
+/** Observations in their order. */
+interface Lines {
+  /** Not in the queue yet. */
+  waiting: Waiting[]
+  /** In the queue, oldest first. */
+  put: Waiting[]
 }
 
 const RETRY_AFTER_MS = 1000
@@ -57,114 +55,157 @@ export function boundsOf(batchMax: number): GroupCommitOptions {
 }
 
 /**
- * Group commit: what arrives while one batch is being committed forms the next. One sync to disk then pays for many observations, and an
- * idle relay commits each at once. No timer: the commit itself is the wait. There is always a commit asked for that has not begun while
- * anything waits, so that the recorder goes from one to the next without a word from here.
+ * Records in groups: what arrives while one batch is being committed forms the next. One sync to disk then pays for many observations, and an
+ * idle relay commits each at once. There is no timer. While anything waits, a commit that has not begun is always asked for, so that the
+ * queue goes from one batch to the next by itself.
  */
-export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): GroupCommit {
-  const { recorder } = ports
-  const { recorderMax, waitingMax, patienceMs } = options
-  /** Not with the recorder yet. */
-  let queue: Waiting[] = []
-  /** With the recorder, oldest first. */
-  let put: Waiting[] = []
+export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
+  const { queue: commits } = ports
+  const { recorderMax, waitingMax } = options
+  const lines: Lines = { waiting: [], put: [] }
   let whenDrained: (() => void)[] = []
-  const { later = runLater } = ports
-  /** The batch that failed last, if none has been committed since. */
-  let refused: readonly Incoming[] = []
-  let isRetryDue = false
-  let lastFailure: string | null = null
   let closing = false
-
-  function refuseStale(): void {
-    const sinceMs = ports.monotonic() - patienceMs
-    const stale = ({ sinceMs: own }: Waiting) => own < sinceMs
-    if (!put.some(stale) && !queue.some(stale)) return
-    const failure = unavailable('Storing takes too long. Send it again later.')
-    for (const { reject } of [...put, ...queue].filter(stale)) reject(failure)
-    queue = queue.filter((waiting) => !stale(waiting))
-  }
+  const pending = () => lines.waiting.length + lines.put.length
+  const reportFailure = createFailureReport(ports.onFailed)
+  const retry = createRetry(ports.later ?? runLater, {
+    mayRetry: () => !closing,
+    isBusy: () => pending() > 0,
+    submit(refused) {
+      const sinceMs = ports.monotonic()
+      lines.waiting = refused.map((incoming) => ({ incoming, sinceMs, resolve: ignore, reject: ignore }))
+      advance()
+    },
+  })
 
   function advance(): void {
-    let moved = 0
-    for (; put.length < recorderMax; moved++) {
-      const waiting = queue[moved]
-      if (waiting === undefined || !recorder.put(waiting.incoming)) break
-      put.push(waiting)
-    }
-    if (moved > 0) queue = queue.slice(moved)
-    if (put.length > 0 && !recorder.isAwaited()) recorder.commit().then(settle, (error: unknown) => settle({ taken: put.length, error }))
+    const moved = moveTo(commits, lines, recorderMax)
+    if (moved > 0) lines.waiting = lines.waiting.slice(moved)
+    if (lines.put.length > 0 && !commits.isAwaited())
+      commits.commit().then(settle, (error: unknown) => settle({ taken: lines.put.length, error }))
   }
 
   function settle(committed: Committed): void {
-    const senders = put.slice(0, committed.taken)
-    put = put.slice(committed.taken)
-    refuseStale()
-    // The next is asked for before anyone is told of this one: telling takes time.
+    const senders = lines.put.slice(0, committed.taken)
+    lines.put = lines.put.slice(committed.taken)
+    refuseStale(lines, ports.monotonic() - options.patienceMs)
+    // The next commit is asked for before the senders of this one are answered, which takes time.
     advance()
-    tell(senders, committed)
-    if (put.length > 0 || queue.length > 0) return
+    if ('report' in committed) succeed(senders, committed.report)
+    else fail(senders, committed.error)
+    if (pending() > 0) return
     for (const drained of whenDrained) drained()
     whenDrained = []
   }
 
-  function tell(senders: readonly Waiting[], committed: Committed): void {
-    if ('report' in committed) {
-      if (senders.length > 0) {
-        refused = []
-        lastFailure = null
-        ports.onCommitted(committed.report)
-      }
-      tellSenders(senders, committed.report)
-      return
+  function succeed(senders: readonly Waiting[], report: CommitReport): void {
+    if (senders.length > 0) {
+      retry.forget()
+      reportFailure.forget()
+      ports.onCommitted(report)
     }
-    tellFailure(committed.error)
-    refused = senders.map(({ incoming }) => incoming)
-    retryLater()
-    const failure = unavailable('The store could not take this now. Send it again later.', committed.error)
+    answerSenders(senders, report)
+  }
+
+  function fail(senders: readonly Waiting[], error: unknown): void {
+    reportFailure.failed(error)
+    retry.later(senders.map(({ incoming }) => incoming))
+    const failure = unavailable('The store could not take this now. Send it again later.', error)
     for (const { reject } of senders) reject(failure)
-  }
-
-  /** Once of the same failure, however often it is tried again. */
-  function tellFailure(error: unknown): void {
-    const said = String(error)
-    if (said === lastFailure) return
-    lastFailure = said
-    ports.onFailed(error)
-  }
-
-  /**
-   * Its senders were told to come again, but they may be kept away because the relay is not ready, and then nothing would show that the store
-   * works. What they send again after this has worked is a duplicate. While others come, their commits show the same.
-   */
-  function retryLater(): void {
-    if (isRetryDue || closing) return
-    isRetryDue = true
-    later(() => {
-      isRetryDue = false
-      if (refused.length === 0 || closing) return
-      if (put.length + queue.length > 0) return retryLater()
-      const sinceMs = ports.monotonic()
-      queue = refused.map((incoming) => ({ incoming, sinceMs, resolve: ignore, reject: ignore }))
-      refused = []
-      advance()
-    }, TRY_AGAIN_MS)
   }
 
   return {
     submit(incoming) {
-      if (queue.length + put.length >= waitingMax)
-        return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
-      ports.hear?.()
+      if (pending() >= waitingMax) return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
+      commits.drainReplies?.()
       return new Promise((resolve, reject) => {
-        queue.push({ incoming, sinceMs: ports.monotonic(), resolve, reject })
+        lines.waiting.push({ incoming, sinceMs: ports.monotonic(), resolve, reject })
         advance()
       })
     },
-    waiting: () => queue.length + put.length,
+    pending,
     drained() {
       closing = true
-      return put.length + queue.length === 0 ? Promise.resolve() : new Promise((resolve) => whenDrained.push(resolve))
+      return pending() === 0 ? Promise.resolve() : new Promise((resolve) => whenDrained.push(resolve))
+    },
+  }
+}
+
+/** Puts as much as there is room for, and says how much. */
+function moveTo(commits: CommitQueue, { waiting, put }: Lines, max: number): number {
+  let moved = 0
+  for (; put.length < max; moved++) {
+    const next = waiting[moved]
+    if (next === undefined || !commits.put(next.incoming)) break
+    put.push(next)
+  }
+  return moved
+}
+
+/** Refuses what has waited since before then. What is in the queue is recorded all the same. */
+function refuseStale(lines: Lines, beforeMs: number): void {
+  const isStale = ({ sinceMs }: Waiting) => sinceMs < beforeMs
+  if (!lines.put.some(isStale) && !lines.waiting.some(isStale)) return
+  const failure = unavailable('Storing takes too long. Send it again later.')
+  for (const { reject } of [...lines.put, ...lines.waiting].filter(isStale)) reject(failure)
+  lines.waiting = lines.waiting.filter((waiting) => !isStale(waiting))
+}
+
+/** Reports failures in a row that say the same once. */
+function createFailureReport(report: (error: unknown) => void) {
+  let last: string | null = null
+  return {
+    failed(error: unknown): void {
+      const text = String(error)
+      if (text === last) return
+      last = text
+      report(error)
+    },
+    forget(): void {
+      last = null
+    },
+  }
+}
+
+interface RetryPorts {
+  mayRetry(): boolean
+  /** Whether other observations wait: their commit shows whether the store works. */
+  isBusy(): boolean
+  submit(refused: readonly Incoming[]): void
+}
+
+/**
+ * Tries the batch that failed last again. Its senders were told to come again, but they may stay away while the relay is not ready, and then
+ * nothing would show that the store works. What they send again afterwards is a duplicate.
+ */
+function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
+  let refused: readonly Incoming[] = []
+  let isDue = false
+
+  function schedule(): void {
+    if (isDue || !ports.mayRetry()) return
+    isDue = true
+    later(run, TRY_AGAIN_MS)
+  }
+
+  function run(): void {
+    isDue = false
+    if (refused.length === 0 || !ports.mayRetry()) return
+    if (ports.isBusy()) {
+      schedule()
+      return
+    }
+    const batch = refused
+    refused = []
+    ports.submit(batch)
+  }
+
+  return {
+    later(batch: readonly Incoming[]): void {
+      refused = batch
+      schedule()
+    },
+    forget(): void {
+      refused = []
     },
   }
 }
@@ -175,7 +216,7 @@ function runLater(work: () => void, ms: number): void {
   setTimeout(work, ms).unref()
 }
 
-function tellSenders(batch: readonly Waiting[], report: CommitReport): void {
+function answerSenders(batch: readonly Waiting[], report: CommitReport): void {
   for (const [at, { resolve, reject }] of batch.entries()) {
     const outcome = report.outcomes[at]
     if (outcome === undefined) reject(new Error('a batch was recorded without saying what became of each observation'))

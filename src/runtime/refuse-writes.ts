@@ -1,6 +1,6 @@
 import { AppError } from '../domain/errors.ts'
+import type { Recorder } from '../flow/history/ports.ts'
 import type { DiskTrouble, DiskWatch } from './disk-watch.ts'
-import type { GroupCommit } from './group-commit.ts'
 
 const RETRY_AFTER_MS = 5000
 const REFUSALS: Readonly<Record<DiskTrouble, string>> = {
@@ -13,7 +13,7 @@ function refusalOf(trouble: DiskTrouble): AppError {
 }
 
 /** Takes observations only while the disk has room and the store its files. */
-export function refuseInTrouble(recorder: GroupCommit, disk: Pick<DiskWatch, 'trouble'>): GroupCommit {
+export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'trouble'>): Recorder {
   return {
     ...recorder,
     submit(incoming) {

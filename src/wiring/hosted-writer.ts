@@ -2,10 +2,10 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import type { WriteSide } from '../flow/write-side.ts'
+import type { CommitQueue } from '../runtime/commit-queue.ts'
 import type { ChangeTable } from '../runtime/threads/change-table.ts'
-import type { Recorder } from '../runtime/threads/recorder.ts'
 import { createRingBuffer, type RingBuffer } from '../runtime/threads/ring-buffer.ts'
-import { RING_VERBS, type RingVerbs, recordThere } from '../runtime/threads/ring-recorder.ts'
+import { queueOnWriter, RING_VERBS, type RingVerbs } from '../runtime/threads/ring-recorder.ts'
 import { createReportDecoder, type EncodedReport, type EncodedRound, encodeRound } from '../runtime/threads/round-codec.ts'
 import { type Hosted, hostOnThread, type VerbTable } from '../runtime/threads/thread.ts'
 import type { WriteSideOptions } from './write-side.ts'
@@ -31,7 +31,8 @@ export interface WriterVerbs extends Omit<WriteSide, 'record' | 'dispatchRound'>
 
 export interface HostedWriter extends Omit<Hosted<unknown>, 'verbs'> {
   readonly verbs: Omit<WriteSide, 'record'>
-  readonly recorder: Recorder
+  /** Where what is recorded from this thread is put. */
+  readonly queue: CommitQueue
 }
 
 /** What polls bring has only its place there. */
@@ -107,7 +108,7 @@ export async function hostWriter(
   const unpackReport = createReportDecoder()
   return {
     verbs: { ...verbs, dispatchRound: async (turn) => unpackReport(await verbs.dispatchRound(encodeRound(turn))) },
-    recorder: recordThere(ring, verbs, { bodyBytesMax: 0 }),
+    queue: queueOnWriter(ring, verbs, { bodyBytesMax: 0, drainReplies: hear }),
     died,
     hear,
   }

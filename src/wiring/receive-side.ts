@@ -9,13 +9,13 @@ import { createCountFailure } from '../http/server/failures.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
 import { createPublicListener } from '../http/server/public.ts'
 import { createRawBodies } from '../http/server/raw-body.ts'
+import type { CommitQueue } from '../runtime/commit-queue.ts'
 import type { DiskWatch } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { refuseInTrouble } from '../runtime/refuse-writes.ts'
 import { type Failure, failureOf } from '../runtime/threads/failure.ts'
 import { createNewsDesk } from '../runtime/threads/news-desk.ts'
-import type { Recorder } from '../runtime/threads/recorder.ts'
 import { type Listening, listen } from './listen.ts'
 
 /** Of the config what receiving needs, as plain data. */
@@ -26,9 +26,7 @@ export interface ReceiveSettings extends Pick<Config, 'limits'> {
 }
 
 export interface ReceiveSidePorts {
-  readonly recorder: Recorder
-  /** See `GroupCommitPorts`. */
-  readonly hear: () => void
+  readonly queue: CommitQueue
   readonly disk: Pick<DiskWatch, 'trouble'>
   readonly clock: Clock
   readonly log: Log
@@ -62,7 +60,7 @@ export interface ReceiveSide {
 
 const EVENT_FORMS_MAX = 4096
 
-export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
+export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Failure)[] = []
@@ -86,8 +84,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
   }
   const commit = createGroupCommit(
     {
-      recorder,
-      hear,
+      queue,
       monotonic: clock.monotonic,
       onCommitted: (report) => tell(commitStatsOf(report)),
       onFailed: (error) => tell(failureOf(error)),
@@ -123,7 +120,7 @@ export function openReceiveSide(settings: ReceiveSettings, { recorder, hear, dis
     news: desk.next,
     async waiting() {
       desk.give()
-      return commit.waiting()
+      return commit.pending()
     },
     async stop(timeoutMs) {
       await stopListening(timeoutMs)

@@ -3,7 +3,7 @@ import { createForwardedLog } from '../ops/log.ts'
 import { troubleOn } from '../runtime/disk-watch.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { lowerPriority } from '../runtime/threads/priority.ts'
-import { RING_VERBS, type RingVerbs, recordThere } from '../runtime/threads/ring-recorder.ts'
+import { queueOnWriter, RING_VERBS, type RingVerbs } from '../runtime/threads/ring-recorder.ts'
 import { callThere, serveVerbs } from '../runtime/threads/thread.ts'
 import type { ReceiverData, ReceiverVerbs } from './hosted-receiver.ts'
 import { openReceiveSide } from './receive-side.ts'
@@ -17,8 +17,7 @@ const { settings, logLevel, writer, logPort, diskSign } = workerData as Receiver
 const RING_BODY_BYTES_MAX = 256 * 1024
 const { verbs, hear, close } = await callThere<RingVerbs>(writer.port, RING_VERBS)
 const side = openReceiveSide(settings, {
-  recorder: recordThere(writer.ring, verbs, { bodyBytesMax: RING_BODY_BYTES_MAX }),
-  hear,
+  queue: queueOnWriter(writer.ring, verbs, { bodyBytesMax: RING_BODY_BYTES_MAX, drainReplies: hear }),
   disk: { trouble: () => troubleOn(diskSign) },
   clock: systemClock,
   log: createForwardedLog(logLevel, (line) => logPort.postMessage(line)),

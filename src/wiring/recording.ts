@@ -39,10 +39,9 @@ export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'w
   const commits = createCommitSignal()
   const commit = createGroupCommit(
     {
-      recorder: writer.recorder,
+      queue: writer.queue,
       onCommitted: (report) => commits.committed('polls', commitStatsOf(report)),
       monotonic: systemClock.monotonic,
-      hear: writer.hear,
       onFailed: (error) => commits.failed('polls', error),
     },
     boundsOf(config.limits.batch),

@@ -34,7 +34,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
     VERSION,
     async () => ({
       ...(await reads.counts(clock.now())),
-      commitQueue: recorder.waiting() + (await receiver.verbs.waiting()),
+      commitQueue: recorder.pending() + (await receiver.verbs.waiting()),
       carrierQueue: carrier.state().budget.waiting,
       carrierCallsToday: carrier.state().budget.callsToday,
       carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { Recorder } from '../../src/flow/history/ports.ts'
 import { parsePush } from '../../src/flow/ingest/parse-push.ts'
 import { createDiskSign, createDiskWatch, type DiskState, type DiskTrouble, troubleOn } from '../../src/runtime/disk-watch.ts'
-import type { GroupCommit } from '../../src/runtime/group-commit.ts'
 import { refuseInTrouble, refuseWhenLost } from '../../src/runtime/refuse-writes.ts'
 import { createLogBook } from '../support/relay.ts'
 
@@ -50,12 +50,12 @@ test('a disk that cannot be measured is as it was, and told once', async () => {
 test('S5: an observation is refused before it reaches the store while the disk is short, with a word on when to come again', async () => {
   let trouble: DiskTrouble | null = 'short'
   const taken: unknown[] = []
-  const recorder: GroupCommit = {
+  const recorder: Recorder = {
     async submit(incoming) {
       taken.push(incoming)
       return { kind: 'duplicate' }
     },
-    waiting: () => 0,
+    pending: () => 0,
     drained: async () => undefined,
   }
   const guarded = refuseInTrouble(recorder, { trouble: () => trouble })

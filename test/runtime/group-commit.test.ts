@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Incoming } from '../../src/domain/history/recording.ts'
 import { parsePush } from '../../src/flow/ingest/parse-push.ts'
+import { type CommitReport, queueInProcess } from '../../src/runtime/commit-queue.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
-import { type CommitReport, recordHere } from '../../src/runtime/threads/recorder.ts'
 
 const push = (name: string): Incoming => parsePush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
 
@@ -31,7 +31,7 @@ function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }) {
   const timers: (() => void)[] = []
   const commit = createGroupCommit(
     {
-      recorder: recordHere(recorder.record, 3),
+      queue: queueInProcess(recorder.record, 3),
       onCommitted: () => void told.push('committed'),
       onFailed: () => void told.push('failed'),
       monotonic: () => nowMs,
@@ -101,7 +101,7 @@ test('X7: what would wait behind too many is refused at once, with a word on whe
   const { commit, batches } = open()
   const waiting = Array.from({ length: 7 }, (_, at) => commit.submit(push(String(at))))
   await settled()
-  expect(commit.waiting()).toBe(7)
+  expect(commit.pending()).toBe(7)
   await expect(commit.submit(push('one too many'))).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 1000 })
   for (let at = 0; at < 3; at++) {
     batches[at]?.end()

@@ -1,6 +1,6 @@
 import type { KeptAnswer } from '../../domain/history/parcel-record.ts'
 import type { IdentifierState, ParcelJoin, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
-import type { BatchReport, Incoming } from '../../domain/history/recording.ts'
+import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 
 /** An encoded answer, kept until something is learnt about its parcel. */
@@ -23,6 +23,16 @@ export interface AnswerCache {
   set(key: string, answer: CachedAnswer, mark: bigint): void
   /** Every answer about these parcels that was read until now is no longer true. */
   invalidate(parcelIds: readonly number[]): void
+}
+
+/** Takes observations to be recorded, whichever thread records them. */
+export interface Recorder {
+  /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
+  submit(incoming: Incoming): Promise<RecordOutcome>
+  /** How many are not committed yet. */
+  pending(): number
+  /** Resolves when nothing waits and nothing is being committed. What failed is not tried again from then on. */
+  drained(): Promise<void>
 }
 
 /** The verbs of history that write; see `WriteSide`. */

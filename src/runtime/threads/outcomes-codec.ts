@@ -1,5 +1,5 @@
 import type { RecordOutcome } from '../../domain/history/recording.ts'
-import type { CommitReport } from './recorder.ts'
+import type { CommitReport } from '../commit-queue.ts'
 
 /**
  * What became of a batch, as it travels back from the writer's thread: a message of many small objects costs more than recording did.

@@ -1,8 +1,8 @@
 import type { Incoming } from '../../domain/history/recording.ts'
+import type { CommitQueue, CommitReport } from '../commit-queue.ts'
 import type { CommitThrottle } from './commit-throttle.ts'
 import { errorOf, type Failure, failureOf } from './failure.ts'
 import { decodeOutcomes, type EncodedOutcomes, encodeOutcomes } from './outcomes-codec.ts'
-import type { CommitReport, Recorder } from './recorder.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import type { VerbTable } from './thread.ts'
 
@@ -18,11 +18,18 @@ export const RING_VERBS: VerbTable<RingVerbs> = { commit: true, bring: true }
 
 type PackedCommit = { readonly taken: number; readonly packed: EncodedOutcomes } | { readonly taken: number; readonly failure: Failure }
 
-/** The recorder on the thread. `bodyBytesMax`: larger ones come by message, as what is in the ring must fit into half of it. */
-export function recordThere(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax }: { readonly bodyBytesMax: number }): Recorder {
+export interface WriterQueueOptions {
+  /** Larger bodies come by message, as what is in the ring must fit into half of it. */
+  readonly bodyBytesMax: number
+  readonly drainReplies?: () => void
+}
+
+/** A queue that the writer's thread records from. */
+export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
   const inlet = openProducer(ring)
   let asked = 0
   return {
+    ...(drainReplies === undefined ? {} : { drainReplies }),
     put(incoming) {
       if (incoming.kind === 'push' && incoming.body.byteLength <= bodyBytesMax) return inlet.put(incoming)
       if (!inlet.putElsewhere()) return false

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Incoming, RecordOutcome } from '../../../src/domain/history/recording.ts'
 import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
 import { createRingBuffer } from '../../../src/runtime/threads/ring-buffer.ts'
-import { createRingService, type RingServicePorts, recordThere } from '../../../src/runtime/threads/ring-recorder.ts'
+import { createRingService, queueOnWriter, type RingServicePorts } from '../../../src/runtime/threads/ring-recorder.ts'
 import { pushBody } from '../../support/builders.ts'
 
 const PACE: RingServicePorts['pace'] = { keep: () => {}, begins: () => {} }
@@ -20,7 +20,7 @@ function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batc
   })
   return () => {
     const ring = createRingBuffer(64 * 1024)
-    return recordThere(ring, serve(ring), { bodyBytesMax: 4096 })
+    return queueOnWriter(ring, serve(ring), { bodyBytesMax: 4096 })
   }
 }
 

@@ -1,13 +1,15 @@
-import type { BatchReport, Incoming } from '../../domain/history/recording.ts'
+import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 
-/** Where observations are put to be recorded, in this thread or another. */
-export interface Recorder {
+/** Where a recorder puts observations to be committed in batches: in this process, or on the thread that writes. */
+export interface CommitQueue {
   /** Puts an observation behind those that were put before. False: there is no room now; there is after the next commit. */
   put(incoming: Incoming): boolean
   /** Whether a commit was asked for that has not begun: it will find what is put now. */
   isAwaited(): boolean
   /** Records what is there when its turn comes as one batch, up to a bound. Rejects only if nothing can be recorded any more. */
   commit(): Promise<Committed>
+  /** Takes in at once the replies that have arrived. Without a thread there are none. */
+  readonly drainReplies?: () => void
 }
 
 /** What those who wait for a commit are told of it. Who keeps answers about parcels is told before (see `ChangeTable`). */
@@ -19,8 +21,8 @@ export type Committed =
   /** So many of the first were tried, and none of them is recorded. */
   | { readonly taken: number; readonly error: unknown }
 
-/** A recorder in the same thread. */
-export function recordHere(record: (batch: readonly Incoming[]) => Promise<CommitReport>, batchMax: number): Recorder {
+/** A queue whose batches this thread records, one after the other. */
+export function queueInProcess(record: (batch: readonly Incoming[]) => Promise<CommitReport>, batchMax: number): CommitQueue {
   let waiting: Incoming[] = []
   let awaited = 0
   let last: Promise<unknown> = Promise.resolve()
