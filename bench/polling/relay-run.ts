@@ -1,19 +1,23 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { RecordRules } from '../../src/domain/history/record-rules.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
 import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
 import type { PushHealth } from '../../src/domain/polling/push-health.ts'
-import type { RecordOptions } from '../../src/flow/history/record.tx.ts'
 import { parsePush } from '../../src/flow/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../src/flow/polling/carrier-model.ts'
+import { openModelCheckpoint } from '../../src/flow/polling/model-checkpoint.ts'
 import { createPoller } from '../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import { createRefresh } from '../../src/flow/polling/refresh.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
+import type { WriteStore } from '../../src/flow/write-store.ts'
 import { queueInProcess } from '../../src/runtime/commit-queue.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
-import { openWriteSide } from '../../src/wiring/write-side.ts'
+import { openSqliteWriter } from '../../src/store/sqlite/sqlite.ts'
+import { createWriteStore } from '../../src/store/write-store.ts'
+import { createWriteSide } from '../../src/wiring/write-side.ts'
 import { createSimulatedCarrier, pushBody } from './carrier.ts'
 import type { Lifecycle } from './lifecycles.ts'
 import type { Pushes, Span } from './losses.ts'
@@ -51,7 +55,7 @@ const CONCURRENCY = 32
 /** Nobody subscribes here. */
 export const DELIVER = { policy: { scheduleMs: [MINUTE_MS], jitter: 0 }, perEndpoint: 1 }
 const PASSES_MAX = 100_000
-export const recordOptions = (cadence: CadencePolicy): RecordOptions => ({
+export const recordOptions = (cadence: CadencePolicy): RecordRules => ({
   cadence,
   missedPushGraceMs: GRACE_MS,
   historyRetentionMs: 400 * 24 * 60 * MINUTE_MS,
@@ -77,17 +81,14 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     const times = known[parcel]
     for (let at = 0; at < entries; at++) if (times !== undefined && (times[at] ?? 0) > nowMs) times[at] = nowMs
   })
-  const outlook = createCarrierModelKeeper(clock)
+  const model = createCarrierModelKeeper(clock)
   const folder = mkdtempSync(join(memoryFolder(), 'polling-'))
-  const write = await openWriteSide(
-    {
-      sqlitePath: join(folder, 'relay.db'),
-      record: { ...recordOptions(options.cadence), firstCome: options.firstCome === true },
-      deliver: DELIVER,
-    },
-    clock,
-    log,
-    outlook,
+  const engine = await openSqliteWriter(join(folder, 'relay.db'))
+  const store = createWriteStore(engine)
+  const checkpoint = await openModelCheckpoint({ store, clock, log })
+  const write = createWriteSide(
+    { store: options.firstCome === true ? neverScarce(store) : store, clock, log, checkpoint, model },
+    { record: recordOptions(options.cadence), deliver: DELIVER },
   )
   let newEntries = 0
   const recorder = createGroupCommit(
@@ -107,7 +108,7 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   )
   const healthChanges: HealthChange[] = []
   const watchHealth = () => {
-    const health = outlook.current().pushHealth
+    const health = model.current().pushHealth
     if (health !== (healthChanges.at(-1)?.health ?? 'unknown')) healthChanges.push({ atMs: nowMs, calls: carrier.calls(), health })
   }
   const allowance = createAllowance(write, options.callsPerMinute ?? Number.POSITIVE_INFINITY, watchHealth)
@@ -144,6 +145,7 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
     callsByMinute.push(carrier.calls())
   }
   await write.close()
+  await engine.close()
   rmSync(folder, { recursive: true })
 
   const entries = lifecycles.reduce((sum, { scans }) => sum + scans.length, 0)
@@ -153,6 +155,17 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   for (const times of known) for (const [at, knownMs] of times.entries()) times[at] = Math.min(knownMs, endMs)
   const staleness = measureStaleness(lifecycles, pushes, known)
   return { calls: carrier.calls(), staleness, healthChanges, callsByMinute, startMs, tookMs: performance.now() - startedAt }
+}
+
+/** The store as it is while calls are enough: every poll fell due just now, so that polls are claimed in the order of falling due. */
+function neverScarce(store: WriteStore): WriteStore {
+  return {
+    ...store,
+    transaction: (work) =>
+      store.transaction((tx) =>
+        work({ ...tx, duePolls: async (ask) => (await tx.duePolls(ask)).map((poll) => ({ ...poll, dueAtMs: ask.nowMs })) }),
+      ),
+  }
 }
 
 /** Syncing to a disk would take longer than all the rest: where the system has a file system in memory, the store is there. */

@@ -5,12 +5,6 @@ export function digest(content: string | Uint8Array): string {
   return hash('sha256', content, 'base64url')
 }
 
-/** What a pushed body is known by after it is gone: some of a SHA-256, compared only within a parcel (DOMAIN 5.4). */
-export function bodyDigest(body: Uint8Array): Uint8Array {
-  // As text first: the platform takes three times as long to make bytes of its own.
-  return Buffer.from(hash('sha256', body, 'binary').slice(0, 12), 'binary')
-}
-
 /** A strong entity tag: equal only for answers of equal bytes in equal languages (RFC 9110, 8.8.3). */
 export function entityTag(body: string, contentLanguage: string): string {
   return `"${digest(`${contentLanguage}\n${body}`)}"`

@@ -8,6 +8,8 @@ export interface Tables {
   /** What the relay must remember about itself: its token key, the sequence. */
   readonly setting: { readonly name: string; readonly value: Uint8Array }
   readonly parcel: ParcelTable
+  /** The last number given in each table that counts its rows' numbers; kept by the database itself. */
+  readonly sqlite_sequence: { readonly name: string; readonly seq: number }
   /** Every status that was the latest of any parcel. */
   readonly parcel_status: { readonly status: string }
   readonly identifier: IdentifierTable

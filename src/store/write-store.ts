@@ -3,19 +3,19 @@ import type { WriteStore, WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob } from './admin/jobs.ts'
 import { cancelRemoved, queueDelivery, reviewClaims, saveComposedEvent } from './delivery/deliveries.ts'
 import { listEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
-import { appendFeed, duePushes, expectPush, prunedTo, settlePush } from './delivery/feed.ts'
+import { duePushes, prunedTo, settlePush } from './delivery/feed.ts'
 import { readFeedEntries } from './delivery/feed-entries.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
 import { saveSettlements } from './delivery/settlements.ts'
 import type { WriteEngine } from './engine.ts'
-import { dropAnswers, loadAnswers, saveAnswer } from './history/answers.ts'
+import { applyChanges } from './history/apply-changes.ts'
 import { createContents } from './history/contents.ts'
-import { joinParcels } from './history/join.ts'
 import { createKnownParcels } from './history/known-parcels.ts'
+import { loadNeeds, loadSnapshot } from './history/load-snapshot.ts'
 import { markRefused, pollableIdentifiers } from './history/parcels.ts'
-import { loadOrder, loadSightings, loadSightingsOf, saveSighting } from './history/sightings.ts'
-import { deleteInbox, listPushes, resettlePush, saveInbox } from './ingest/inbox.ts'
+import { loadSightings } from './history/sightings.ts'
+import { lastInboxId } from './ingest/inbox.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { createLeases } from './polling/leases.ts'
@@ -28,8 +28,11 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
   const contents = createContents(session)
   const known = createKnownParcels(session)
   const leases = createLeases()
+  const source = { session, contents, known, leases }
   /** The last number given; null: not read yet, or given in a transaction that was undone. */
   let sequence: number | null = null
+  /** The highest number that a push is kept under; null: not read yet, or changed. */
+  let inboxId: number | null = null
   /** As they stand; null: not read yet, or changed. Looked at for every new entry. */
   let endpoints: readonly EndpointState[] | null = null
 
@@ -40,6 +43,7 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
   }
 
   function forgetRows(): void {
+    inboxId = null
     endpoints = null
     contents.forget()
     known.forget()
@@ -50,12 +54,8 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       sequence = (sequence ?? 0) + 1
       return sequence
     },
-    saveInbox: (entry) => saveInbox(session, entry),
-    deleteInbox: (inboxId) => deleteInbox(session, inboxId),
     findPush: (inboxId) => findPush(session, inboxId),
-    resettlePush: (inboxId, entry) => resettlePush(session, inboxId, entry),
     findIdentifiers: known.findIdentifiers,
-    recallParcel: known.recallParcel,
     saveIdentifier: known.saveIdentifier,
     createParcel: known.create,
     findParcel: known.find,
@@ -65,32 +65,24 @@ export function createWriteStore(engine: WriteEngine): WriteStore {
       return state
     },
     saveParcel: known.save,
-    async loadParcels(parcelIds) {
-      const states = await known.findMany(parcelIds)
-      if (states.length < parcelIds.length)
-        throw new Error(`the store holds identifiers of parcels ${parcelIds.join()}, and not all of them`)
-      return states
-    },
-    async joinParcels(join) {
-      const identifiers = await joinParcels(session, contents, join)
-      known.forgetJoined(
-        join.others.map(({ state }) => state.parcelId),
-        identifiers,
-      )
-      known.save(join.parcel)
-    },
-    loadSightingsOf: (parcelIds) => loadSightingsOf(session, contents, parcelIds),
     loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
-    saveSighting: (parcelId, kept) => saveSighting(session, contents, parcelId, kept),
-    loadAnswers: (parcelId) => loadAnswers(session, parcelId),
-    loadOrder: (parcelId) => loadOrder(session, parcelId),
-    saveAnswer: (request) => saveAnswer(session, request),
-    dropAnswers: (parcelId, answers) => dropAnswers(session, parcelId, answers),
-    appendFeed: (event) => appendFeed(session, event),
+    async loadSnapshot(batch) {
+      endpoints ??= await listEndpoints(session)
+      const lastInbox = inboxId ?? (await lastInboxId(session))
+      const next = { parcelId: (await known.lastId()) + 1, sequence: (sequence ?? 0) + 1, inboxId: lastInbox + 1 }
+      return { ...(await loadSnapshot(source, batch)), endpoints, next }
+    },
+    async loadNeeds(snapshot, needs, nowMs) {
+      return { ...snapshot, ...(await loadNeeds(source, snapshot, needs, nowMs)) }
+    },
+    async applyChanges({ writes, next }) {
+      await applyChanges(source, writes)
+      sequence = next.sequence - 1
+      // The highest number may be gone with a push that gave way to another.
+      inboxId = writes.some(({ dropped }) => dropped.length > 0) ? null : next.inboxId - 1
+    },
     feedSpan: async () => ({ last: sequence ?? 0, prunedTo: await prunedTo(session) }),
     readFeedEntries: (request) => readFeedEntries(session, contents, request),
-    listPushes: (request) => listPushes(session, request),
-    expectPush: (expected) => expectPush(session, expected),
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
     settlePush: (entry) => settlePush(session, entry),
     duePolls: (request) => findDuePolls(session, leases, request),

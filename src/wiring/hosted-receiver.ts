@@ -4,7 +4,7 @@ import type { Log } from '../flow/ports.ts'
 import type { LogLine } from '../ops/log.ts'
 import { createDiskSign, type DiskSign } from '../runtime/disk-watch.ts'
 import type { RingBuffer } from '../runtime/threads/ring-buffer.ts'
-import { type Hosted, hostOnThread, type VerbTable } from '../runtime/threads/thread.ts'
+import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
 import type { ReceiverNews, ReceiveSettings, ReceiveSide } from './receive-side.ts'
 
 /** What the thread that receives is started with. */
@@ -18,13 +18,13 @@ export interface ReceiverData {
   readonly diskSign: DiskSign
 }
 
-export interface ReceiverVerbs extends ReceiveSide {
+interface OnThread extends ReceiveSide {
   /** Ends the thread. */
   close(): Promise<void>
 }
 
 export interface HostedReceiver {
-  readonly verbs: Omit<ReceiverVerbs, 'news'>
+  readonly verbs: Omit<OnThread, 'news'>
   readonly died: Hosted<unknown>['died']
   /** Where it looks whether there is trouble with the disk. */
   readonly diskSign: DiskSign
@@ -32,7 +32,7 @@ export interface HostedReceiver {
   follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
-const VERBS: VerbTable<ReceiverVerbs> = { listen: true, replaceKeys: true, news: true, waiting: true, stop: true, close: true }
+const VERBS = ['listen', 'replaceKeys', 'news', 'waiting', 'stop', 'close'] as const
 /** A push in flight should not outlive the collector's quick rounds; more room than this makes nothing faster. */
 const YOUNG_MB = 24
 
@@ -54,7 +54,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.
   const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, died } = await hostOnThread<ReceiverVerbs>(
+  const { verbs, died } = await hostOnThread<OnThread>(
     file,
     { name: 'receiver', data, ends: [lines.port1, writer.port], youngMb: YOUNG_MB },
     VERBS,

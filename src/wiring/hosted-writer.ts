@@ -7,7 +7,7 @@ import type { ChangeTable } from '../runtime/threads/change-table.ts'
 import { createRingBuffer, type RingBuffer } from '../runtime/threads/ring-buffer.ts'
 import { queueOnWriter, RING_VERBS, type RingVerbs } from '../runtime/threads/ring-recorder.ts'
 import { createReportDecoder, type EncodedReport, type EncodedRound, encodeRound } from '../runtime/threads/round-codec.ts'
-import { type Hosted, hostOnThread, type VerbTable } from '../runtime/threads/thread.ts'
+import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
 import type { WriteSideOptions } from './write-side.ts'
 
 /** What the thread that hosts the write side is started with. */
@@ -25,7 +25,7 @@ export interface WriterData {
 }
 
 /** The write side as its thread offers it: what is large or frequent travels packed. */
-export interface WriterVerbs extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
+interface OnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
   dispatchRound(turn: EncodedRound): Promise<EncodedReport>
 }
 
@@ -40,43 +40,43 @@ const RING_BYTES = 64 * 1024
 /** What the thread makes lives for one message: more room for it would only be more memory, not fewer survivors. */
 const YOUNG_MB = 16
 
-const VERBS: VerbTable<WriterVerbs> = {
+const VERBS = [
   ...RING_VERBS,
-  claimDuePolls: true,
-  claimPoll: true,
-  notePollFailure: true,
-  noteNotPollable: true,
-  noteLanguageAsked: true,
-  watch: true,
-  watchMany: true,
-  unwatch: true,
-  shiftSchedule: true,
-  carrierMemory: true,
-  rememberCarrier: true,
-  pushChannel: true,
-  checkpointModel: true,
-  settleMissedPushes: true,
-  dispatchRound: true,
-  adjustDelivery: true,
-  syncEndpoints: true,
-  tellOperator: true,
-  replayFeed: true,
-  reserveEndpoint: true,
-  addEndpoint: true,
-  changeEndpoint: true,
-  removeEndpoint: true,
-  replayDeliveries: true,
-  reprocess: true,
-  cancelRemoved: true,
-  startJob: true,
-  workOnJobs: true,
-  cancelJob: true,
-  retryEndpoint: true,
-  retryDelivery: true,
-  relayId: true,
-  tokenKey: true,
-  close: true,
-}
+  'claimDuePolls',
+  'claimPoll',
+  'notePollFailure',
+  'noteNotPollable',
+  'noteLanguageAsked',
+  'watch',
+  'watchMany',
+  'unwatch',
+  'shiftSchedule',
+  'carrierMemory',
+  'rememberCarrier',
+  'pushChannel',
+  'checkpointModel',
+  'settleMissedPushes',
+  'dispatchRound',
+  'adjustDelivery',
+  'syncEndpoints',
+  'tellOperator',
+  'replayFeed',
+  'reserveEndpoint',
+  'addEndpoint',
+  'changeEndpoint',
+  'removeEndpoint',
+  'replayDeliveries',
+  'reprocess',
+  'cancelRemoved',
+  'startJob',
+  'workOnJobs',
+  'cancelJob',
+  'retryEndpoint',
+  'retryDelivery',
+  'relayId',
+  'tokenKey',
+  'close',
+] as const
 
 /** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on an event loop that answers. */
 export async function hostWriter(
@@ -100,7 +100,7 @@ export async function hostWriter(
   }
   // The file's own ending: sources run as they are in development and compiled from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, died, hear } = await hostOnThread<WriterVerbs>(
+  const { verbs, died, hear } = await hostOnThread<OnThread>(
     file,
     { name: 'writer', data, ends: [receiver.port], youngMb: YOUNG_MB },
     VERBS,

@@ -14,7 +14,6 @@ import type { DiskWatch } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { refuseInTrouble } from '../runtime/refuse-writes.ts'
-import { type Failure, failureOf } from '../runtime/threads/failure.ts'
 import { createNewsDesk } from '../runtime/threads/news-desk.ts'
 import { type Listening, listen } from './listen.ts'
 
@@ -36,7 +35,7 @@ export interface ReceiveSidePorts {
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
   /** In their order, those that failed with why. */
-  readonly commits: readonly (CommitStats | Failure)[]
+  readonly commits: readonly (CommitStats | Error)[]
 }
 
 interface PushCount {
@@ -63,7 +62,7 @@ const EVENT_FORMS_MAX = 4096
 export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
   const pushes = new Map<string, PushCount>()
-  let commits: (CommitStats | Failure)[] = []
+  let commits: (CommitStats | Error)[] = []
   const desk = createNewsDesk((): ReceiverNews => {
     const news = { pushes: [...pushes.values()], commits }
     pushes.clear()
@@ -77,17 +76,17 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
       desk.stir(false)
     },
   }
-  const tell = (commit: CommitStats | Failure) => {
+  const tell = (commit: CommitStats | Error) => {
     commits.push(commit)
     // What is to be relayed is waited for, and whether the store works.
-    desk.stir('message' in commit || commit.queued || commit.joined)
+    desk.stir(commit instanceof Error || commit.queued || commit.joined)
   }
   const commit = createGroupCommit(
     {
       queue,
       monotonic: clock.monotonic,
       onCommitted: (report) => tell(commitStatsOf(report)),
-      onFailed: (error) => tell(failureOf(error)),
+      onFailed: (error) => tell(error instanceof Error ? error : new Error(String(error))),
     },
     boundsOf(limits.batch),
   )

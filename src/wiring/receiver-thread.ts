@@ -5,7 +5,7 @@ import { systemClock } from '../runtime/system-clock.ts'
 import { lowerPriority } from '../runtime/threads/priority.ts'
 import { queueOnWriter, RING_VERBS, type RingVerbs } from '../runtime/threads/ring-recorder.ts'
 import { callThere, serveVerbs } from '../runtime/threads/thread.ts'
-import type { ReceiverData, ReceiverVerbs } from './hosted-receiver.ts'
+import type { ReceiverData } from './hosted-receiver.ts'
 import { openReceiveSide } from './receive-side.ts'
 
 /** The thread that receives pushes: however many come, apps are answered by an event loop that has nothing to do with them. */
@@ -22,7 +22,7 @@ const side = openReceiveSide(settings, {
   clock: systemClock,
   log: createForwardedLog(logLevel, (line) => logPort.postMessage(line)),
 })
-serveVerbs<ReceiverVerbs>(parentPort, {
+serveVerbs(parentPort, {
   ...side,
   async close() {
     close()

@@ -10,7 +10,6 @@ import type { Log } from '../flow/ports.ts'
 import { createMetrics, ENDPOINT_LABELS_MAX } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
 import { systemClock } from '../runtime/system-clock.ts'
-import { errorOf } from '../runtime/threads/failure.ts'
 import type { ReceiverNews } from './receive-side.ts'
 import type { openRecording } from './recording.ts'
 import type { Storage } from './storage.ts'
@@ -77,7 +76,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
         warnOfExpired(outcome, count)
       }
       for (const stats of committed) {
-        if ('message' in stats) commits.failed('pushes', errorOf(stats))
+        if (stats instanceof Error) commits.failed('pushes', stats)
         else commits.committed('pushes', stats)
       }
     },

@@ -1,5 +1,4 @@
 import type { Config } from '../config/config.ts'
-import { isStorageFailure, systemCode } from '../domain/errors.ts'
 import type { Log } from '../flow/ports.ts'
 import { createDiskWatch } from '../runtime/disk-watch.ts'
 import { refuseWhenLost } from '../runtime/refuse-writes.ts'
@@ -39,8 +38,8 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
 /** What is written at the start: a store that opens may still take no writes. */
 export async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
   return await written.catch((cause: unknown) => {
-    if (!(cause instanceof Error) || !isStorageFailure(cause)) throw cause
-    const reason = `${systemCode(cause)}: ${cause.message}`
+    const reason = cause instanceof Error ? cause.message : 'unknown cause'
+    if (!reason.includes('SQLITE_')) throw cause
     throw new Error(`store: ${storePath} could be opened but takes no writes (${reason}). Nothing was deleted. Look at the disk.`, {
       cause,
     })

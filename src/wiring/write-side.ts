@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto'
+import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess } from '../flow/admin/reprocess.tx.ts'
 import { createReplayFeed } from '../flow/delivery/replay-feed.tx.ts'
 import { createRetryNow } from '../flow/delivery/retry-now.tx.ts'
 import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery/settle.tx.ts'
-import { createRecord, type RecordOptions } from '../flow/history/record.tx.ts'
+import { createRecord } from '../flow/history/record.tx.ts'
 import { createCarrierMemory } from '../flow/polling/carrier-memory.tx.ts'
 import { type CarrierModelKeeper, createCarrierModelKeeper } from '../flow/polling/carrier-model.ts'
-import { openModelCheckpoint } from '../flow/polling/model-checkpoint.ts'
+import { type ModelCheckpoint, openModelCheckpoint } from '../flow/polling/model-checkpoint.ts'
 import { createWatch } from '../flow/polling/poll-results.tx.ts'
 import { createReschedulePolls } from '../flow/polling/reschedule-polls.tx.ts'
 import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
@@ -25,21 +26,41 @@ const RELAY_ID_BYTES = 6
 
 export interface WriteSideOptions {
   readonly sqlitePath: string
-  readonly record: RecordOptions
+  readonly record: RecordRules
   readonly deliver: DispatchRoundOptions
 }
 
-/** Everything that writes, as one value: put together here for whichever thread hosts it. */
+export interface WriteSideParts {
+  readonly store: WriteStore
+  readonly clock: Clock
+  readonly log: Pick<Log, 'error'>
+  readonly checkpoint: ModelCheckpoint
+  readonly model: CarrierModelKeeper
+}
+
+/** Opens the store and everything that writes to it. */
 export async function openWriteSide(
-  options: WriteSideOptions,
+  { sqlitePath, ...options }: WriteSideOptions,
   clock: Clock,
   log: Pick<Log, 'error'>,
-  given?: CarrierModelKeeper,
 ): Promise<WriteSide> {
-  const engine = await openSqliteWriter(options.sqlitePath)
+  const engine = await openSqliteWriter(sqlitePath)
   const store = createWriteStore(engine)
-  const keeper = await openModelCheckpoint({ store, clock, log })
-  const outlook = given ?? createCarrierModelKeeper(clock, keeper.from)
+  const checkpoint = await openModelCheckpoint({ store, clock, log })
+  const model = createCarrierModelKeeper(clock, checkpoint.from)
+  const writes = createWriteSide({ store, clock, log, checkpoint, model }, options)
+  return {
+    ...writes,
+    async close() {
+      await writes.close()
+      await engine.close()
+    },
+  }
+}
+
+/** Everything that writes, as one value: put together here for whichever thread hosts it. `close` leaves the store open. */
+export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath'>): WriteSide {
+  const { store, clock, log, checkpoint: keeper, model: outlook } = parts
   const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
   let rules = options.deliver
   const record = createRecord(ports, options.record)
@@ -89,7 +110,6 @@ export async function openWriteSide(
     async close() {
       outlook.settle()
       await keeper.keep(outlook.learnt(), { all: true })
-      await engine.close()
     },
   }
 }

@@ -5,10 +5,10 @@ import { systemClock } from '../runtime/system-clock.ts'
 import { tellChanged } from '../runtime/threads/change-table.ts'
 import { createCommitThrottle } from '../runtime/threads/commit-throttle.ts'
 import { lowerPriority } from '../runtime/threads/priority.ts'
-import { createRingService, type RingVerbs } from '../runtime/threads/ring-recorder.ts'
-import { createReportEncoder, decodeRound } from '../runtime/threads/round-codec.ts'
+import { createRingService } from '../runtime/threads/ring-recorder.ts'
+import { createReportEncoder, decodeRound, type EncodedRound } from '../runtime/threads/round-codec.ts'
 import { serveVerbs } from '../runtime/threads/thread.ts'
-import type { WriterData, WriterVerbs } from './hosted-writer.ts'
+import type { WriterData } from './hosted-writer.ts'
 import { openWriteSide } from './write-side.ts'
 
 /** The thread that writes: no sync to disk and no lock ever stands on an event loop that answers. */
@@ -29,16 +29,16 @@ const serveRing = createRingService({
   pace,
   batchMax,
 })
-serveVerbs<RingVerbs>(receiver.port, serveRing(receiver.ring))
-serveVerbs<WriterVerbs>(parentPort, {
+serveVerbs(receiver.port, { ...serveRing(receiver.ring) })
+serveVerbs(parentPort, {
   ...verbs,
   ...serveRing(ring),
-  async reprocess(request) {
+  async reprocess(request: Parameters<typeof verbs.reprocess>[0]) {
     const done = await verbs.reprocess(request)
     if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
     return done
   },
-  async dispatchRound(packed) {
+  async dispatchRound(packed: EncodedRound) {
     const report = await verbs.dispatchRound(decodeRound(packed))
     return packReport({ ...report, isRush: pace.isRush() })
   },

@@ -5,7 +5,6 @@ if (parentPort === null) throw new Error('this file is a thread; it is not run b
 const verbs = {
   echo: async (value: string) => value,
   fail: async (reason: string) => Promise.reject(new Error(reason)),
-  failCoded: async (code: string) => Promise.reject(Object.assign(new Error('it failed'), { code })),
   never: () => new Promise<string>(() => {}),
   end: async () => process.exit(0),
   close: async () => 'closed',

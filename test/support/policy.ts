@@ -1,6 +1,6 @@
+import type { RecordRules } from '../../src/domain/history/record-rules.ts'
 import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
 import type { DispatchRoundOptions } from '../../src/flow/delivery/settle.tx.ts'
-import type { RecordOptions } from '../../src/flow/history/record.tx.ts'
 
 const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
@@ -13,6 +13,6 @@ export const cadence: CadencePolicy = {
   staleAfterMs: 30 * DAY_MS,
 }
 
-export const recordOptions: RecordOptions = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
+export const recordOptions: RecordRules = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
 
 export const deliverOptions: DispatchRoundOptions = { policy: { scheduleMs: [5000, 300_000], jitter: 0 }, perEndpoint: 8 }

@@ -42,3 +42,8 @@ export interface PollObservation {
   /** Entries and identifiers that were skipped as bad; more than 0: the answer decides neither multiplicity nor order (DOMAIN 6.7). */
   readonly skipped: number
 }
+
+/** All that an observation names a parcel by. */
+export function identifiersOf(observation: PushObservation | PollObservation): readonly string[] {
+  return observation.kind === 'push' ? observation.trackingIds : [...new Set([observation.asked, ...observation.trackingIds])]
+}

@@ -23,6 +23,24 @@ export interface ParcelState {
   readonly full: boolean
 }
 
+/** A parcel that nothing is known of yet. */
+export function newParcel(parcelId: number, nowMs: number): ParcelState {
+  return {
+    parcelId,
+    watchedAtMs: null,
+    firstPushedAtMs: null,
+    activatedAtMs: nowMs,
+    entryCount: 0,
+    latest: null,
+    lastSeenAtMs: null,
+    checkedAtMs: null,
+    failures: 0,
+    nextPollAtMs: null,
+    stopped: null,
+    full: false,
+  }
+}
+
 /** A parcel that is joined with others, and all that was sighted of it. */
 export interface JoinedParcel {
   readonly state: ParcelState

@@ -15,6 +15,8 @@ export interface IncomingPush extends ReceivedPush {
   readonly kind: 'push'
   /** What the body says, or why it says nothing. */
   readonly reading: ParsedEvent
+  /** The number it is kept under already, when a push from the inbox is recorded again. */
+  readonly heldAs?: number
 }
 
 /** A push that is in the inbox, and what became of it. */

@@ -1,4 +1,3 @@
-import { systemCode } from '../../domain/errors.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { LostKeys } from '../delivery/endpoint-keys.ts'
 import type { Carrier, CarrierState } from '../polling/ports.ts'
@@ -87,5 +86,6 @@ function describeLost(lost: LostFile | null): string {
 
 /** The code of a store's error and no more: messages name paths. */
 function describe(error: unknown): string {
-  return systemCode(error) ?? 'unknown cause'
+  const message = error instanceof Error ? error.message : ''
+  return /SQLITE_[A-Z_]+/.exec(message)?.[0] ?? 'unknown cause'
 }

@@ -29,7 +29,7 @@ import type {
   EndpointEdit,
   EndpointState,
 } from '../../domain/delivery/endpoint-state.ts'
-import type { FeedEntries, FeedEvent, FeedReading } from '../../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedReading } from '../../domain/delivery/feed-entry.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 
@@ -98,7 +98,6 @@ export interface DeliveryWrites {
 
 /** What delivery needs of the store inside one transaction; see `WriteTx`. */
 export interface DeliveryTx {
-  appendFeed(event: FeedEvent): void
   /** The last sequence given, and up to which events of the feed are gone (0: none are). */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
   /** What endpoints are sent for the events of the feed after a sequence, of which `limit` are looked at. */

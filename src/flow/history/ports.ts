@@ -1,7 +1,9 @@
-import type { KeptAnswer } from '../../domain/history/parcel-record.ts'
-import type { IdentifierState, ParcelJoin, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
+import type { ChangeSet } from '../../domain/history/change-set.ts'
+import type { IdentifierState, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
+import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
+import type { Needs, StoredSnapshot } from '../../domain/history/snapshot.ts'
 
 /** An encoded answer, kept until something is learnt about its parcel. */
 export interface CachedAnswer {
@@ -45,8 +47,6 @@ export interface HistoryWrites {
 export interface HistoryTx {
   nextSequence(): number
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  /** The parcel that has a tracking id, if both are at hand without a look into the store; null says nothing. */
-  recallParcel(trackingId: string): ParcelState | null
   saveIdentifier(identifier: IdentifierState): void
   createParcel(nowMs: number): Promise<ParcelState>
   /** Null: there is none, because it was joined to another. */
@@ -54,26 +54,14 @@ export interface HistoryTx {
   /** A parcel that must be there. */
   loadParcel(parcelId: number): Promise<ParcelState>
   saveParcel(state: ParcelState): void
-  /** The same for several, in the order given. */
-  loadParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  /** Moves all that is known of parcels to one of them and writes down what was whose, so that it can be undone (DOMAIN 1.4). */
-  joinParcels(join: ParcelJoin): Promise<void>
   /** The sightings of a parcel within a second since the epoch, or all of them. */
   loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
-  /** All sightings of several parcels, by parcel; one without any is left out. */
-  loadSightingsOf(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
-  saveSighting(parcelId: number, kept: KeptSighting): Promise<void>
-  /** What is kept of polled answers. */
-  loadAnswers(parcelId: number): Promise<readonly KeptAnswer[]>
-  /** The sighting ids of the order answer, in its order. */
-  loadOrder(parcelId: number): Promise<readonly string[]>
-  saveAnswer(request: {
-    readonly parcelId: number
-    readonly answer: KeptAnswer
-    readonly body: Uint8Array
-    readonly decidesOrder: boolean
-  }): Promise<void>
-  dropAnswers(parcelId: number, answers: readonly KeptAnswer[]): Promise<void>
+  /** What the store holds of a batch: in two rounds, what its observations name, then what the parcels that they name hold. */
+  loadSnapshot(batch: RecordBatch): Promise<StoredSnapshot>
+  /** The same with what only the data showed to be needed. */
+  loadNeeds(snapshot: StoredSnapshot, needs: Needs, nowMs: number): Promise<StoredSnapshot>
+  /** Writes all that a batch changes. What it numbers from `Snapshot.next` on is given its real numbers. */
+  applyChanges(changes: ChangeSet): Promise<void>
 }
 
 /** What history reads of the store; see `ReadSide`. */

@@ -1,5 +1,6 @@
+import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { AskablePoll, DuePoll } from '../../domain/polling/poll.ts'
-import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createPollPriority } from './poll-priority.tx.ts'
@@ -21,13 +22,13 @@ interface Turn {
  * is the earliest at which it can be due: pushes since the last check may have moved its check to later. That is found here, once, when the
  * time has come, and not at every push.
  */
-export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WriteSide['claimDuePolls'] {
+export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore }, options: RecordRules): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 
   async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     const isScarce = longest !== undefined && nowMs - longest.dueAtMs > SCARCE_AFTER_MS
-    if (isScarce && options.firstCome !== true) return await ranking.best(tx, nowMs, limit)
+    if (isScarce) return await ranking.best(tx, nowMs, limit)
     ranking.forget()
     return (await tx.duePolls({ nowMs, limit, after: null })).map(({ parcelId }) => parcelId)
   }

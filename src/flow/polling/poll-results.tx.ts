@@ -1,10 +1,11 @@
 import { deriveEntries, type Entry } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { toldOf } from '../../domain/history/told.ts'
 import type { LanguageAsked, MissedPush, PollFailure } from '../../domain/polling/poll.ts'
-import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createClaimDue } from './claim-due.tx.ts'
@@ -19,7 +20,7 @@ type WatchVerbs = Pick<
 const SETTLED_AT_ONCE = 256
 
 /** The verbs that keep track of whom to ask, and of what asking found (DOMAIN 6). */
-export function createWatch(ports: RecordPorts & { readonly store: WriteStore }, options: RecordOptions): WatchVerbs {
+export function createWatch(ports: RecordPorts & { readonly store: WriteStore }, options: RecordRules): WatchVerbs {
   const { store, clock } = ports
   return {
     claimDuePolls: createClaimDue(ports, options),

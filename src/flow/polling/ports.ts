@@ -105,13 +105,6 @@ export interface PollingWrites {
 export interface PollingTx {
   /** Those that may be asked for at this time, in the order to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
-  expectPush(request: {
-    readonly parcelId: number
-    readonly entry: number
-    readonly eventAtMs: number
-    readonly foundAtMs: number
-    readonly dueAtMs: number
-  }): Promise<void>
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   settlePush(entry: number): Promise<void>
   /** Parcels whose check is due and that nobody leased, the most overdue first, from a place in that order on. */

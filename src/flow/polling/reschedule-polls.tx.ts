@@ -1,5 +1,6 @@
+import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DuePlace } from '../../domain/polling/poll.ts'
-import type { RecordOptions, RecordPorts } from '../history/record.tx.ts'
+import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { schedule } from './schedule-poll.tx.ts'
 
@@ -15,7 +16,7 @@ const EVER_MS = Number.MAX_SAFE_INTEGER
  */
 export function createReschedulePolls(
   ports: RecordPorts & { readonly store: WriteStore },
-  options: Pick<RecordOptions, 'cadence'>,
+  options: Pick<RecordRules, 'cadence'>,
 ): (nowMs: number) => Promise<void> {
   let wasRelied = ports.outlook().pushHealth !== 'unknown'
   /** Null: there is nothing to go through. */

@@ -1,10 +1,9 @@
 import type { Incoming } from '../../domain/history/recording.ts'
 import type { CommitQueue, CommitReport } from '../commit-queue.ts'
 import type { CommitThrottle } from './commit-throttle.ts'
-import { errorOf, type Failure, failureOf } from './failure.ts'
 import { decodeOutcomes, type EncodedOutcomes, encodeOutcomes } from './outcomes-codec.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
-import type { VerbTable } from './thread.ts'
+import { asError } from './thread.ts'
 
 /** What the thread that records offers to another one: pushes come by a ring of memory both see, and what became of them travels packed. */
 export interface RingVerbs {
@@ -14,9 +13,9 @@ export interface RingVerbs {
   bring(incoming: Incoming): Promise<void>
 }
 
-export const RING_VERBS: VerbTable<RingVerbs> = { commit: true, bring: true }
+export const RING_VERBS = ['commit', 'bring'] as const
 
-type PackedCommit = { readonly taken: number; readonly packed: EncodedOutcomes } | { readonly taken: number; readonly failure: Failure }
+type PackedCommit = { readonly taken: number; readonly packed: EncodedOutcomes } | { readonly taken: number; readonly error: unknown }
 
 export interface WriterQueueOptions {
   /** Larger bodies come by message, as what is in the ring must fit into half of it. */
@@ -42,7 +41,7 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
       asked = (asked + 1) | 0
       try {
         const committed = await verbs.commit()
-        if ('failure' in committed) return { taken: committed.taken, error: errorOf(committed.failure) }
+        if ('error' in committed) return committed
         return { taken: committed.taken, report: decodeOutcomes(committed.packed) }
       } catch (error) {
         asked = inlet.looks()
@@ -78,7 +77,7 @@ export function createRingService({ record, pace, batchMax }: RingServicePorts):
         try {
           return { taken: batch.length, packed: encodeOutcomes(await record(batch)) }
         } catch (error) {
-          return { taken: batch.length, failure: failureOf(error) }
+          return { taken: batch.length, error: asError(error) }
         }
       },
     }

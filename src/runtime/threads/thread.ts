@@ -1,13 +1,8 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
-import { errorOf, type Failure, failureOf } from './failure.ts'
+import { systemCode } from '../../domain/errors.ts'
 
 /** Verbs with plain data in and out. */
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
-
-/** Every verb of an interface by name: one that is missing, or one too many, does not compile. */
-export type VerbTable<V> = { readonly [Name in keyof V]-?: true }
-
-type Verb = (...args: never[]) => Promise<unknown>
 
 interface Call {
   readonly id: number
@@ -18,7 +13,9 @@ interface Call {
 interface Reply {
   readonly id: number
   readonly value?: unknown
-  readonly failure?: Failure
+  readonly error?: Error
+  /** The error's own, which does not survive the message. */
+  readonly code?: string | null
 }
 
 interface Pending {
@@ -58,13 +55,13 @@ export interface ThreadOptions {
 }
 
 /**
- * Hosts verbs on a thread: `file` is a module that calls `serveVerbs`. Resolves once it said it is ready. Every verb of `table` becomes a
+ * Hosts verbs on a thread: `file` is a module that calls `serveVerbs`. Resolves once it said it is ready. Every verb of `names` becomes a
  * message; calls are answered in the order the thread finishes them.
  */
 export async function hostOnThread<V extends Verbs<V>>(
   file: URL,
   { name, data, ends = [], youngMb }: ThreadOptions,
-  table: VerbTable<V>,
+  names: readonly (keyof V & string)[],
 ): Promise<Hosted<V>> {
   const worker = new Worker(file, {
     name,
@@ -77,7 +74,7 @@ export async function hostOnThread<V extends Verbs<V>>(
     worker.once('exit', (code) => resolve(new Error(`the thread "${name}" ended with code ${code}`)))
   })
   await Promise.race([isReady(worker), died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error))))])
-  const { verbs, hear, fail } = openCalls<V>(worker, table)
+  const { verbs, hear, fail } = openCalls<V>(worker, names)
   void died.then(fail)
   return { verbs, died, hear }
 }
@@ -88,10 +85,10 @@ export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'hear'> {
 }
 
 /** The same for verbs that are served on the other end of a channel, by a thread that somebody else hosts. */
-export async function callThere<V extends Verbs<V>>(port: MessagePort, table: VerbTable<V>): Promise<CalledThere<V>> {
+export async function callThere<V extends Verbs<V>>(port: MessagePort, names: readonly (keyof V & string)[]): Promise<CalledThere<V>> {
   const gone = new Promise<Error>((resolve) => port.once('close', () => resolve(new Error('the thread on the other end is gone'))))
   await Promise.race([isReady(port), gone.then((error) => Promise.reject(error))])
-  const { verbs, hear, fail, close } = openCalls<V>(port, table)
+  const { verbs, hear, fail, close } = openCalls<V>(port, names)
   void gone.then(fail)
   return {
     verbs,
@@ -108,19 +105,19 @@ function isReady(end: Worker | MessagePort): Promise<unknown> {
 }
 
 /** The calling end of verbs. `fail`: nobody will answer any more. */
-function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, table: VerbTable<V>) {
+function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly (keyof V & string)[]) {
   const pending = new Map<number, Pending>()
   let calls = 0
   const { port1, port2 } = new MessageChannel()
   const answered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   there.postMessage({ port: port2, answered } satisfies Line, [port2])
   let heard = 0
-  const take = ({ id, value, failure }: Reply) => {
+  const take = ({ id, value, error, code }: Reply) => {
     heard++
     const call = pending.get(id)
     pending.delete(id)
-    if (failure === undefined) call?.resolve(value)
-    else call?.reject(errorOf(failure))
+    if (error === undefined) call?.resolve(value)
+    else call?.reject(typeof code === 'string' ? Object.assign(error, { code }) : error)
   }
   port1.on('message', take)
   const hear = () => {
@@ -142,8 +139,8 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, table: VerbT
       pending.set(id, { resolve, reject })
       there.postMessage({ id, verb, args } satisfies Call, args.flatMap(buffersOf))
     })
-  // A message carries no types. The table holds every verb of the interface, and \`serveVerbs\` is given the same interface on the other end.
-  const verbs = Object.fromEntries(Object.keys(table).map((name) => [name, (...args: unknown[]) => call(name, args)])) as unknown as V
+  // A message carries no types: the verbs on both ends are the same interface, compiled together.
+  const verbs = Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => call(name, args)])) as unknown as V
   return { verbs, hear, fail, close: () => port1.close() }
 }
 
@@ -156,12 +153,11 @@ function buffersOf(value: unknown): readonly ArrayBuffer[] {
  * The other end, on the thread. A verb named `close` ends the thread after it answered. Calls begin at the end of a turn of the event loop: as
  * they came in, one line would be emptied before the next is looked at, and whoever asks ahead on it would keep everybody else waiting.
  */
-export function serveVerbs<V extends Verbs<V>>(port: MessagePort, served: NoInfer<V>): void {
-  const verbs = new Map<string, Verb>(Object.entries(served))
+export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (...args: never[]) => Promise<unknown>>>): void {
   port.once('message', (line: Line) => port.on('message', (call: Call) => setImmediate(serve, call, line)))
 
   function serve({ id, verb, args }: Call, line: Line): void {
-    const run = verbs.get(verb)
+    const run = verbs[verb]
     const answer = (reply: Reply) => {
       Atomics.add(line.answered, 0, 1)
       line.port.postMessage(reply)
@@ -172,8 +168,15 @@ export function serveVerbs<V extends Verbs<V>>(port: MessagePort, served: NoInfe
     const running = run?.(...(args as never[])) ?? Promise.reject(new Error(`the thread knows no verb ${verb}`))
     running.then(
       (value) => answer({ id, value }),
-      (error: unknown) => answer({ id, failure: failureOf(error) }),
+      (error: unknown) => answer({ id, error: asError(error), code: systemCode(error) }),
     )
   }
   port.postMessage('ready')
+}
+
+/** An error as it travels. Its code, which tells a full disk from a bug, stands in its message too, for who only prints it. */
+export function asError(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error))
+  const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
+  return new Error(`${code}${error.message}`)
 }

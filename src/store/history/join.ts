@@ -40,7 +40,10 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   }
 
   await moveSightings(session, from, into)
-  for (const kept of shared) await saveSighting(session, contents, into, kept)
+  for (const kept of shared) {
+    const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
+    saveSighting(session, into, contentId, kept)
+  }
   await moveAnswers(session, answers, into)
   await moveIdentifiers(session, from, into)
   await moveInbox(session, from, into)
@@ -53,13 +56,18 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
 /** A sighting: its key in the store, then when it was last asked for, its sequence, and whom it was told of. */
 type Held = readonly [key: string, askedAtMs: number, sequence: number, told: number]
 
-/** Each sighting of a parcel with what of it may be otherwise by the time it is looked for. */
+/** Each sighting of a parcel with what of it may be otherwise by the time it is looked for, in the order of their keys. */
 async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
-  const held: Held[] = []
+  const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number] }[] = []
   for (const { sighting, content, listing, ordinal, askedAtMs, sequence, told } of sightings) {
     const { at_ms, has_ms } = encodeInstant(sighting.instant)
     const contentId = contents.recall(content) ?? (await contents.idOf(content))
-    held.push([[at_ms, has_ms, contentId, listing, ordinal].join('/'), askedAtMs, sequence, encodeTold(told)])
+    held.push({ key: [at_ms, has_ms, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeTold(told)] })
   }
-  return held
+  return held.sort((a, b) => compareKeys(a.key, b.key)).map(({ key, facts }): Held => [key.join('/'), ...facts])
+}
+
+function compareKeys(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((part, place) => part !== b[place])
+  return (a[at] ?? 0) - (b[at] ?? 0)
 }

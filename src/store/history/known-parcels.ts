@@ -3,7 +3,17 @@ import type { IdentifierState, ParcelState } from '../../domain/history/parcel-s
 import type { Session } from '../engine.ts'
 import { createParcelMemory } from './parcel-memory.ts'
 import { createParcelStatuses } from './parcel-statuses.ts'
-import { createParcel, findIdentifier, findIdentifiers, findParcel, findParcels, saveIdentifier, saveParcel } from './parcels.ts'
+import {
+  createParcel,
+  findIdentifier,
+  findIdentifiers,
+  findParcel,
+  findParcels,
+  insertParcel,
+  lastParcelId,
+  saveIdentifier,
+  saveParcel,
+} from './parcels.ts'
 
 /** So many parcels, and so many identifiers, are kept at hand: some 10 MB. */
 const REMEMBERED = 16_384
@@ -14,8 +24,6 @@ const REMEMBERED = 16_384
  */
 export interface KnownParcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  /** See the verb of the same name. */
-  recallParcel(trackingId: string): ParcelState | null
   saveIdentifier(identifier: IdentifierState): void
   create(nowMs: number): Promise<ParcelState>
   /** Null: there is none, because it was joined to another. */
@@ -23,6 +31,12 @@ export interface KnownParcels {
   /** The same for several, in the order given; one that is not there is left out. */
   findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   save(state: ParcelState): void
+  /** Adds a parcel under a number after `lastId`. */
+  insert(state: ParcelState): void
+  /** The highest number that was given to a parcel. */
+  lastId(): Promise<number>
+  /** A status was the latest of a parcel. */
+  noteStatus(status: string): void
   /** Some parcels are no more, and these identifiers were theirs. */
   forgetJoined(parcelIds: readonly number[], values: readonly string[]): void
   forget(): void
@@ -32,6 +46,8 @@ export function createKnownParcels(session: Session): KnownParcels {
   const parcels = createParcelMemory(REMEMBERED)
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
   const statuses = createParcelStatuses(session)
+  /** Null: not read yet. */
+  let last: number | null = null
 
   /** One statement, however many are not at hand. */
   async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
@@ -59,16 +75,13 @@ export function createKnownParcels(session: Session): KnownParcels {
       identifiers.set(only, known)
       return [known]
     },
-    recallParcel(trackingId) {
-      const known = identifiers.get(trackingId)
-      return known?.isTrackingId === true ? parcels.get(known.parcelId) : null
-    },
     saveIdentifier(identifier) {
       saveIdentifier(session, identifier)
       identifiers.set(identifier.value, identifier)
     },
     async create(nowMs) {
       const state = await createParcel(session, nowMs)
+      last = state.parcelId
       parcels.set(state)
       return state
     },
@@ -97,11 +110,22 @@ export function createKnownParcels(session: Session): KnownParcels {
       if (state.latest !== null) statuses.note(state.latest.status)
       parcels.set(state)
     },
+    insert(state) {
+      insertParcel(session, state)
+      last = state.parcelId
+      parcels.set(state)
+    },
+    async lastId() {
+      last ??= await lastParcelId(session)
+      return last
+    },
+    noteStatus: statuses.note,
     forgetJoined(parcelIds, values) {
       for (const parcelId of parcelIds) parcels.delete(parcelId)
       for (const value of values) identifiers.delete(value)
     },
     forget() {
+      last = null
       statuses.forget()
       parcels.clear()
       identifiers.clear()

@@ -5,7 +5,7 @@ import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { oneOf, statement } from '../statement.ts'
 
-const insertParcel = statement<{ nowMs: number }>()((db, p) =>
+const insertNew = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('parcel').values({ revived_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
 )
 const selectParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
@@ -20,6 +20,11 @@ const updateWhole = statement<ParcelRow>()((db, p) =>
     .set({ ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped })
     .where('id', '=', p.id),
 )
+const insertWhole = statement<ParcelRow>()((db, p) =>
+  db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
+)
+/** The numbers of parcels that are no more are not given again, so that their table is no help. */
+const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'parcel'))
 /** Without what is indexed: SQLite moves an index's entry for a column that is set, though it is set to what it was. */
 const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
 
@@ -39,9 +44,19 @@ function factsOf(p: ParcelRow) {
 }
 
 export async function createParcel(session: Session, nowMs: number): Promise<ParcelState> {
-  const [row] = await session.all(insertParcel, { nowMs })
+  const [row] = await session.all(insertNew, { nowMs })
   if (row === undefined) throw new Error('a parcel was inserted and not returned')
   return decodeParcel(row)
+}
+
+export function insertParcel(session: Session, state: ParcelState): void {
+  session.enqueueWrite(insertWhole, encodeParcel(state))
+}
+
+/** The highest number that was given to a parcel; 0: none was. */
+export async function lastParcelId(session: Session): Promise<number> {
+  const [row] = await session.all(lastGiven, {})
+  return row?.seq ?? 0
 }
 
 export async function findParcel(session: Session, parcelId: number): Promise<ParcelState | null> {

@@ -111,8 +111,7 @@ function decodeSighting(row: Tables['sighting'], { content, json }: StoredConten
 }
 
 /** New, asked again later, told of, or held by several parcels that are one now: everything else of a sighting never changes. */
-export async function saveSighting(session: Session, contents: Contents, parcelId: number, kept: KeptSighting): Promise<void> {
-  const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
+export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
   session.enqueueWrite(upsert, {
     parcel_id: parcelId,
     ...encodeInstant(kept.sighting.instant),

@@ -1,4 +1,4 @@
-import { bodyDigest } from '../../domain/digest.ts'
+import type { InboxWrite } from '../../domain/history/change-set.ts'
 import type { InboxEntry, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { oneOf, statement } from '../statement.ts'
@@ -6,14 +6,12 @@ import { oneOf, statement } from '../statement.ts'
 /** States by their number in the table. */
 export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2 } as const satisfies Readonly<Record<InboxEntry['state'], number>>
 
-/** A push that was not recorded belongs to no parcel, so that it is no duplicate when it is. */
-const NO_PARCEL = 0
-
 const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
   db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
 const insertNew = statement<{
+  id: number
   digest: Uint8Array
   receivedAtMs: number
   keyIndex: number
@@ -23,27 +21,24 @@ const insertNew = statement<{
   parcelId: number
   body: Uint8Array
 }>()((db, p) =>
-  db
-    .insertInto('inbox')
-    .values({
-      digest: p.digest,
-      received_at_ms: p.receivedAtMs,
-      key_index: p.keyIndex,
-      content_encoding: p.contentEncoding,
-      state: p.state,
-      reason: p.reason,
-      parcel_id: p.parcelId,
-      body: p.body,
-    })
-    .onConflict((conflict) => conflict.columns(['parcel_id', 'digest']).doNothing()),
+  db.insertInto('inbox').values({
+    id: p.id,
+    digest: p.digest,
+    received_at_ms: p.receivedAtMs,
+    key_index: p.keyIndex,
+    content_encoding: p.contentEncoding,
+    state: p.state,
+    reason: p.reason,
+    parcel_id: p.parcelId,
+    body: p.body,
+  }),
 )
 
-const countDuplicate = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
+const addDuplicate = statement<{ id: number }>()((db, p) =>
   db
     .updateTable('inbox')
     .set((row) => ({ duplicates: row('duplicates', '+', 1) }))
-    .where('parcel_id', '=', p.parcelId)
-    .where('digest', '=', p.digest),
+    .where('id', '=', p.id),
 )
 
 const quarantined = statement()((db) =>
@@ -57,24 +52,36 @@ export async function moveInbox(session: Session, from: readonly number[], into:
   await session.run(moveAll, { ids: JSON.stringify(from), into })
 }
 
-/**
- * Returns the number it is kept under; null: it was received before, and is counted. It is looked for among its parcel's, so that the index
- * grows where parcels are new.
- */
-export async function saveInbox(session: Session, { push, state, reason, parcelId }: InboxEntry): Promise<number | null> {
-  const key = { parcelId: parcelId ?? NO_PARCEL, digest: bodyDigest(push.body) }
-  const kept = await session.run(insertNew, {
-    ...key,
+/** Keeps a push. It is looked for among its parcel's, so that the index grows where parcels are new. */
+export function insertPush(session: Session, { inboxId, push, digest, state, reason, parcelId }: InboxWrite): void {
+  session.enqueueWrite(insertNew, {
+    id: inboxId,
+    digest: bytesOf(digest),
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
     contentEncoding: push.contentEncoding,
     state: INBOX_STATES[state],
     reason,
+    parcelId,
     body: push.body,
   })
-  if (kept.rows > 0) return kept.insertedId
-  await session.run(countDuplicate, key)
-  return null
+}
+
+/** Counts a push that came again. */
+export function countDuplicate(session: Session, inboxId: number): void {
+  session.enqueueWrite(addDuplicate, { id: inboxId })
+}
+
+function bytesOf(digest: string): Uint8Array {
+  return Buffer.from(digest, 'binary')
+}
+
+const newest = statement()((db) => db.selectFrom('inbox').select((row) => row.fn.max<number | null>('id').as('id')))
+
+/** The highest number that a push is kept under; 0: none is. */
+export async function lastInboxId(session: Session): Promise<number> {
+  const [row] = await session.all(newest, {})
+  return row?.id ?? 0
 }
 
 const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('inbox').where('id', '=', p.id))
@@ -90,17 +97,15 @@ const twin = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
   db.selectFrom('inbox').select('id').where('parcel_id', '=', p.parcelId).where('digest', '=', p.digest),
 )
 
-/** See the verb of the same name. */
-export async function resettlePush(session: Session, id: number, { push, state, reason, parcelId }: InboxEntry): Promise<number | null> {
-  const key = { parcelId: parcelId ?? NO_PARCEL, digest: bodyDigest(push.body) }
-  const [known] = await session.all(twin, key)
-  if (known === undefined || known.id === id) {
-    await session.run(resettle, { id, state: INBOX_STATES[state], reason, parcelId: key.parcelId })
-    return id
-  }
-  await deleteInbox(session, id)
-  await session.run(countDuplicate, key)
-  return null
+/** Keeps a push otherwise than before, under the number that it has. */
+export function settlePushAnew(session: Session, { inboxId, state, reason, parcelId }: InboxWrite): void {
+  session.enqueueWrite(resettle, { id: inboxId, state: INBOX_STATES[state], reason, parcelId })
+}
+
+/** The number that a push is kept under among those of a parcel; null: it is not. */
+export async function findTwin(session: Session, parcelId: number, digest: string): Promise<number | null> {
+  const [row] = await session.all(twin, { parcelId, digest: bytesOf(digest) })
+  return row?.id ?? null
 }
 
 const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: number }>()((db, p) =>

@@ -2,9 +2,11 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
-import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
-import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { openSqliteReader, openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { createWriteStore } from '../../../src/store/write-store.ts'
+import { createWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll } from '../../support/builders.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -17,18 +19,18 @@ async function planned(parcels: number) {
   let health: PushHealth = 'healthy'
   const clock = { now: () => NOW, monotonic: () => performance.now() }
   const keeper = createCarrierModelKeeper(clock)
-  const outlook = { ...keeper, current: () => ({ ...keeper.current(), pushHealth: health }) }
+  const model = { ...keeper, current: () => ({ ...keeper.current(), pushHealth: health }) }
   const path = join(temporaryFolder(), 'relay.db')
-  const writes = await openWriteSide(
-    { sqlitePath: path, record: recordOptions, deliver: deliverOptions },
-    clock,
-    { error: (fields) => void expect.fail(JSON.stringify(fields)) },
-    outlook,
-  )
+  const log = { error: (fields: object) => void expect.fail(JSON.stringify(fields)) }
+  const engine = await openSqliteWriter(path)
+  const store = createWriteStore(engine)
+  const checkpoint = await openModelCheckpoint({ store, clock, log })
+  const writes = createWriteSide({ store, clock, log, checkpoint, model }, { record: recordOptions, deliver: deliverOptions })
   const reads = createReadStore(openSqliteReader(path))
   onTestFinished(async () => {
     await reads.close()
     await writes.close()
+    await engine.close()
   })
   const asked = Array.from({ length: parcels }, (_, at) => `PA${String(at).padStart(6, '0')}`)
   const polls = asked.map((id, at) => aPoll({ asked: id, trackingIds: [String(5000 + at)], askedAtMs: NOW }))

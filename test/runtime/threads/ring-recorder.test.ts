@@ -53,7 +53,7 @@ test('a batch that cannot be recorded says why and how many it was, and the next
     if (full) throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
   })
   recorder.put(aPush('Lund'))
-  expect(await recorder.commit()).toMatchObject({ taken: 1, error: { code: 'SQLITE_FULL', message: 'database or disk is full' } })
+  expect(await recorder.commit()).toEqual({ taken: 1, error: new Error('SQLITE_FULL: database or disk is full') })
   full = false
   recorder.put(aPush('Åre'))
   expect(await recorder.commit()).toMatchObject({ taken: 1, report: { outcomes: [recorded] } })

@@ -1,34 +1,27 @@
 import { MessageChannel } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { systemCode } from '../../../src/domain/errors.ts'
-import { callThere, hostOnThread, serveVerbs, type VerbTable } from '../../../src/runtime/threads/thread.ts'
+import { callThere, hostOnThread, serveVerbs } from '../../../src/runtime/threads/thread.ts'
 
 interface Echo {
   echo(value: string): Promise<string>
   fail(reason: string): Promise<string>
-  failCoded(code: string): Promise<string>
   close(): Promise<string>
   never(): Promise<string>
   /** Ends the thread without an answer. */
   end(): Promise<string>
 }
 
-const ECHO: VerbTable<Echo> = { echo: true, fail: true, failCoded: true, close: true, never: true, end: true }
-
 const host = () =>
-  hostOnThread<Echo>(new URL('../../support/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 }, ECHO)
+  hostOnThread<Echo>(new URL('../../support/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 }, [
+    'echo',
+    'fail',
+    'close',
+    'end',
+  ])
 
 test('each call gets its own answer', async () => {
   const { verbs } = await host()
   expect(await Promise.all([verbs.echo('a'), verbs.fail('b').catch(String), verbs.echo('c')])).toEqual(['a', 'Error: b', 'c'])
-  await verbs.close()
-})
-
-test('an error keeps its code and its message on the way', async () => {
-  const { verbs } = await host()
-  const error = await verbs.failCoded('SQLITE_FULL').catch((thrown: unknown) => thrown)
-  expect(error).toMatchObject({ code: 'SQLITE_FULL', message: 'it failed' })
-  expect(systemCode(error)).toBe('SQLITE_FULL')
   await verbs.close()
 })
 
@@ -61,8 +54,8 @@ test('verbs are served on another line as well; who calls there is told when the
   const { port1, port2 } = new MessageChannel()
   const file = new URL('../../support/echo-thread.ts', import.meta.url)
   const [host, line] = await Promise.all([
-    hostOnThread<Echo>(file, { name: 'echo', data: port1, ends: [port1], youngMb: 16 }, ECHO),
-    callThere<Pick<Echo, 'echo' | 'never'>>(port2, { echo: true, never: true }),
+    hostOnThread<Echo>(file, { name: 'echo', data: port1, ends: [port1], youngMb: 16 }, ['echo', 'fail', 'end']),
+    callThere<Pick<Echo, 'echo' | 'never'>>(port2, ['echo', 'never']),
   ])
   expect(await Promise.all([line.verbs.echo('a'), host.verbs.echo('b')])).toEqual(['a', 'b'])
   const unanswered = line.verbs.never().catch(String)
@@ -72,7 +65,7 @@ test('verbs are served on another line as well; who calls there is told when the
 
 test('a line to a thread that was never there is an error, not a wait', async () => {
   const { port1, port2 } = new MessageChannel()
-  const called = callThere<Pick<Echo, 'echo'>>(port2, { echo: true }).catch(String)
+  const called = callThere<Pick<Echo, 'echo'>>(port2, ['echo']).catch(String)
   port1.close()
   expect(await called).toBe('Error: the thread on the other end is gone')
 })
@@ -81,8 +74,8 @@ test('whoever always asks ahead on one line does not keep those on another waiti
   const AHEAD = 100
   const served: string[] = []
   const [one, other] = [new MessageChannel(), new MessageChannel()]
-  const ahead = callThere<{ ask(): Promise<void> }>(one.port1, { ask: true })
-  const patient = callThere<{ ask(): Promise<void> }>(other.port1, { ask: true })
+  const ahead = callThere<{ ask(): Promise<void> }>(one.port1, ['ask'])
+  const patient = callThere<{ ask(): Promise<void> }>(other.port1, ['ask'])
   const asked: Promise<void>[] = []
   const ask = async (line: typeof ahead) => void asked.push((await line).verbs.ask())
   serveVerbs(one.port2, {

@@ -3,10 +3,13 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { startBatch } from '../../../src/domain/history/batch-state.ts'
+import { commitJoin } from '../../../src/domain/history/commit-observation.ts'
+import { joinDrafts } from '../../../src/domain/history/join-drafts.ts'
 import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
 import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
+import { recordBatch } from '../../../src/domain/history/record-batch.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
-import { joinParcels } from '../../../src/flow/history/join-parcels.tx.ts'
 import { createRecord } from '../../../src/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
@@ -128,12 +131,24 @@ function pushFieldsOf({ sighting }: PushObservation) {
   return { status, detailedStatus, eventTime: instant.text, location, texts }
 }
 
+/** Joins parcels as a push that names them all would, but keeps no such push. */
 async function joinInto(path: string, groups: (ids: readonly number[]) => Iterable<readonly number[]>): Promise<void> {
   const engine = await openSqliteWriter(path)
   const ids = query<{ id: number }>(path, 'select id from parcel order by id').map(({ id }) => id)
+  const names = new Map(
+    query<{ parcel_id: number; value: string }>(path, 'select parcel_id, value from identifier').map((row) => [row.parcel_id, row.value]),
+  )
   await createWriteStore(engine).transaction(async (tx) => {
-    for (const group of groups(ids))
-      await joinParcels(tx, group, aPush({ trackingIds: ['9001'], eventTime: '2026-03-01T10:00:00.000Z' }), NOON)
+    for (const group of groups(ids)) {
+      const naming = pushBody({ trackingIds: group.map((id) => names.get(id)), eventTime: '2026-03-01T10:00:00.000Z' })
+      const batch = recordBatch([incomingPush(naming, NOON)], NOON)
+      const snapshot = { ...(await tx.loadSnapshot(batch)), model: createCarrierModelKeeper(clock).current() }
+      const state = startBatch(snapshot, batch)
+      const joined = joinDrafts(state, group, aPush({ trackingIds: ['9001'], eventTime: '2026-03-01T10:00:00.000Z' }), NOON)
+      if (joined === null) throw new Error('the parcels do not fit into one')
+      commitJoin(state, joined)
+      await tx.applyChanges({ ...state, recorded: [], failures: [] })
+    }
   })
   await engine.close()
 }

@@ -1,0 +1,52 @@
+import type { Entry } from '../history/history.ts'
+import type { Subscriber } from '../history/snapshot.ts'
+import { type Told, wasTold } from '../history/told.ts'
+import { encodeEvent } from './delivery-request.ts'
+import type { QueuedDelivery } from './dispatch-round.ts'
+import { endpointWants } from './endpoint.ts'
+import type { Payload } from './feed-entry.ts'
+import type { FeedAddition } from './planned-event.ts'
+
+export interface NewEvent {
+  /** Its place in the feed, and so in the order of its parcel's deliveries. */
+  readonly sequence: number
+  readonly entry: Entry
+  readonly parcelId: number
+  readonly carried: Payload
+  /** Whether it is backfill (DOMAIN 6.6). */
+  readonly backfill: boolean
+  /** Whom the entry had been reported to before: they are not sent it. */
+  readonly toldBefore: Told
+  readonly nowMs: number
+}
+
+/** What is queued for an event; `composed`: the bytes of one that no push brought, if anybody is sent it. */
+export interface PlannedDeliveries {
+  readonly composed: Uint8Array | null
+  readonly deliveries: readonly QueuedDelivery[]
+}
+
+/** The deliveries of an event to those of some endpoints that want it and were not told of its entry before. */
+export function planDeliveries(subscribers: readonly Subscriber[], event: NewEvent): PlannedDeliveries {
+  const { entry, parcelId, carried, sequence, nowMs, backfill, toldBefore } = event
+  const { status, detailedStatus, displayToConsumer } = entry
+  const offered = { status, detailedStatus, distributionType: carried.distributionType, displayToConsumer, backfill }
+  const takers = subscribers.filter(({ endpoint, backfilled }) => endpointWants(endpoint, offered) && !wasTold(toldBefore, backfilled))
+  const inboxId = carried.kind === 'push' ? carried.inboxId : null
+  return {
+    composed: takers.length > 0 && carried.kind === 'composed' ? bytesOf(entry, carried) : null,
+    deliveries: takers.map(({ endpoint }) => ({ endpointId: endpoint.id, parcelId, sequence, inboxId, nowMs })),
+  }
+}
+
+function bytesOf(entry: Entry, { trackingIds, distributionType }: Payload & { readonly kind: 'composed' }): Uint8Array {
+  return encodeEvent({ entry, trackingIds, distributionType })
+}
+
+/** The event that endpoints are sent for what the feed says; null: nothing. */
+export function eventOf({ event, entry, payload }: FeedAddition, nowMs: number): NewEvent | null {
+  const { sequence, parcelId, carries } = event
+  if (carries === null || payload === null) return null
+  const backfill = carries.kind === 'composed' && carries.backfill
+  return { sequence, entry, parcelId, carried: payload, backfill, toldBefore: carries.toldBefore, nowMs }
+}

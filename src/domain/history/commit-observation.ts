@@ -1,0 +1,101 @@
+import type { Source } from '../delivery/payload.ts'
+import { eventOf, planDeliveries } from '../delivery/plan-deliveries.ts'
+import { anomalyOf } from '../ingest/anomaly.ts'
+import { type BatchState, currentWrites, draftOf, type ParcelDraft } from './batch-state.ts'
+import { emptyWriteSet, type Recorded, type WriteSet } from './change-set.ts'
+import type { DraftJoin } from './join-drafts.ts'
+import type { Merged, Subject } from './merge-observation.ts'
+import type { ParcelState } from './parcel-state.ts'
+import type { RecordRules } from './record-rules.ts'
+
+/** An observation that is decided. */
+export interface Decided {
+  readonly subject: Subject
+  readonly source: Source
+  readonly merged: Merged
+  readonly touched: readonly number[]
+  readonly isNew: boolean
+}
+
+/** Parcels are one from here on: what is written after that is written of the one. */
+export function commitJoin(state: BatchState, { join, feed }: DraftJoin): void {
+  const writes = emptyWriteSet(join)
+  state.writes.push(writes)
+  writes.feed.push(...feed)
+  writes.parcels.set(join.parcel.parcelId, join.parcel)
+  for (const other of join.others) {
+    state.survivors.set(other.state.parcelId, join.parcel.parcelId)
+    state.drafts.delete(other.state.parcelId)
+  }
+}
+
+/** Writes down what an observation changed, for the store and for the observations that follow. */
+export function commitMerge(state: BatchState, decided: Decided, rules: RecordRules): Recorded {
+  const { subject, source, merged, touched } = decided
+  const { draft, changes, answer } = merged
+  const { parcelId } = draft.state
+  const { nowMs } = state.batch
+  const writes = currentWrites(state)
+  for (const name of subject.newNames) {
+    writes.identifiers.push(name)
+    state.identifiers.set(name.value, name)
+  }
+  for (const kept of merged.sightings) writes.sightings.push({ parcelId, kept })
+  if (answer !== null) writes.answers.push(answer)
+  const queued = writeEvents(state, writes, merged)
+  if (merged.updateSequence !== null) {
+    writes.feed.push({ sequence: merged.updateSequence, kind: 'update', parcelId, entry: merged.updateSequence, carries: null })
+  }
+  state.lessons.push(...merged.lessons)
+  if (source.kind === 'poll') {
+    expectPushes(writes, merged, nowMs, rules.missedPushGraceMs)
+    for (const { kind, entry } of changes) if (kind === 'entry') state.found.push(entry.atMs)
+    writes.released.push(parcelId)
+  }
+  if (decided.isNew) writes.created.add(parcelId)
+  saveDraft(state, writes, subject.body === null ? draft : { ...draft, bodies: [...draft.bodies, subject.body] })
+  const newEntries = changes.filter(({ kind }) => kind === 'entry').length
+  const remark = anomalyOf(source.observation, draft.state.entryCount, nowMs)
+  const recorded = { kind: 'recorded', parcelId, changed: changes.length > 0, newEntries, queued } as const
+  return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
+}
+
+/** Puts what was planned in the feed, and queues what endpoints are owed for it; returns how many deliveries that made. */
+function writeEvents({ snapshot, batch }: BatchState, writes: WriteSet, { events }: Merged): number {
+  // An endpoint that is still being queued what is older gets this after that, from the feed.
+  const subscribers = snapshot.endpoints.filter(({ queuedTo }) => queuedTo === null)
+  let queued = 0
+  for (const planned of events) {
+    writes.feed.push(planned.event)
+    const event = subscribers.length === 0 ? null : eventOf(planned, batch.nowMs)
+    if (event === null) continue
+    const { composed, deliveries } = planDeliveries(subscribers, event)
+    if (composed !== null) writes.composed.push({ sequence: event.sequence, body: composed })
+    writes.deliveries.push(...deliveries)
+    queued += deliveries.length
+  }
+  return queued
+}
+
+/** Until its grace is over nobody can say that the push of an entry was missed; backfill never was (DOMAIN 6.6). */
+function expectPushes(writes: WriteSet, { events }: Merged, nowMs: number, missedPushGraceMs: number): void {
+  for (const { event, entry, told } of events) {
+    if (event.kind !== 'entry' || told?.told.kind === 'backfill') continue
+    const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: entry.atMs, foundAtMs: nowMs }
+    writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
+  }
+}
+
+/** Of parcels that do not fit into one, the one that would have gone on. */
+export function flagFull(state: BatchState, parcelId: number | undefined): void {
+  if (parcelId === undefined) return
+  const draft = draftOf(state, parcelId)
+  if (!draft.state.full) saveDraft(state, currentWrites(state), { ...draft, state: { ...draft.state, full: true } })
+}
+
+function saveDraft({ drafts }: BatchState, writes: WriteSet, draft: ParcelDraft): void {
+  const { state }: { readonly state: ParcelState } = draft
+  drafts.set(state.parcelId, draft)
+  writes.parcels.set(state.parcelId, state)
+  if (state.latest !== null) writes.statuses.add(state.latest.status)
+}

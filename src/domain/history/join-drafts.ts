@@ -1,0 +1,97 @@
+import type { FeedEvent } from '../delivery/feed-entry.ts'
+import { allSightings, answersOf, type BatchState, draftOf, nextSequence, type ParcelDraft, secondOf } from './batch-state.ts'
+import { deriveEntries } from './history.ts'
+import type { PollObservation, PushObservation } from './observation.ts'
+import { answerId, type KeptAnswer, keepAnswers } from './parcel-record.ts'
+import type { ParcelJoin, ParcelState } from './parcel-state.ts'
+import { ENTRIES_MAX } from './pull-response.ts'
+import { mergeSightings, sightingsOf, uniteSightings } from './sightings.ts'
+import { joinKey } from './snapshot.ts'
+
+/** Parcels made one, before what proved it is added to them. */
+export interface DraftJoin {
+  readonly draft: ParcelDraft
+  readonly join: ParcelJoin
+  readonly feed: readonly FeedEvent[]
+}
+
+/** Makes one parcel of several that proved to be one (DOMAIN 1.4); the oldest, which goes on, is the first. Null: they do not fit into one (DOMAIN 1.6). */
+export function joinDrafts(
+  batch: BatchState,
+  parcelIds: readonly number[],
+  observation: PushObservation | PollObservation,
+  nowMs: number,
+): DraftJoin | null {
+  const drafts = parcelIds.map((parcelId) => draftOf(batch, parcelId))
+  const origins = drafts.flatMap((draft) => draft.origins).sort((a, b) => a - b)
+  if (drafts.some(({ whole }) => !whole)) {
+    // It is known to be too much as soon as a part of it is; how much it is need not be.
+    const key = joinKey(origins)
+    if (!batch.snapshot.overfull.has(key)) batch.missing.joins.set(key, origins)
+    return null
+  }
+  for (const draft of drafts) answersOf(batch, draft)
+  const states = drafts.map(({ state }) => state)
+  const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
+  const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
+  const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0).kept).length
+  // Whoever holds more than a parcel may, from before that was so, may go on holding it.
+  const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
+  if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null
+
+  const [survivor, ...others] = held
+  if (survivor === undefined) throw new Error('there are no parcels to be joined')
+  const parcel = states.reduce(joinStates)
+  const joins = others.map((other) => ({ ...other, sequence: nextSequence(batch) }))
+  const seconds = Map.groupBy(kept, ({ sighting }) => secondOf(sighting.instant.atMs))
+  return {
+    join: { survivor, others: joins, parcel, shared, nowMs },
+    draft: { ...uniteDrafts(drafts), state: parcel, origins, seconds },
+    feed: joins.map(({ sequence, state }) => ({
+      sequence,
+      kind: 'join',
+      parcelId: parcel.parcelId,
+      entry: state.parcelId,
+      carries: null,
+    })),
+  }
+}
+
+function uniteDrafts(drafts: readonly ParcelDraft[]): Omit<ParcelDraft, 'state' | 'origins' | 'seconds'> {
+  const isLoaded = drafts.every(({ answers }) => answers !== null)
+  const { kept, order } = keepAnswers(drafts.flatMap(({ answers }) => answers ?? []))
+  return {
+    whole: true,
+    storedTo: Number.POSITIVE_INFINITY,
+    answers: isLoaded ? kept : null,
+    orderFrom: order === null ? null : (drafts.find((draft) => holds(draft, order))?.orderFrom ?? null),
+    pollable: drafts.some(({ pollable }) => pollable === true) || (drafts.some(({ pollable }) => pollable === null) ? null : false),
+    bodies: drafts.flatMap(({ bodies }) => bodies),
+  }
+}
+
+/** Whether the answer that decides the order is the one that decided it in a parcel. */
+function holds({ answers }: ParcelDraft, order: KeptAnswer): boolean {
+  const own = keepAnswers(answers ?? []).order
+  return own !== null && answerId(own) === answerId(order)
+}
+
+function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
+  return {
+    ...survivor,
+    watchedAtMs: least(survivor.watchedAtMs, other.watchedAtMs),
+    firstPushedAtMs: least(survivor.firstPushedAtMs, other.firstPushedAtMs),
+    activatedAtMs: Math.max(survivor.activatedAtMs, other.activatedAtMs),
+    lastSeenAtMs: greatest(survivor.lastSeenAtMs, other.lastSeenAtMs),
+    checkedAtMs: greatest(survivor.checkedAtMs, other.checkedAtMs),
+    full: survivor.full || other.full,
+  }
+}
+
+function least(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b)
+}
+
+function greatest(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.max(a, b)
+}

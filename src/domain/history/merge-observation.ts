@@ -1,0 +1,143 @@
+import { indexPushes, type Source } from '../delivery/payload.ts'
+import { type FeedAddition, planEvents } from '../delivery/planned-event.ts'
+import { noLater, planCheck } from '../polling/next-check.ts'
+import type { ScanSample } from '../polling/scan-rate.ts'
+import { scanSamplesOf } from '../polling/scan-samples.ts'
+import {
+  allSightings,
+  type BatchState,
+  bodiesOf,
+  isPollable,
+  nextSequence,
+  type ParcelDraft,
+  secondOf,
+  sightingsInSecond,
+} from './batch-state.ts'
+import type { AnswerWrite } from './change-set.ts'
+import { diffEntries, type EntryChange } from './changes.ts'
+import { envelopeOf, keepAnswer, orderEntries } from './draft-answers.ts'
+import { deriveEntries, type Entry } from './history.ts'
+import type { IdentifierState, ParcelState } from './parcel-state.ts'
+import { ENTRIES_MAX } from './pull-response.ts'
+import type { RecordRules } from './record-rules.ts'
+import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
+import type { KeptBody } from './snapshot.ts'
+
+/** The parcel that an observation is about. */
+export interface Subject {
+  /** As the observation leaves it, but for what it adds to the history. */
+  readonly draft: ParcelDraft
+  /** When it was to be asked about before. */
+  readonly plannedMs: number | null
+  /** Whether it was made of several just now, which fit into one with what is observed. */
+  readonly isJoined: boolean
+  /** Its identifiers, or tracking ids, that it had not: to be saved with what names them. */
+  readonly newNames: readonly IdentifierState[]
+  /** The push that is recorded; null: it is a poll. */
+  readonly body: KeptBody | null
+}
+
+/** What an observation adds to a parcel. */
+export interface Merged {
+  readonly draft: ParcelDraft
+  readonly sightings: readonly KeptSighting[]
+  readonly answer: AnswerWrite | null
+  readonly changes: readonly EntryChange[]
+  readonly events: readonly FeedAddition[]
+  /** The sequence of an update of the parcel as a whole; null: there is none. */
+  readonly updateSequence: number | null
+  readonly lessons: readonly ScanSample[]
+}
+
+/** Adds what an observation says to what is known. Null: a parcel cannot hold it (DOMAIN 1.6). */
+export function mergeObservation(batch: BatchState, subject: Subject, source: Source, rules: RecordRules): Merged | null {
+  const { draft, newNames, isJoined } = subject
+  const { state } = draft
+  const { observation } = source
+  const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
+  const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
+  // Oldest first: what happened first is numbered first, and relayed first.
+  const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), () => nextSequence(batch))
+  const entriesBefore = deriveEntries(before)
+  const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
+  const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
+  if (!isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length) return null
+
+  const changes = diffEntries(entriesBefore, entries)
+  // A change of an entry, and a join, report the whole parcel besides: only without them has it to be reported on its own.
+  const unreported = changes.length === 0 && !isJoined
+  const envelope = unreported && (observation.kind === 'poll' || changed.length > 0) ? envelopeOf(batch, draft, entriesBefore) : null
+  const events = planEvents({
+    changes,
+    entries,
+    parcel: state,
+    source,
+    findPushes: memoized(() => indexPushes([...bodiesOf(batch, draft), ...(subject.body === null ? [] : [subject.body])])),
+    nextSequence: () => nextSequence(batch),
+  })
+  const sightings = withReported(changed, events)
+  const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
+  const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
+  const isReframed = envelope !== null && envelope !== envelopeOf(batch, after, entries)
+  const updateSequence = unreported && (newNames.length > 0 || isReframed) ? nextSequence(batch) : null
+  const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
+  const scheduled = planCheck(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence)
+  return {
+    draft: { ...after, state: observation.kind === 'push' ? noLater(scheduled, subject.plannedMs) : scheduled },
+    sightings,
+    answer: answered?.write ?? null,
+    changes,
+    events,
+    updateSequence,
+    lessons: scanSamplesOf(state, observation, entries),
+  }
+}
+
+/** The sightings that are to be saved, each once: those that changed, and those that events report. */
+function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
+  const [only] = changed
+  const [event] = events
+  if (only !== undefined && changed.length === 1 && events.length === 1 && event?.told?.sequence === only.sequence) return [event.told]
+  const bySequence = new Map(changed.map((kept) => [kept.sequence, kept]))
+  for (const { told } of events) if (told !== null) bySequence.set(told.sequence, told)
+  return [...bySequence.values()]
+}
+
+function secondsAfter(
+  { seconds }: ParcelDraft,
+  second: number | null,
+  kept: readonly KeptSighting[],
+  saved: readonly KeptSighting[],
+): ParcelDraft['seconds'] {
+  const bySequence = new Map(saved.map((one) => [one.sequence, one]))
+  const now = kept.map((one) => bySequence.get(one.sequence) ?? one)
+  if (second === null) return Map.groupBy(now, ({ sighting }) => secondOf(sighting.instant.atMs))
+  return new Map(seconds).set(second, now)
+}
+
+/** The first of the history. A push touches one second: only when none is later does it show there. */
+function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
+  const { latest } = draft.state
+  if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
+  const [first] = orderEntries(batch, draft, entries)
+  return first === undefined ? null : { status: first.status, atMs: first.atMs }
+}
+
+/** The clock may have been put back while the carrier was asked: a check in the future would put the next one off by as much. */
+function afterPoll({ batch }: BatchState, parcel: ParcelState, { observation }: Source): Partial<ParcelState> | null {
+  if (observation.kind === 'push') return null
+  const checkedAtMs = Math.min(observation.askedAtMs, batch.nowMs)
+  return {
+    lastSeenAtMs: Math.max(parcel.lastSeenAtMs ?? 0, checkedAtMs),
+    checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, checkedAtMs),
+    failures: 0,
+  }
+}
+
+function memoized<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | null = null
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}

@@ -1,0 +1,70 @@
+import type { WriteSet } from '../../domain/history/change-set.ts'
+import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
+import { appendFeed, expectPush } from '../delivery/feed.ts'
+import { countDuplicate, deleteInbox, insertPush, settlePushAnew } from '../ingest/inbox.ts'
+import type { Leases } from '../polling/leases.ts'
+import { dropAnswers, saveAnswer } from './answers.ts'
+import { joinParcels } from './join.ts'
+import type { SnapshotSource } from './load-snapshot.ts'
+import { saveSighting } from './sightings.ts'
+
+interface ApplySource extends SnapshotSource {
+  readonly leases: Pick<Leases, 'release'>
+}
+
+/** Writes what a batch changes. The numbers in it are those that this store gives next, as nobody else writes meanwhile: they become real as they are. */
+export async function applyChanges(source: ApplySource, writes: readonly WriteSet[]): Promise<void> {
+  for (const set of writes) {
+    await applyJoin(source, set)
+    applyParcels(source, set)
+    await applyInbox(source, set)
+    await applyHistory(source, set)
+    await applyFeed(source, set)
+    for (const parcelId of set.released) source.leases.release(parcelId)
+  }
+}
+
+async function applyJoin({ session, contents, known }: SnapshotSource, { join }: WriteSet): Promise<void> {
+  if (join === null) return
+  const identifiers = await joinParcels(session, contents, join)
+  known.forgetJoined(
+    join.others.map(({ state }) => state.parcelId),
+    identifiers,
+  )
+}
+
+function applyParcels({ known }: SnapshotSource, { parcels, created, identifiers, statuses }: WriteSet): void {
+  for (const status of statuses) known.noteStatus(status)
+  for (const state of parcels.values()) {
+    if (created.has(state.parcelId)) known.insert(state)
+    else known.save(state)
+  }
+  for (const identifier of identifiers) known.saveIdentifier(identifier)
+}
+
+async function applyInbox({ session }: SnapshotSource, { inbox, dropped, duplicates }: WriteSet): Promise<void> {
+  for (const push of inbox) {
+    if (push.push.heldAs === undefined) insertPush(session, push)
+    else settlePushAnew(session, push)
+  }
+  for (const inboxId of dropped) await deleteInbox(session, inboxId)
+  for (const inboxId of duplicates) countDuplicate(session, inboxId)
+}
+
+async function applyHistory({ session, contents }: SnapshotSource, { sightings, answers }: WriteSet): Promise<void> {
+  for (const { parcelId, kept } of sightings) {
+    const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
+    saveSighting(session, parcelId, contentId, kept)
+  }
+  for (const { dropped, ...answer } of answers) {
+    await saveAnswer(session, answer)
+    await dropAnswers(session, answer.parcelId, dropped)
+  }
+}
+
+async function applyFeed({ session }: SnapshotSource, { feed, composed, deliveries, expected }: WriteSet): Promise<void> {
+  for (const event of feed) appendFeed(session, event)
+  for (const { sequence, body } of composed) await saveComposedEvent(session, sequence, body)
+  for (const delivery of deliveries) await queueDelivery(session, delivery)
+  for (const push of expected) await expectPush(session, push)
+}

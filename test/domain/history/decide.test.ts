@@ -1,0 +1,90 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { ChangeSet } from '../../../src/domain/history/change-set.ts'
+import type { Incoming } from '../../../src/domain/history/recording.ts'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { pushBody } from '../../support/builders.ts'
+import { createMemoryRecording } from '../../support/memory-recording.ts'
+import { answers, recordAll } from '../../support/model.ts'
+import { observations, rearranged, type Seen } from '../../support/observations.ts'
+import { recordOptions } from '../../support/policy.ts'
+import { endpointSettings } from '../../support/stored-endpoint.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const model = createCarrierModelKeeper({ now: () => NOON }).current()
+const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
+const recording = (loads: 'whole' | 'asked') => createMemoryRecording({ rules: recordOptions, model, endpoints, loads })
+
+function incoming({ observation, body }: Seen): Incoming {
+  return observation.kind === 'poll' ? { kind: 'poll', observation, watch: true } : push(body)
+}
+
+function push(body: Uint8Array): Incoming {
+  return parsePush({ body: Uint8Array.from(body), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
+}
+
+/** Cuts observations into batches of random sizes. */
+function inBatches(all: readonly Seen[], sizes: readonly number[]): readonly (readonly Incoming[])[] {
+  const batches: Incoming[][] = []
+  let at = 0
+  for (let turn = 0; at < all.length; turn++) {
+    const size = sizes[turn % sizes.length] ?? 1
+    batches.push(all.slice(at, at + size).map(incoming))
+    at += size
+  }
+  return batches
+}
+
+const cases = fc.tuple(
+  observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all))),
+  fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 }),
+)
+
+test('P8: decided alone, any order, repetition, split and batching of observations gives the bytes of the model', () => {
+  let joins = 0
+  fc.assert(
+    fc.property(cases, ([[all, again], sizes]) => {
+      const memory = recording('whole')
+      for (const batch of inBatches(again, sizes)) joins += memory.record(batch, NOON).writes.length - 1
+      expect(answers(memory.parcels())).toEqual(answers(recordAll(all)))
+    }),
+    { numRuns: 10_000, seed: 20261124 },
+  )
+  expect(joins).toBeGreaterThan(2000)
+}, 120_000)
+
+test('a batch is decided alike whether all was loaded at once or only what deciding asks for', () => {
+  fc.assert(
+    fc.property(cases, ([[, again], sizes]) => {
+      const [whole, asked] = [recording('whole'), recording('asked')]
+      for (const batch of inBatches(again, sizes)) expect(asked.record(batch, NOON)).toEqual(whole.record(batch, NOON))
+    }),
+    { numRuns: 500, seed: 20261125 },
+  )
+}, 60_000)
+
+test('what is decided is data: it can be printed, and read again as the same', () => {
+  const memory = recording('whole')
+  const decided = memory.record([push(pushBody()), push(pushBody({ trackingIds: ['2001'] })), push(Buffer.from('{'))], NOON)
+  expect(structuredClone(decided)).toEqual(decided)
+  expect(kindsOf(decided)).toEqual(['recorded', 'recorded', 'quarantined'])
+})
+
+test('an observation that breaks what decides is refused alone, and takes no number', () => {
+  const broken = {
+    ...push(pushBody({ trackingIds: ['2001'] })),
+    reading: { ok: true, observation: { kind: 'push' } },
+  } as unknown as Incoming
+  const [one, other] = [recording('whole'), recording('whole')]
+  const beside = one.record([push(pushBody()), broken, push(pushBody({ trackingIds: ['3001'] }))], NOON)
+  const alone = other.record([push(pushBody()), push(pushBody({ trackingIds: ['3001'] }))], NOON)
+  expect(kindsOf(beside)).toEqual(['recorded', 'quarantined', 'recorded'])
+  expect(beside.failures).toHaveLength(1)
+  expect(one.parcels()).toEqual(other.parcels())
+  expect({ ...beside.next, inboxId: 0 }).toEqual({ ...alone.next, inboxId: 0 })
+})
+
+function kindsOf({ recorded }: ChangeSet): readonly string[] {
+  return recorded.map(({ outcome }) => outcome.kind)
+}
