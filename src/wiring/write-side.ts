@@ -60,8 +60,8 @@ export async function openWriteSide(
 
 /** Everything that writes, as one value: put together here for whichever thread hosts it. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath'>): WriteSide {
-  const { store, clock, log, checkpoint: keeper, model: outlook } = parts
-  const ports = { store, clock, log, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
+  const { store, clock, log, checkpoint, model } = parts
+  const ports = { store, clock, log, model: model.current, learn: model.learn, found: model.found }
   let rules = options.deliver
   const record = createRecord(ports, options.record)
   const watch = createWatch(ports, options.record)
@@ -92,24 +92,24 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     async record(batch) {
       const report = await record(batch)
       const times = timesPushed(batch, report)
-      if (times.length > 0) outlook.pushed(Math.max(...times), times.length)
+      if (times.length > 0) model.pushed(Math.max(...times), times.length)
       return report
     },
     async settleMissedPushes(nowMs) {
       const missed = await watch.settleMissedPushes(nowMs)
-      for (const { eventAtMs } of missed) outlook.missed({ eventAtMs, nowMs })
-      keeper.countMissed(missed.length)
-      outlook.review(options.record.missedPushGraceMs)
+      for (const { eventAtMs } of missed) model.missed({ eventAtMs, nowMs })
+      checkpoint.countMissed(missed.length)
+      model.review(options.record.missedPushGraceMs)
       await reschedulePolls(nowMs)
       return missed
     },
-    pushChannel: async () => keeper.view(outlook.learnt()),
-    checkpointModel: () => keeper.keep(outlook.learnt()),
+    pushChannel: async () => checkpoint.view(model.learnt()),
+    checkpointModel: () => checkpoint.keep(model.learnt()),
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
     async close() {
-      outlook.settle()
-      await keeper.keep(outlook.learnt(), { all: true })
+      model.settle()
+      await checkpoint.keep(model.learnt(), { all: true })
     },
   }
 }

@@ -1,4 +1,4 @@
-import { hourOfWeek, type WaitOutlook } from './scan-rate.ts'
+import { type HourlyRates, hourOfWeek } from './scan-rate.ts'
 
 const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
@@ -6,7 +6,7 @@ const HOURS_OF_WEEK = 168
 export interface PollTimeQuestion {
   /** When it was last certain that no scan had come since the latest one known: epoch milliseconds. */
   readonly fromMs: number
-  readonly outlook: WaitOutlook
+  readonly hourlyRates: HourlyRates
   /** What one call may cost: hours for which one entry stays unknown. */
   readonly priceHours: number
   /** The part of scans that only a poll can bring: 1 without pushes, the loss with them. */
@@ -35,9 +35,9 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  * two checks cost what they save; before an hour in which scans come it is after most of them came; and when a push that should have come
  * has not, it is then, because with S small the silence itself says that a push was lost.
  */
-export function bestPollTimeMs({ fromMs, outlook, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeQuestion): number {
+export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeQuestion): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
-  const { unscannedAfter, rootOfRate } = factorsOf(outlook)
+  const { unscannedAfter, rootOfRate } = factorsOf(hourlyRates)
   const savesPerRoot = Math.sqrt(2 * priceHours * hidden)
   let hour = hourOfWeek(fromMs)
   let hourEndMs = (Math.floor(fromMs / HOUR_MS) + 1) * HOUR_MS
@@ -52,8 +52,8 @@ export function bestPollTimeMs({ fromMs, outlook, priceHours, hidden, doubt, hor
     const hours = (nextMs - atMs) / HOUR_MS
     const unscannedBefore = unscanned
     const lostBefore = lost
-    unscanned *= hours === 1 ? (unscannedAfter[hour] ?? 1) : Math.exp(-(outlook.rates[hour] ?? 0) * hours)
-    if (lost > 0) lost *= Math.exp(-(1 - hidden) * (outlook.followingRates[hour] ?? 0) * hours)
+    unscanned *= hours === 1 ? (unscannedAfter[hour] ?? 1) : Math.exp(-(hourlyRates.rates[hour] ?? 0) * hours)
+    if (lost > 0) lost *= Math.exp(-(1 - hidden) * (hourlyRates.followingRates[hour] ?? 0) * hours)
     lost += hidden * (unscannedBefore - unscanned)
     const meanUnscanned = (unscannedBefore + unscanned) / 2
     const meanLost = (lostBefore + lost) / 2
@@ -73,20 +73,20 @@ export function bestPollTimeMs({ fromMs, outlook, priceHours, hidden, doubt, hor
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** By hour of the week: what every sum over an outlook needs of each hour, and what would take most of its time. */
+/** By hour of the week: what every sum over an hourlyRates needs of each hour, and what would take most of its time. */
 interface Factors {
   /** The chance that no scan comes in that hour. */
   readonly unscannedAfter: Float64Array
   readonly rootOfRate: Float64Array
 }
 
-const factors = new WeakMap<WaitOutlook, Factors>()
+const factors = new WeakMap<HourlyRates, Factors>()
 
-function factorsOf(outlook: WaitOutlook): Factors {
-  const known = factors.get(outlook)
+function factorsOf(hourlyRates: HourlyRates): Factors {
+  const known = factors.get(hourlyRates)
   if (known !== undefined) return known
-  const made = { unscannedAfter: outlook.rates.map((rate) => Math.exp(-rate)), rootOfRate: outlook.rates.map(Math.sqrt) }
-  factors.set(outlook, made)
+  const made = { unscannedAfter: hourlyRates.rates.map((rate) => Math.exp(-rate)), rootOfRate: hourlyRates.rates.map(Math.sqrt) }
+  factors.set(hourlyRates, made)
   return made
 }
 
@@ -98,7 +98,7 @@ const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
  * and its push was lost, and what followed it.
  */
 export function unknownAt(
-  { fromMs, outlook, hidden, doubt }: Pick<PollTimeQuestion, 'fromMs' | 'outlook' | 'hidden' | 'doubt'>,
+  { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeQuestion, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,
   toMs: number,
 ): number {
   const endMs = Math.min(toMs, fromMs + EXPECTED_OVER_MS)
@@ -109,9 +109,9 @@ export function unknownAt(
     const hour = hourOfWeek(atMs)
     const nextMs = Math.min(endMs, (Math.floor(atMs / HOUR_MS) + 1) * HOUR_MS)
     const hours = (nextMs - atMs) / HOUR_MS
-    const following = (outlook.followingRates[hour] ?? 0) * hours
+    const following = (hourlyRates.followingRates[hour] ?? 0) * hours
     const before = unscanned
-    unscanned *= Math.exp(-(outlook.rates[hour] ?? outlook.meanRate) * hours)
+    unscanned *= Math.exp(-(hourlyRates.rates[hour] ?? hourlyRates.meanRate) * hours)
     lost = lost * Math.exp(-(1 - hidden) * following) + hidden * (before - unscanned)
     followed += hidden * lost * following
     atMs = nextMs

@@ -1,6 +1,6 @@
 import { bestPollTimeMs, unknownAt } from './best-poll-time.ts'
 import type { PushHealth } from './push-health.ts'
-import { missingBefore, outlookAt, outlookOf, type ScanRate, statusShares } from './scan-rate.ts'
+import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
 /** How often to ask (CONTRACT `poll`); every duration in milliseconds. */
 export interface CadencePolicy {
@@ -67,29 +67,29 @@ const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
 
 /** When to ask the carrier about a parcel again (DOMAIN 6.1). A time in the past is due now. */
-export function nextCheck(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): NextCheck {
+export function nextCheck(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextCheck {
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
-    const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, outlook, policy))
+    const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, model, policy))
     return { kind: 'at', atMs: facts.checkedAtMs + staggered(retryMs, facts.parcelId) }
   }
-  return facts.latest?.status === FINISHED ? closingCheck(facts, facts.latest.atMs, outlook, policy) : regularCheck(facts, outlook, policy)
+  return facts.latest?.status === FINISHED ? closingCheck(facts, facts.latest.atMs, model, policy) : regularCheck(facts, model, policy)
 }
 
 /**
  * A closing check as soon as delivery is known, the tail, then no more. What a push brought or an app asked for since the last check revives
  * it for one more: news of a delivery can come later than a check that did not show it yet, and people ask about what is delivered for long.
  */
-function closingCheck(facts: CadenceFacts, deliveredAtMs: number, outlook: CadenceModel, policy: CadencePolicy): NextCheck {
+function closingCheck(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextCheck {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
-  const closing = closingMs(outlook, policy)
+  const closing = closingMs(model, policy)
     .map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId))
     .filter((atMs) => atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY))
   const [next] = closing
-  if (checkedAtMs === null || activatedAtMs <= checkedAtMs || (next !== undefined && outlook.pushHealth === 'healthy')) {
+  if (checkedAtMs === null || activatedAtMs <= checkedAtMs || (next !== undefined && model.pushHealth === 'healthy')) {
     return next === undefined ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: next }
   }
-  const revivalMs = Math.max(activatedAtMs, checkedAtMs + staggered(intervalMs(facts, outlook, policy), parcelId))
+  const revivalMs = Math.max(activatedAtMs, checkedAtMs + staggered(intervalMs(facts, model, policy), parcelId))
   return { kind: 'at', atMs: Math.min(revivalMs, next ?? revivalMs) }
 }
 
@@ -102,30 +102,30 @@ function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: 
   return [...new Set([...tailMs.slice(0, 1), ...tailMs.slice(-1)])]
 }
 
-function regularCheck(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): NextCheck {
-  const atMs = plannedMs(facts, outlook, policy)
+function regularCheck(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextCheck {
+  const atMs = plannedMs(facts, model, policy)
   const newestMs = Math.max(facts.latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.activatedAtMs)
   if (atMs <= newestMs + policy.staleAfterMs) return { kind: 'at', atMs }
   return { kind: 'stopped', reason: facts.latest === null ? 'unknown' : 'stale' }
 }
 
-function plannedMs(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): number {
+function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const { latest, checkedAtMs, parcelId } = facts
   // Nothing is known and nobody was asked: there is nothing to wait for but a push that may be on its way.
   if (latest === null && checkedAtMs === null) return facts.activatedAtMs + Math.min(FIRST_CHECK_MS, statusIntervalMs(undefined, policy))
-  const learnt = latest === null ? null : outlookOf(outlook.rhythm, latest.status, facts.entryCount)
+  const learnt = latest === null ? null : hourlyRatesOf(model.rhythm, latest.status, facts.entryCount)
   const fullMs = statusIntervalMs(latest?.status, policy)
   if (latest === null || learnt === null)
-    return (checkedAtMs ?? facts.activatedAtMs) + staggered(intervalMs(facts, outlook, policy), parcelId)
+    return (checkedAtMs ?? facts.activatedAtMs) + staggered(intervalMs(facts, model, policy), parcelId)
 
   const certainMs = Math.max(latest.atMs, checkedAtMs ?? latest.atMs)
-  const latestMs = Math.max(LATEST_MS, intervalMs(facts, outlook, policy))
+  const latestMs = Math.max(LATEST_MS, intervalMs(facts, model, policy))
   const lookMs = bestPollTimeMs({
     fromMs: certainMs,
-    outlook: learnt,
-    priceHours: priceHours(facts, learnt.meanRate, outlook, policy),
-    hidden: hiddenPart(outlook, policy),
-    doubt: doubtOf(facts, outlook, policy),
+    hourlyRates: learnt,
+    priceHours: priceHours(facts, learnt.meanRate, model, policy),
+    hidden: hiddenPart(model, policy),
+    doubt: doubtOf(facts, model, policy),
     horizonMs: latestMs,
     stepMs: Math.min(fullMs / 8, STEP_MAX_MS),
   })
@@ -138,9 +138,9 @@ function plannedMs(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePo
  * pays. While pushes are healthy polls only look for gaps, and a gap is as bad in one status as in another: then one price holds for all,
  * at which as many checks are made as the intervals would make together.
  */
-function priceHours(facts: CadenceFacts, meanRate: number, outlook: CadenceModel, policy: CadencePolicy): number {
-  return outlook.pushHealth === 'healthy'
-    ? priceForAll(outlook.rhythm, policy)
+function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
+  return model.pushHealth === 'healthy'
+    ? priceForAll(model.rhythm, policy)
     : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
 }
 
@@ -179,27 +179,27 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
  * the parcel's turn would come again; what is likely to happen by then would be found at that turn and not now, and is taken off: it is better
  * to ask after a parcel's busy hours than before. Who has waited long goes before others all the same.
  */
-export function worthOf(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy, nowMs: number): number {
+export function worthOf(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
   // After a delivery nothing is expected: what is not in doubt can wait until there is nothing else to ask.
-  if (latest?.status === FINISHED && doubtOf(facts, outlook, policy) === 0) return Number.NEGATIVE_INFINITY
+  if (latest?.status === FINISHED && doubtOf(facts, model, policy) === 0) return Number.NEGATIVE_INFINITY
   const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? activatedAtMs)
-  const nowUnknown = unknownBy(facts, outlook, policy, fromMs, nowMs)
-  const later = unknownBy(facts, outlook, policy, fromMs, nowMs + TURN_MS)
+  const nowUnknown = unknownBy(facts, model, policy, fromMs, nowMs)
+  const later = unknownBy(facts, model, policy, fromMs, nowMs + TURN_MS)
   const turnHours = TURN_MS / HOUR_MS
   return turnHours * (nowUnknown - (later - nowUnknown)) + LONG_WAIT_WEIGHT * nowUnknown * hoursBetween(fromMs, nowMs)
 }
 
-function unknownBy(facts: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy, fromMs: number, atMs: number): number {
+function unknownBy(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, fromMs: number, atMs: number): number {
   const { latest, checkedAtMs, entryCount } = facts
   // A parcel that was put under watch and never asked about has an entry to be found; how it goes on from there is as with others.
   const unseen = latest === null && checkedAtMs === null ? 1 : 0
-  const doubt = unseen + doubtOf(facts, outlook, policy)
+  const doubt = unseen + doubtOf(facts, model, policy)
   if (latest?.status === FINISHED) return doubt
-  const hidden = hiddenPart(outlook, policy)
-  const learnt = latest === null ? outlookAt(outlook.rhythm, 1) : outlookOf(outlook.rhythm, latest.status, entryCount)
+  const hidden = hiddenPart(model, policy)
+  const learnt = latest === null ? hourlyRatesAt(model.rhythm, 1) : hourlyRatesOf(model.rhythm, latest.status, entryCount)
   if (learnt === null) return doubt + hidden * UNSEEN_RATE * hoursBetween(fromMs, atMs)
-  return unknownAt({ fromMs, outlook: learnt, hidden, doubt }, atMs)
+  return unknownAt({ fromMs, hourlyRates: learnt, hidden, doubt }, atMs)
 }
 
 function hoursBetween(fromMs: number, toMs: number): number {
@@ -210,14 +210,14 @@ function hoursBetween(fromMs: number, toMs: number): number {
  * How many entries before the latest one are likely to be missing: pushes were relied on since the last check, and of the scans that are usual
  * in that time some are lost; whether they are is to be seen from what came instead.
  */
-function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, outlook: CadenceModel, policy: CadencePolicy): number {
+function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
   if (latest === null || sinceMs === null || latest.atMs <= sinceMs) return 0
-  const all = statusShares(outlook.rhythm)
+  const all = statusShares(model.rhythm)
   const scans = all.reduce((sum, { hours, meanRate }) => sum + hours * meanRate, 0)
   const hours = all.reduce((sum, share) => sum + share.hours, 0)
-  const lostExpected = (hiddenPart(outlook, policy) * (scans / hours) * (latest.atMs - sinceMs)) / HOUR_MS
-  return missingBefore(outlook.rhythm, latest.status, entryCount, lostExpected)
+  const lostExpected = (hiddenPart(model, policy) * (scans / hours) * (latest.atMs - sinceMs)) / HOUR_MS
+  return missingBefore(model.rhythm, latest.status, entryCount, lostExpected)
 }
 
 /** The interval where nothing is learnt. */

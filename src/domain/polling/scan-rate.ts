@@ -39,7 +39,7 @@ export interface Wait {
 }
 
 /** What a wait is like while it lasts. Rates are scans per hour. */
-export interface WaitOutlook {
+export interface HourlyRates {
   /** By hour of the week. */
   readonly rates: Float64Array
   /** The same for the scan that comes after the next one; none comes after the last. */
@@ -163,14 +163,14 @@ function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scann
   to.scans[last] = (to.scans[last] ?? 0) + 1
 }
 
-/** Outlooks are asked for at every push and poll, a rhythm is learnt anew only now and then. */
-const outlooks = new WeakMap<ScanRate, Map<string, WaitOutlook | null>>()
+/** Rates are wanted at every push and poll; the scan rate they come from changes now and then. */
+const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
 
 /**
  * What is to be expected of a parcel that waits in a status, as its nth entry; null: too little was seen to say. From rough to fine, each
  * estimate leaning on the one before while its own scans are few: the status, its hours of the day, its place's hours of the day, of the week.
  */
-export function outlookOf(rhythm: ScanRate, status: string, entryCount: number): WaitOutlook | null {
+export function hourlyRatesOf(rhythm: ScanRate, status: string, entryCount: number): HourlyRates | null {
   const kind = kindOf(status, entryCount)
   return remembered(rhythm, kind, () => {
     const rates = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind))
@@ -178,9 +178,9 @@ export function outlookOf(rhythm: ScanRate, status: string, entryCount: number):
   })
 }
 
-function remembered(rhythm: ScanRate, kind: string, make: () => WaitOutlook | null): WaitOutlook | null {
-  const known = outlooks.get(rhythm) ?? new Map<string, WaitOutlook | null>()
-  outlooks.set(rhythm, known)
+function remembered(rhythm: ScanRate, kind: string, make: () => HourlyRates | null): HourlyRates | null {
+  const known = cachedRates.get(rhythm) ?? new Map<string, HourlyRates | null>()
+  cachedRates.set(rhythm, known)
   const before = known.get(kind)
   if (before !== undefined) return before
   const made = make()
@@ -189,7 +189,7 @@ function remembered(rhythm: ScanRate, kind: string, make: () => WaitOutlook | nu
 }
 
 /** What is to be expected of a parcel of which only the place is known; null: too little was seen to say. */
-export function outlookAt(rhythm: ScanRate, place: number): WaitOutlook | null {
+export function hourlyRatesAt(rhythm: ScanRate, place: number): HourlyRates | null {
   return remembered(rhythm, kindOf('', place), () => {
     const rates = followingRates(rhythm, place)
     const meanRate = sum([...rates]) / WEEK_HOURS
@@ -216,7 +216,7 @@ function waitingHours(rhythm: ScanRate, kind: string): WaitingHours | undefined 
   return Object.hasOwn(rhythm.kinds, kind) ? rhythm.kinds[kind] : undefined
 }
 
-function estimate(ofStatus: WaitingHours | undefined, ofPlace: WaitingHours | undefined): Omit<WaitOutlook, 'followingRates'> | null {
+function estimate(ofStatus: WaitingHours | undefined, ofPlace: WaitingHours | undefined): Omit<HourlyRates, 'followingRates'> | null {
   if (ofStatus === undefined) return null
   const scans = sum(ofStatus.scans)
   if (scans < SCANS_MIN) return null

@@ -14,7 +14,7 @@ export interface RecordPorts {
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
   /** What holds for every parcel's next check at this time. */
-  readonly outlook: () => CadenceModel
+  readonly model: () => CadenceModel
   /** Told what an observation teaches of the carrier's rhythm. */
   readonly learn: (lesson: ScanSample) => void
   /** Told when an entry happened that a poll was the first to bring. */
@@ -68,7 +68,7 @@ const NEEDS_MAX = 2
 
 async function recordTogether(tx: WriteTx, observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
   const batch = recordBatch(observations, ports.clock.now())
-  let snapshot: Snapshot = { ...(await tx.loadSnapshot(batch)), model: ports.outlook() }
+  let snapshot: Snapshot = { ...(await tx.loadSnapshot(batch)), model: ports.model() }
   let decided = decide(snapshot, batch, rules)
   for (let needs = 0; 'needs' in decided && needs < NEEDS_MAX; needs++) {
     snapshot = { ...snapshot, ...(await tx.loadNeeds(snapshot, decided.needs, batch.nowMs)) }

@@ -28,7 +28,7 @@ const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
  * where it stopped, begins again at the end, and keeps the best of all it saw. Who is not among them is neither asked about nor touched. A
  * backlog of up to two thousand is weighed whole every minute; the worth of a parcel moves with the hours, not with minutes.
  */
-export function createPollPriority(ports: Pick<RecordPorts, 'outlook'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
+export function createPollPriority(ports: Pick<RecordPorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
   let cursor: DuePlace | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY
@@ -36,11 +36,11 @@ export function createPollPriority(ports: Pick<RecordPorts, 'outlook'>, options:
   async function look(tx: WriteTx, nowMs: number): Promise<void> {
     const places = await tx.duePolls({ nowMs, limit: WEIGHED_AT_ONCE, after: cursor })
     cursor = places.length < WEIGHED_AT_ONCE ? null : (places.at(-1) ?? null)
-    const outlook = ports.outlook()
+    const model = ports.model()
     const weighed: Ranked[] = []
     for (const { parcelId } of places) {
       const parcel = await tx.loadParcel(parcelId)
-      weighed.push({ parcelId, worth: worthOf({ ...parcel, unpollable: false }, outlook, options.cadence, nowMs) })
+      weighed.push({ parcelId, worth: worthOf({ ...parcel, unpollable: false }, model, options.cadence, nowMs) })
     }
     const anew = new Set(places.map(({ parcelId }) => parcelId))
     // Equal worth: in the order of falling due, which the sort keeps. What is worth nothing is minus infinity: subtracted it would be no number.

@@ -18,7 +18,7 @@ export function createReschedulePolls(
   ports: RecordPorts & { readonly store: WriteStore },
   options: Pick<RecordRules, 'cadence'>,
 ): (nowMs: number) => Promise<void> {
-  let wasRelied = ports.outlook().pushHealth !== 'unknown'
+  let wasRelied = ports.model().pushHealth !== 'unknown'
   /** Null: there is nothing to go through. */
   let place: DuePlace | null = null
 
@@ -32,7 +32,7 @@ export function createReschedulePolls(
   }
 
   return async (nowMs) => {
-    const isRelied = ports.outlook().pushHealth === 'healthy'
+    const isRelied = ports.model().pushHealth === 'healthy'
     if (isRelied) place = null
     else if (wasRelied) place = { dueAtMs: nowMs, parcelId: EVER_MS }
     wasRelied = isRelied

@@ -7,7 +7,7 @@ import type { WriteTx } from '../write-store.ts'
 export interface PlanPorts {
   readonly clock: Pick<Clock, 'now'>
   /** What holds for every parcel's next check at this time. */
-  readonly outlook: () => CadenceModel
+  readonly model: () => CadenceModel
 }
 
 /** Sets when the parcel is asked about again. */
@@ -19,5 +19,5 @@ export async function schedule(
 ): Promise<ParcelState> {
   // Of others it does not matter.
   const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, ports.clock.now())).length > 0
-  return planCheck(parcel, () => isPollable, ports.outlook(), cadence)
+  return planCheck(parcel, () => isPollable, ports.model(), cadence)
 }

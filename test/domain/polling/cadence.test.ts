@@ -23,8 +23,8 @@ const nothingLearnt = (change: Partial<CadenceModel> = {}): CadenceModel => ({
   rhythm: emptyScanRate,
   ...change,
 })
-const dueInHours = (change: Partial<CadenceFacts>, outlook: Partial<CadenceModel> = {}) => {
-  const next = nextCheck(facts(change), nothingLearnt(outlook), cadence)
+const dueInHours = (change: Partial<CadenceFacts>, model: Partial<CadenceModel> = {}) => {
+  const next = nextCheck(facts(change), nothingLearnt(model), cadence)
   return next.kind === 'at' ? (next.atMs - NOW) / HOUR_MS : next.reason
 }
 

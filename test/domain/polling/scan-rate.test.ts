@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { type CadenceFacts, type CadenceModel, nextCheck } from '../../../src/domain/polling/cadence.ts'
 import {
   emptyScanRate,
+  hourlyRatesOf,
   hourOfWeek,
   learnScanRate,
   missingBefore,
-  outlookOf,
   type ScanRate,
   type ScanSample,
 } from '../../../src/domain/polling/scan-rate.ts'
@@ -34,7 +34,7 @@ const steady = learnScanRate(
   at(7, 0),
 )
 
-function nextAt(rhythm: ScanRate, change: Partial<CadenceFacts>, outlook: Partial<CadenceModel> = {}): number {
+function nextAt(rhythm: ScanRate, change: Partial<CadenceFacts>, hourlyRates: Partial<CadenceModel> = {}): number {
   const facts = {
     parcelId: 0,
     entryCount: 1,
@@ -45,7 +45,7 @@ function nextAt(rhythm: ScanRate, change: Partial<CadenceFacts>, outlook: Partia
     unpollable: false,
   }
   const latest = { status: 'Created', atMs: at(8, 10) }
-  const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, rhythm, ...outlook }, cadence)
+  const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, rhythm, ...hourlyRates }, cadence)
   return next.kind === 'at' ? next.atMs : Number.NaN
 }
 const hourOf = (atMs: number) => (atMs - at(8, 0)) / HOUR_MS
@@ -57,14 +57,14 @@ test('hours of the week count from Monday', () => {
 })
 
 test('a scan is expected at the hours in which scans came, and hardly at others', () => {
-  const rates = outlookOf(learnt, 'Created', 1)?.rates ?? []
+  const rates = hourlyRatesOf(learnt, 'Created', 1)?.rates ?? []
   expect(rates[hourOfWeek(at(8, 18))]).toBeGreaterThan(0.5)
   expect(rates[hourOfWeek(at(8, 12))]).toBeLessThan(0.02)
 })
 
 test('nothing is believed of a status of which little was seen', () => {
-  expect(outlookOf(learnScanRate(emptyScanRate, evenings.slice(0, 20), at(7, 0)), 'Created', 1)).toBeNull()
-  expect(outlookOf(learnt, 'constructor', 1)).toBeNull()
+  expect(hourlyRatesOf(learnScanRate(emptyScanRate, evenings.slice(0, 20), at(7, 0)), 'Created', 1)).toBeNull()
+  expect(hourlyRatesOf(learnt, 'constructor', 1)).toBeNull()
 })
 
 test('a check is placed after the hour in which most scans come, not before it', () => {

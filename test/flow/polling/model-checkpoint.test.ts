@@ -120,7 +120,7 @@ test('a kill forgets no more than an hour of the rhythm', async () => {
   const run = await runs.start()
   await runs.pushed(run)
   await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
-  // Any push asks for the outlook, which learns what waits.
+  // Any push asks for the model, which learns what waits.
   await runs.pushed(run, 20)
   await run.checkpointModel()
   expect(Object.keys(rhythmOf(runs)?.kinds ?? {})).not.toEqual([])

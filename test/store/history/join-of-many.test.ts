@@ -40,8 +40,8 @@ const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0,
 /** What recording takes of the store, on a file that was written before. */
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
-  const outlook = createCarrierModelKeeper(clock).current
-  const ports = { store: createWriteStore(engine), clock, log: strictLog, outlook, learn: () => undefined, found: () => undefined }
+  const model = createCarrierModelKeeper(clock).current
+  const ports = { store: createWriteStore(engine), clock, log: strictLog, model, learn: () => undefined, found: () => undefined }
   const record = createRecord(ports, recordOptions)
   const before = process.cpuUsage()
   const { outcomes } = await record([incoming])

@@ -36,8 +36,8 @@ async function startCounting() {
     },
   }
   const clock = { now: () => NOON, monotonic: () => 0 }
-  const outlook = createCarrierModelKeeper(clock)
-  const ports = { store, clock, log: strictLog, outlook: outlook.current, learn: outlook.learn, found: outlook.found }
+  const model = createCarrierModelKeeper(clock)
+  const ports = { store, clock, log: strictLog, model: model.current, learn: model.learn, found: model.found }
   const record = createRecord(ports, recordOptions)
   const poll = (asked: string, statuses: readonly object[], trackingIds = [asked]): Incoming => ({
     kind: 'poll',
