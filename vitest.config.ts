@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
+/** What runs within seconds: `npm run test:unit`. */
+const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/**/*.test.ts']
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/compile-once.ts'],
     // Processes, each file in its own: native addons and threads do not like to be shared. Two at a time, as many as the smallest machine has cores.
     pool: 'forks',
     isolate: true,
@@ -12,5 +13,12 @@ export default defineConfig({
     execArgv: ['--min-semi-space-size=16'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    projects: [
+      { extends: true, test: { name: 'unit', include: UNIT } },
+      {
+        extends: true,
+        test: { name: 'process', include: ['test/**/*.test.ts'], exclude: UNIT, globalSetup: ['test/support/compile-once.ts'] },
+      },
+    ],
   },
 })

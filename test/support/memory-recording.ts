@@ -1,5 +1,6 @@
 import type { ChangeSet, WriteSet } from '../../src/domain/history/change-set.ts'
 import { decide } from '../../src/domain/history/decide.ts'
+import { identifiersOf } from '../../src/domain/history/observation.ts'
 import { answerId, type KeptAnswer, keepAnswers, type ParcelRecord } from '../../src/domain/history/parcel-record.ts'
 import type { IdentifierState, ParcelState } from '../../src/domain/history/parcel-state.ts'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
@@ -26,6 +27,9 @@ interface Given {
   readonly loads: 'whole' | 'asked'
 }
 
+/** The answer that decides the order at equal instants, and the sightings it lists. */
+type Order = NonNullable<ParcelRecord['order']>
+
 /** How often deciding may ask for more before it is taken to ask for ever. */
 const ROUNDS_MAX = 12
 
@@ -36,9 +40,19 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   const pushes = new Map<string, { readonly inboxId: number; readonly parcelId: number; readonly digest: string }>()
   /** Bodies of answers, by what the answers are known by. */
   const answered = new Map<string, Uint8Array>()
+  /** By the answers of a parcel, which are never changed in place. */
+  const orders = new WeakMap<readonly KeptAnswer[], Order | null>()
   let next: NextNumbers = { parcelId: 1, sequence: 1, inboxId: 1 }
 
-  function orderOf(answers: readonly KeptAnswer[]): { readonly answer: KeptAnswer; readonly sightingIds: readonly string[] } | null {
+  function orderOf(answers: readonly KeptAnswer[]): Order | null {
+    const known = orders.get(answers)
+    if (known !== undefined) return known
+    const order = readOrder(answers)
+    orders.set(answers, order)
+    return order
+  }
+
+  function readOrder(answers: readonly KeptAnswer[]): Order | null {
     const { order } = keepAnswers(answers)
     if (order === null) return null
     const { language, askedAtMs } = order
@@ -58,11 +72,12 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     return { state, seconds: bySecond(sightings), whole: true, answers, order, pollable: true, bodies }
   }
 
-  function load(): Snapshot {
+  function load({ observations }: RecordBatch): Snapshot {
+    const named = new Set(observations.flatMap(namesOf).map((value) => identifiers.get(value)?.parcelId))
     return {
       next,
       identifiers,
-      parcels: new Map([...parcels].map(([parcelId, held]) => [parcelId, known(held)])),
+      parcels: new Map([...parcels].filter(([parcelId]) => named.has(parcelId)).map(([parcelId, held]) => [parcelId, known(held)])),
       pushes: new Map([...pushes.values()].map(({ inboxId, parcelId, digest }) => [pushKey(parcelId, digest), inboxId])),
       unrecorded: new Set([...pushes.values()].map(({ digest }) => digest)),
       overfull: new Set(),
@@ -93,7 +108,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   }
 
   function decideWhole(batch: RecordBatch): ChangeSet {
-    let snapshot = load()
+    let snapshot = load(batch)
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const decided = decide(snapshot, batch, rules)
       if (!('needs' in decided)) return decided
@@ -165,6 +180,11 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
         }
       }),
   }
+}
+
+function namesOf(incoming: Incoming): readonly string[] {
+  if (incoming.kind === 'poll') return identifiersOf(incoming.observation)
+  return incoming.reading.ok ? identifiersOf(incoming.reading.observation) : []
 }
 
 function bySecond(sightings: ReadonlyMap<string, KeptSighting>): Map<number, KeptSighting[]> {

@@ -11,6 +11,8 @@ import { observations, rearranged, type Seen } from '../../support/observations.
 import { recordOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
+/** `npm run faults` takes its time. */
+const RUNS = process.env.RELAY_FAULTS === 'long' ? 10_000 : 2500
 const NOON = Date.UTC(2026, 2, 1, 12)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
@@ -49,9 +51,9 @@ test('P8: decided alone, any order, repetition, split and batching of observatio
       for (const batch of inBatches(again, sizes)) joins += memory.record(batch, NOON).writes.length - 1
       expect(answers(memory.parcels())).toEqual(answers(recordAll(all)))
     }),
-    { numRuns: 10_000, seed: 20261124 },
+    { numRuns: RUNS, seed: 20261124 },
   )
-  expect(joins).toBeGreaterThan(2000)
+  expect(joins).toBeGreaterThan(RUNS / 5)
 }, 120_000)
 
 test('a batch is decided alike whether all was loaded at once or only what deciding asks for', () => {
