@@ -58,7 +58,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const ownPorts: number[] = []
   const delivery = await firstWrite(
     storage.path,
-    openDelivery(config, { write, reads, vault: endpointKeys.vault, meter, log, hear: writer.hear, ownPorts: () => ownPorts }),
+    openDelivery(config, { write, reads, vault: endpointKeys.vault, meter, log, drainReplies: writer.hear, ownPorts: () => ownPorts }),
   )
   closing.add(() => delivery.stop())
   dispatch.follow(delivery)

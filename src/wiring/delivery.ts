@@ -36,7 +36,7 @@ export interface DeliveryPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly log: Log
   /** See the port of the same name of `createDispatcher`. */
-  readonly hear: () => void
+  readonly drainReplies: () => void
   /** The ports the relay itself listens on: never an endpoint's. */
   readonly ownPorts: () => readonly number[]
 }
@@ -87,7 +87,7 @@ const REST_MS = 1000
 
 /** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
-  const ports = { ...given, clock: systemClock, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), breathe: () => nextTurn() }
+  const ports = { ...given, clock: systemClock, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
   const { write, log, clock } = ports
   let current = config
   let routes = readRoutes(config)

@@ -50,7 +50,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
       meter: { deliveryAttempted: () => {} },
       log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
       wake: (atMs) => void wakes.push(atMs),
-      breathe: async () => {
+      yieldToIo: async () => {
         await settled()
         did.push('breath')
       },

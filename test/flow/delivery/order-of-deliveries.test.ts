@@ -84,7 +84,7 @@ async function openWorld() {
         meter: { deliveryAttempted: () => {} },
         log: { debug: () => {}, info: () => {}, warn: () => {}, error: (_fields, message) => void wrong.push(message) },
         wake: () => {},
-        breathe: async () => {},
+        yieldToIo: async () => {},
       },
       { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2 },
     )

@@ -1,0 +1,86 @@
+import type { AttemptResult } from '../../domain/delivery/delivery.ts'
+import type { ClaimedDelivery, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
+import type { Clock, Meter } from '../ports.ts'
+import type { EndpointLog } from './endpoint-log.ts'
+import type { EndpointQueue, EndpointQueues } from './endpoint-queues.ts'
+import type { EndpointRates } from './endpoint-rates.ts'
+import type { SendDelivery } from './send-delivery.ts'
+
+export interface DeliveryAttemptsPorts {
+  readonly send: SendDelivery
+  readonly queues: EndpointQueues
+  readonly rates: EndpointRates
+  readonly clock: Clock
+  readonly random: () => number
+  readonly meter: Pick<Meter, 'deliveryAttempted'>
+  readonly endpointLog: EndpointLog
+  /** Whether attempts may begin now. */
+  readonly mayBegin: () => boolean
+  /** An attempt ended. Returns what to do once its endpoint's next attempts have begun. */
+  readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
+}
+
+/** Begins attempts as their endpoints have room, and knows how many are under way. */
+export interface DeliveryAttempts {
+  /** Begins the next attempt if there is room for it. Returns whether it did. */
+  beginNext(queue: EndpointQueue): boolean
+  /** Begins as many as there is room for. */
+  beginAll(queue: EndpointQueue): void
+  /** Resolves when none is under way. To be asked once, when no more begin. */
+  ended(): Promise<void>
+}
+
+export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAttempts {
+  const { send, queues, rates, clock, meter, endpointLog } = ports
+  let underWay = 0
+  let whenIdle = (): void => {}
+
+  function beginNext(queue: EndpointQueue): boolean {
+    if (!ports.mayBegin()) return false
+    const delivery = queues.takeNext(queue)
+    if (delivery !== null) begin(delivery, queue)
+    return delivery !== null
+  }
+
+  function beginAll(queue: EndpointQueue): void {
+    if (queue.isBeginning) return
+    queue.isBeginning = true
+    try {
+      while (beginNext(queue));
+    } finally {
+      queue.isBeginning = false
+    }
+  }
+
+  function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
+    const atMs = clock.now()
+    underWay += 1
+    const onAgain = () => rates.started(delivery.endpointId)
+    const onEnd = (result: AttemptResult) => end(delivery, queue, atMs, result)
+    send(delivery, queue.state, atMs, { onAgain, onEnd })
+  }
+
+  function end(delivery: ClaimedDelivery, queue: EndpointQueue, atMs: number, result: AttemptResult): void {
+    const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs } = delivery
+    const attempted = { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs }
+    const goOn = ports.onEnded({ ...attempted, result, atMs, random: ports.random() })
+    queues.ended(queue, deliveryId, result)
+    underWay -= 1
+    const name = queue.state?.endpoint.name ?? 'removed'
+    meter.deliveryAttempted(name, result.kind, result.durationMs)
+    endpointLog.attempted(name, result)
+    beginAll(queue)
+    goOn(queue)
+    if (underWay === 0) whenIdle()
+  }
+
+  return {
+    beginNext,
+    beginAll,
+    ended: () =>
+      new Promise<void>((resolve) => {
+        whenIdle = resolve
+        if (underWay === 0) resolve()
+      }),
+  }
+}
