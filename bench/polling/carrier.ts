@@ -1,5 +1,6 @@
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
-import type { Carrier, CarrierAnswer } from '../../src/flow/polling/ports.ts'
+import type { CarrierAnswer } from '../../src/domain/polling/carrier-answer.ts'
+import type { Carrier } from '../../src/flow/ports.ts'
 import type { Lifecycle } from './lifecycles.ts'
 import { isWithin, type Span } from './losses.ts'
 

@@ -1,5 +1,5 @@
+import type { CallPriority } from '../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import type { CallPriority } from '../flow/polling/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { StartTimer } from '../outbound/deadline.ts'
 import type { CallBudget } from './call-budget.ts'

@@ -1,5 +1,5 @@
 import { type Asker, admit, afterAnswer, afterFailure, afterNothing, afterProbeLeft, closedBreaker } from '../domain/polling/breaker.ts'
-import type { CarrierState, UnavailableReason } from '../flow/polling/ports.ts'
+import type { CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 

@@ -1,7 +1,6 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
-import type { Carrier } from '../flow/polling/ports.ts'
-import type { Clock, Log } from '../flow/ports.ts'
+import type { Carrier, Clock, Log } from '../flow/ports.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../outbound/deadline.ts'
 import { createProxiedAgent } from '../outbound/proxied-agent.ts'
 import { trusting } from '../outbound/trust.ts'

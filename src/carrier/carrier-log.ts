@@ -1,5 +1,5 @@
+import type { CarrierAnswer, CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import type { CarrierAnswer, CarrierState, UnavailableReason } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 

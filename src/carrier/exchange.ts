@@ -1,6 +1,6 @@
 import { type Dispatcher, errors, request } from 'undici'
 import { systemCode } from '../domain/errors.ts'
-import type { CallPriority, UnavailableReason } from '../flow/polling/ports.ts'
+import type { CallPriority, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { Clock } from '../flow/ports.ts'
 import { readBoundedBody } from '../outbound/bounded-body.ts'
 import type { Deadline } from '../outbound/deadline.ts'

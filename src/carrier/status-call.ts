@@ -1,6 +1,6 @@
 import { parseAllAnswer } from '../domain/history/pull-response.ts'
+import type { CallPriority, CarrierAnswer, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
-import type { CallPriority, CarrierAnswer, UnavailableReason } from '../flow/polling/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'

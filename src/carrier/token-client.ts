@@ -1,6 +1,6 @@
+import type { CarrierState } from '../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import type { CarrierState } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { orWhenAborted } from '../outbound/deadline.ts'
 import { leftOfWait } from './carrier-ledger.ts'

@@ -1,5 +1,5 @@
+import type { UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
-import type { UnavailableReason } from '../flow/polling/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'

@@ -6,7 +6,6 @@ import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
-import { lowerHelperPriority } from '../runtime/threads/priority.ts'
 import { startThreads } from '../wiring/threads.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -69,7 +68,6 @@ function endOnFault(log: Log): void {
 /** The threads load their code while this one loads all the rest: one after the other they are most of a start. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
   setHeapFlags()
-  lowerHelperPriority()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
   const { startRelay } = await import('../app.ts')
   return await startRelay(config, log, threads)

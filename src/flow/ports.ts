@@ -1,3 +1,4 @@
+import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
 /** Wall clock for what is written down, monotonic clock for intervals; both in milliseconds. Injected so tests own time. */
 export interface Clock {
   now(): number
@@ -32,4 +33,16 @@ export interface Meter {
   deliveryAttempted(endpoint: string, outcome: 'accepted' | 'rejected' | 'failed', durationMs: number): void
   merged(result: string, count: number): void
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
+}
+
+/** The carrier's pull API. Never throws for what the carrier or the network does: failure is a value. */
+export interface Carrier {
+  /** Asks `all` for one identifier in one language. */
+  fetchAll(request: {
+    readonly identifier: string
+    readonly language: string
+    readonly priority: CallPriority
+    readonly signal?: AbortSignal
+  }): Promise<CarrierAnswer>
+  state(): CarrierState
 }

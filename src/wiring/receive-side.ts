@@ -14,7 +14,7 @@ import type { DiskWatch } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { refuseInTrouble } from '../runtime/refuse-writes.ts'
-import { createNewsDesk } from '../runtime/threads/news-desk.ts'
+import { createTurnReport } from '../runtime/threads/turn-report.ts'
 import { type Listening, listen } from './listen.ts'
 
 /** Of the config what receiving needs, as plain data. */
@@ -63,7 +63,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const { limits, webhook } = settings
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Error)[] = []
-  const desk = createNewsDesk((): ReceiverNews => {
+  const report = createTurnReport((): ReceiverNews => {
     const news = { pushes: [...pushes.values()], commits }
     pushes.clear()
     commits = []
@@ -73,20 +73,19 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     pushReceived(outcome: string, keyIndex: number | null) {
       const name = `${outcome} ${keyIndex}`
       pushes.set(name, { outcome, keyIndex, count: (pushes.get(name)?.count ?? 0) + 1 })
-      desk.stir(false)
+      report.changed()
     },
   }
-  const tell = (commit: CommitStats | Error) => {
+  const addCommit = (commit: CommitStats | Error) => {
     commits.push(commit)
-    // What is to be relayed is waited for, and whether the store works.
-    desk.stir(commit instanceof Error || commit.queued || commit.joined)
+    report.changed()
   }
   const commit = createGroupCommit(
     {
       queue,
       monotonic: clock.monotonic,
-      onCommitted: (report) => tell(commitStatsOf(report)),
-      onFailed: (error) => tell(error instanceof Error ? error : new Error(String(error))),
+      onCommitted: (committed) => addCommit(commitStatsOf(committed)),
+      onFailed: (error) => addCommit(error instanceof Error ? error : new Error(String(error))),
     },
     boundsOf(limits.batch),
   )
@@ -116,9 +115,9 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     async replaceKeys(sharedKeys) {
       current = createVerifier(sharedKeys)
     },
-    news: desk.next,
+    news: report.next,
     async waiting() {
-      desk.give()
+      report.flush()
       return commit.pending()
     },
     async stop(timeoutMs) {

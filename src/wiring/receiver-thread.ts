@@ -2,7 +2,6 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { createForwardedLog } from '../ops/log.ts'
 import { troubleOn } from '../runtime/disk-watch.ts'
 import { systemClock } from '../runtime/system-clock.ts'
-import { lowerPriority } from '../runtime/threads/priority.ts'
 import { queueOnWriter, RING_VERBS, type RingVerbs } from '../runtime/threads/ring-recorder.ts'
 import { callThere, serveVerbs } from '../runtime/threads/thread.ts'
 import type { ReceiverData } from './hosted-receiver.ts'
@@ -10,7 +9,6 @@ import { openReceiveSide } from './receive-side.ts'
 
 /** The thread that receives pushes: however many come, apps are answered by an event loop that has nothing to do with them. */
 if (parentPort === null) throw new Error('this file is the receiver thread; it is not run by itself')
-lowerPriority()
 // Only the composition root starts this thread, with this data.
 const { settings, logLevel, writer, logPort, diskSign } = workerData as ReceiverData
 /** Larger ones come by message: what is in the ring, a body and its reading, must fit into half of it. */

@@ -4,7 +4,6 @@ import { createLog } from '../ops/log.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { tellChanged } from '../runtime/threads/change-table.ts'
 import { createCommitThrottle } from '../runtime/threads/commit-throttle.ts'
-import { lowerPriority } from '../runtime/threads/priority.ts'
 import { createRingService } from '../runtime/threads/ring-recorder.ts'
 import { createReportEncoder, decodeRound, type EncodedRound } from '../runtime/threads/round-codec.ts'
 import { serveVerbs } from '../runtime/threads/thread.ts'
@@ -13,7 +12,6 @@ import { openWriteSide } from './write-side.ts'
 
 /** The thread that writes: no sync to disk and no lock ever stands on an event loop that answers. */
 if (parentPort === null) throw new Error('this file is the writer thread; it is not run by itself')
-lowerPriority()
 // Only the composition root starts this thread, with this data.
 const { options, logLevel, batchMax, ring, receiver, changes } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { type CarrierOptions, createCarrier } from '../../src/carrier/carrier-client.ts'
-import type { CallPriority } from '../../src/flow/polling/ports.ts'
+import type { CallPriority } from '../../src/domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../../src/flow/ports.ts'
 import { certificate, certificateKey } from '../outbound/self-signed.ts'
 

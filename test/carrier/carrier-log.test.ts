@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createCarrierLog } from '../../src/carrier/carrier-log.ts'
-import type { UnavailableReason } from '../../src/flow/polling/ports.ts'
+import type { UnavailableReason } from '../../src/domain/polling/carrier-answer.ts'
 import { createLogBook } from '../support/relay.ts'
 
 function openNews() {

@@ -2,18 +2,27 @@ import { type HouseFigures, longFunctions, shareOfLong } from './measure-house.t
 
 /** How large the house may grow. A limit is lowered when the house gets smaller, never raised to let something in. */
 export const HOUSE_LIMITS = {
-  functionLines: 180,
+  functionLines: 150,
   /** Of functions, those over 60 lines. */
-  longFunctionShare: 0.0066,
+  longFunctionShare: 0.0058,
   fileLines: 300,
   portsLines: 150,
   sharedPortsLines: 60,
   appLines: 100,
-  /** Imports between the flows of two capabilities. */
-  crossings: 14,
-  pushPathFiles: 35,
+  /** Imports between the flows of two capabilities: those of `CROSSINGS`. */
+  crossings: 3,
+  pushPathFiles: 34,
   readmeWords: 1500,
 }
+
+/** The imports between the flows of two capabilities, each with its reason. */
+export const CROSSINGS = [
+  // A push from the inbox is parsed and recorded as any push is.
+  'admin/reprocess.tx.ts -> history/record.tx.ts',
+  'admin/reprocess.tx.ts -> ingest/parse-push.ts',
+  // That pushes fell silent is written down and queued for the operator in one transaction.
+  'polling/model-checkpoint.ts -> delivery/operator-events.tx.ts',
+]
 
 /** A figure of the house, with its limit. */
 export interface Held {

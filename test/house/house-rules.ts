@@ -61,8 +61,6 @@ export const ROOMS: readonly Room[] = [
     libraries: ['lru-cache'],
     platform: [...EDGE, 'node:worker_threads'],
   },
-  // Which threads a process has, and what each is called, the system tells in files.
-  { place: 'runtime/threads/priority.ts', imports: [], libraries: [], platform: [...EDGE, ...FILES] },
   // What a push says crosses threads as text: it is written and read in this one place.
   {
     place: 'runtime/threads/event-codec.ts',

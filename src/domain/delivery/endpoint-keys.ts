@@ -45,3 +45,10 @@ export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
 export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
   return keys.next?.sealed === used ? onlyKey(used) : keys
 }
+
+/** Endpoints whose key cannot be opened: nothing is sent to them until it can. */
+export interface LostKeys {
+  /** What to restore. */
+  readonly where: string
+  readonly endpoints: number
+}

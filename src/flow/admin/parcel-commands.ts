@@ -1,6 +1,5 @@
 import { AppError } from '../../domain/errors.ts'
-import type { PollsUnderWay } from '../polling/polls-under-way.ts'
-import type { Refresh } from '../polling/refresh.ts'
+import type { DuePoll } from '../../domain/polling/poll.ts'
 import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -9,8 +8,9 @@ export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll'>
   /** A kept answer would keep the next question from reviving the parcel. */
   readonly invalidate: (parcelIds: readonly number[]) => void
-  readonly refresh: Pick<Refresh, 'refreshNow'>
-  readonly asking: PollsUnderWay
+  readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unavailable'> }
+  /** Counts a parcel as asked about for as long as the work lasts. */
+  readonly asking: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   readonly clock: Clock
 }
 

@@ -1,6 +1,7 @@
+import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
+import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
-import type { LostKeys } from '../delivery/endpoint-keys.ts'
-import type { Carrier, CarrierState } from '../polling/ports.ts'
+import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
 /** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */

@@ -1,3 +1,4 @@
+import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError, systemCode } from '../../domain/errors.ts'
 import type { Log } from '../ports.ts'
@@ -13,13 +14,6 @@ export interface EndpointKeysPorts {
 export interface EndpointKeysOptions {
   /** The file that the key they are sealed with is in, by its name; null: the config names the keys. */
   readonly keyFile: string | null
-}
-
-/** Endpoints whose key cannot be opened: nothing is sent to them until it can. */
-export interface LostKeys {
-  /** What to restore. */
-  readonly where: string
-  readonly endpoints: number
 }
 
 export interface EndpointKeys {

@@ -2,7 +2,7 @@ import { noFilters } from '../../domain/delivery/endpoint.ts'
 import { freshHealth, reenabledHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
-import type { CarrierState } from '../polling/ports.ts'
+import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteTx } from '../write-store.ts'
 

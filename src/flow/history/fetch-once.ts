@@ -1,6 +1,6 @@
 import { AppError } from '../../domain/errors.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
-import type { Carrier } from '../polling/ports.ts'
+import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import { createSingleFlight } from '../single-flight.ts'
 import type { WriteSide } from '../write-side.ts'

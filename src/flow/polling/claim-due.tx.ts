@@ -1,10 +1,9 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { AskablePoll, DuePoll } from '../../domain/polling/poll.ts'
-import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createPollPriority } from './poll-priority.tx.ts'
-import { schedule } from './schedule-poll.tx.ts'
+import { type PlanPorts, schedule } from './schedule-poll.tx.ts'
 
 /** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
 const SCARCE_AFTER_MS = 10 * 60_000
@@ -22,7 +21,7 @@ interface Turn {
  * is the earliest at which it can be due: pushes since the last check may have moved its check to later. That is found here, once, when the
  * time has come, and not at every push.
  */
-export function createClaimDue(ports: RecordPorts & { readonly store: WriteStore }, options: RecordRules): WriteSide['claimDuePolls'] {
+export function createClaimDue(ports: PlanPorts & { readonly store: WriteStore }, options: RecordRules): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 
   async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {

@@ -1,8 +1,8 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { worthOf } from '../../domain/polling/cadence.ts'
 import type { DuePlace } from '../../domain/polling/poll.ts'
-import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteTx } from '../write-store.ts'
+import type { PlanPorts } from './schedule-poll.tx.ts'
 
 export interface PollPriority {
   /** The most that are worth asking about now, the worthiest first; each is told once. None: nothing is due. */
@@ -28,7 +28,7 @@ const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
  * where it stopped, begins again at the end, and keeps the best of all it saw. Who is not among them is neither asked about nor touched. A
  * backlog of up to two thousand is weighed whole every minute; the worth of a parcel moves with the hours, not with minutes.
  */
-export function createPollPriority(ports: Pick<RecordPorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
+export function createPollPriority(ports: Pick<PlanPorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
   let cursor: DuePlace | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY

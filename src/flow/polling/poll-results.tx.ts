@@ -5,11 +5,10 @@ import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { toldOf } from '../../domain/history/told.ts'
 import type { LanguageAsked, MissedPush, PollFailure } from '../../domain/polling/poll.ts'
-import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createClaimDue } from './claim-due.tx.ts'
-import { schedule } from './schedule-poll.tx.ts'
+import { type PlanPorts, schedule } from './schedule-poll.tx.ts'
 
 type WatchVerbs = Pick<
   WriteSide,
@@ -20,7 +19,7 @@ type WatchVerbs = Pick<
 const SETTLED_AT_ONCE = 256
 
 /** The verbs that keep track of whom to ask, and of what asking found (DOMAIN 6). */
-export function createWatch(ports: RecordPorts & { readonly store: WriteStore }, options: RecordRules): WatchVerbs {
+export function createWatch(ports: PlanPorts & { readonly store: WriteStore }, options: RecordRules): WatchVerbs {
   const { store, clock } = ports
   return {
     claimDuePolls: createClaimDue(ports, options),

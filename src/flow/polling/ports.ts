@@ -1,4 +1,3 @@
-import type { PollObservation } from '../../domain/history/observation.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type {
   AskablePoll,
@@ -12,51 +11,6 @@ import type {
   PushNews,
   Watched,
 } from '../../domain/polling/poll.ts'
-
-/** `app`: somebody waits for the answer; `schedule`: nobody does. Apps go first when the budget is short (DOMAIN 6.4). */
-export type CallPriority = 'app' | 'schedule'
-
-export type CarrierAnswer =
-  | { readonly kind: 'found'; readonly observation: PollObservation }
-  /** The carrier's 404 or 410, the only ones that mean not found (DOMAIN 1.5). */
-  | { readonly kind: 'not_found' }
-  | { readonly kind: 'unavailable'; readonly reason: UnavailableReason; readonly retryAfterMs?: number }
-
-export type UnavailableReason =
-  | 'budget'
-  /** It failed again and again, and is left alone for a while. */
-  | 'resting'
-  | 'credentials'
-  | 'timeout'
-  | 'network'
-  | 'rate_limited'
-  | 'server_error'
-  | 'redirect'
-  | 'bad_response'
-  | 'token_bad_response'
-  | 'rejected'
-
-/** The carrier's pull API. Never throws for what the carrier or the network does: failure is a value. */
-export interface Carrier {
-  /** Asks `all` for one identifier in one language. */
-  fetchAll(request: {
-    readonly identifier: string
-    readonly language: string
-    readonly priority: CallPriority
-    readonly signal?: AbortSignal
-  }): Promise<CarrierAnswer>
-  state(): CarrierState
-}
-
-/** For `/readyz`, metrics and operators. */
-export interface CarrierState {
-  readonly credentials: 'unknown' | 'accepted' | 'refused'
-  readonly lastAnswerAtMs: number | null
-  readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
-  readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
-  /** See `domain/polling/breaker`; `restMs`: until the schedule may ask again. */
-  readonly breaker: { readonly state: 'closed' | 'open' | 'probing'; readonly failures: number; readonly restMs: number }
-}
 
 /** The verbs of polling that write; see `WriteSide`. */
 export interface PollingWrites {

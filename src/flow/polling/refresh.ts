@@ -2,11 +2,11 @@ import { knownTo } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { lackedLanguage } from '../../domain/history/pull-response.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
+import type { CallPriority, CarrierAnswer } from '../../domain/polling/carrier-answer.ts'
 import type { DuePoll } from '../../domain/polling/poll.ts'
-import type { Clock, Meter } from '../ports.ts'
+import type { Carrier, Clock, Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { CallPriority, Carrier, CarrierAnswer } from './ports.ts'
 
 export interface RefreshPorts {
   readonly carrier: Pick<Carrier, 'fetchAll'>

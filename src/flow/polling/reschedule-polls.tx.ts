@@ -1,8 +1,7 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DuePlace } from '../../domain/polling/poll.ts'
-import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { schedule } from './schedule-poll.tx.ts'
+import { type PlanPorts, schedule } from './schedule-poll.tx.ts'
 
 /** So many in one transaction, and so many transactions a pass of the poller: pushes wait for some milliseconds, and a million takes minutes. */
 const PLANNED_AT_ONCE = 256
@@ -15,7 +14,7 @@ const EVER_MS = Number.MAX_SAFE_INTEGER
  * on where the last one stopped. What was left by a run that ended is gone through again by the next.
  */
 export function createReschedulePolls(
-  ports: RecordPorts & { readonly store: WriteStore },
+  ports: PlanPorts & { readonly store: WriteStore },
   options: Pick<RecordRules, 'cadence'>,
 ): (nowMs: number) => Promise<void> {
   let wasRelied = ports.model().pushHealth !== 'unknown'

@@ -1,5 +1,5 @@
+import type { Carrier } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Carrier } from './ports.ts'
 
 export interface UpstreamPorts {
   readonly carrier: Pick<Carrier, 'state'>

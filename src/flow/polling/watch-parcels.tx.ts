@@ -2,15 +2,14 @@ import { healthByClock } from '../../domain/delivery/endpoint-health.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-check.ts'
 import type { Watched } from '../../domain/polling/poll.ts'
-import type { RecordPorts } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { schedule } from './schedule-poll.tx.ts'
+import { type PlanPorts, schedule } from './schedule-poll.tx.ts'
 
 type WatchOrders = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** The verbs by which somebody says what is to be polled for, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchParcels(ports: RecordPorts & { readonly store: WriteStore }, options: RecordRules): WatchOrders {
+export function createWatchParcels(ports: PlanPorts & { readonly store: WriteStore }, options: RecordRules): WatchOrders {
   const { store } = ports
 
   async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<Watched> {

@@ -1,21 +1,20 @@
 import type { Incoming } from '../../domain/history/recording.ts'
 import type { CommitQueue, CommitReport } from '../commit-queue.ts'
 import type { CommitThrottle } from './commit-throttle.ts'
-import { decodeOutcomes, type EncodedOutcomes, encodeOutcomes } from './outcomes-codec.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import { asError } from './thread.ts'
 
-/** What the thread that records offers to another one: pushes come by a ring of memory both see, and what became of them travels packed. */
+/** What the thread that records offers to another one: pushes come by a ring of memory both see, and what became of them comes back as a message. */
 export interface RingVerbs {
   /** Records what is in the ring by then. */
-  commit(): Promise<PackedCommit>
+  commit(): Promise<RingCommit>
   /** What has only its place in the ring. */
   bring(incoming: Incoming): Promise<void>
 }
 
 export const RING_VERBS = ['commit', 'bring'] as const
 
-type PackedCommit = { readonly taken: number; readonly packed: EncodedOutcomes } | { readonly taken: number; readonly error: unknown }
+type RingCommit = { readonly taken: number; readonly report: CommitReport } | { readonly taken: number; readonly error: unknown }
 
 export interface WriterQueueOptions {
   /** Larger bodies come by message, as what is in the ring must fit into half of it. */
@@ -40,9 +39,7 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
     async commit() {
       asked = (asked + 1) | 0
       try {
-        const committed = await verbs.commit()
-        if ('error' in committed) return committed
-        return { taken: committed.taken, report: decodeOutcomes(committed.packed) }
+        return await verbs.commit()
       } catch (error) {
         asked = inlet.looks()
         throw error
@@ -75,7 +72,7 @@ export function createRingService({ record, pace, batchMax }: RingServicePorts):
         const batch = outlet.take(batchMax)
         pace.begins(batch.length)
         try {
-          return { taken: batch.length, packed: encodeOutcomes(await record(batch)) }
+          return { taken: batch.length, report: await record(batch) }
         } catch (error) {
           return { taken: batch.length, error: asError(error) }
         }

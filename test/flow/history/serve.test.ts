@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CarrierAnswer } from '../../../src/flow/polling/ports.ts'
+import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
 import { anEntry, aView, createWorld, found, NUMBER } from './serve-world.ts'
 
 const unavailable: CarrierAnswer = { kind: 'unavailable', reason: 'timeout', retryAfterMs: 42_000 }

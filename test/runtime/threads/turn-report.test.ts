@@ -1,0 +1,50 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createTurnReport } from '../../../src/runtime/threads/turn-report.ts'
+
+function openReport() {
+  let happened: string[] = []
+  const report = createTurnReport(() => {
+    const all = happened
+    happened = []
+    return all
+  })
+  return {
+    ...report,
+    happens(what: string) {
+      happened.push(what)
+      report.changed()
+    },
+  }
+}
+
+test('what happens in one turn is reported once, at its end', async () => {
+  const report = openReport()
+  const asked = report.next()
+  report.happens('a')
+  report.happens('b')
+  expect(await asked).toEqual(['a', 'b'])
+})
+
+test('what happens while nobody asks is reported whole to the next who does, and once', async () => {
+  const report = openReport()
+  report.happens('a')
+  await nextTurn()
+  report.happens('b')
+  expect(await report.next()).toEqual(['a', 'b'])
+  const next = report.next()
+  report.flush()
+  await nextTurn()
+  report.happens('c')
+  expect(await next).toEqual(['c'])
+})
+
+test('flush reports before the turn ends', async () => {
+  const report = openReport()
+  const order: string[] = []
+  void report.next().then(([what = '']) => order.push(what))
+  report.happens('a')
+  report.flush()
+  await Promise.resolve().then(() => order.push('after'))
+  expect(order).toEqual(['a', 'after'])
+})
