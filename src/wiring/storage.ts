@@ -2,9 +2,8 @@ import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createDiskWatch } from '../runtime/disk-watch.ts'
 import { refuseWhenLost } from '../runtime/refuse-writes.ts'
-import { createReadStore } from '../store/read-store.ts'
-import { openSqliteReader } from '../store/sqlite/sqlite.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
+import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 import { followLinks } from '../store/sqlite/sqlite-identity.ts'
 import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
@@ -24,7 +23,7 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
   const receiver = await starting.receiver
   const path = followLinks(config.store.path)
   for (const warning of permissionWarnings(path)) log.warn({}, warning)
-  const reads = createReadStore(openSqliteReader(path))
+  const reads = sqlite.openReadStore(path)
   closing.add(() => reads.close())
   closing.add(() => receiver.verbs.close())
   const disk = createDiskWatch(

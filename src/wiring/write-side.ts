@@ -16,8 +16,8 @@ import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
-import { openSqliteWriter } from '../store/sqlite/sqlite.ts'
-import { createWriteStore } from '../store/write-store.ts'
+import type { Engine } from '../store/contract.ts'
+import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 
 const TOKEN_KEY = 'token-key'
 const RELAY_ID = 'relay-id'
@@ -26,6 +26,8 @@ const RELAY_ID_BYTES = 6
 
 export interface WriteSideOptions {
   readonly sqlitePath: string
+  /** What keeps the data there; SQLite if absent. */
+  readonly engine?: Engine
   readonly record: RecordRules
   readonly deliver: DispatchRoundOptions
 }
@@ -40,12 +42,11 @@ export interface WriteSideParts {
 
 /** Opens the store and everything that writes to it. */
 export async function openWriteSide(
-  { sqlitePath, ...options }: WriteSideOptions,
+  { sqlitePath, engine = sqlite, ...options }: WriteSideOptions,
   clock: Clock,
   log: Pick<Log, 'error'>,
 ): Promise<WriteSide> {
-  const engine = await openSqliteWriter(sqlitePath)
-  const store = createWriteStore(engine)
+  const store = await engine.openWriteStore(sqlitePath)
   const checkpoint = await openModelCheckpoint({ store, clock, log })
   const model = createCarrierModelKeeper(clock, checkpoint.from)
   const writes = createWriteSide({ store, clock, log, checkpoint, model }, options)
@@ -53,13 +54,13 @@ export async function openWriteSide(
     ...writes,
     async close() {
       await writes.close()
-      await engine.close()
+      await store.close()
     },
   }
 }
 
 /** Everything that writes, as one value: put together here for whichever thread hosts it. `close` leaves the store open. */
-export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath'>): WriteSide {
+export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store, clock, log, checkpoint, model } = parts
   const ports = { store, clock, log, model: model.current, learn: model.learn, found: model.found }
   let rules = options.deliver

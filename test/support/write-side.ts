@@ -3,24 +3,24 @@ import { onTestFinished } from 'vitest'
 import type { BatchReport, Incoming } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
 import { parsePush } from '../../src/flow/ingest/parse-push.ts'
-import { createReadStore } from '../../src/store/read-store.ts'
-import { openSqliteReader } from '../../src/store/sqlite/sqlite.ts'
+import type { Engine } from '../../src/store/contract.ts'
+import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from './builders.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 import { temporaryFolder } from './temporary.ts'
 
-/** The write side and the read side on a real file of their own, on a clock that the test moves. */
-export async function openStore(startMs: number) {
+/** The write side and the read side on a real store of their own, on a clock that the test moves. */
+export async function openStore(startMs: number, engine: Engine = sqlite) {
   let nowMs = startMs
   let monotonicMs = 0
   const clock = { now: () => nowMs, monotonic: () => monotonicMs }
   const errors: object[] = []
   const path = join(temporaryFolder(), 'relay.db')
-  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, {
+  const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, {
     error: (fields) => void errors.push(fields),
   })
-  const reads = createReadStore(openSqliteReader(path))
+  const reads = engine.openReadStore(path)
   onTestFinished(async () => {
     await reads.close()
     await writes.close()

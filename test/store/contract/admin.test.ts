@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import type { ParcelCursor } from '../../../src/domain/admin/parcel-list.ts'
+import { engines } from '../../support/engines.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const task = {
+  kind: 'replay',
+  selection: { endpointId: '1', states: ['dead'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null },
+  to: '1',
+  untilMs: NOON,
+} as const
+
+describe.each(engines)('administration on $name', (engine) => {
+  test('jobs are listed the newest first, below an id, and found as they were begun', async () => {
+    const { writes, reads } = await openStore(NOON, engine)
+    for (const by of ['ann', 'bo', 'cy']) await writes.startJob({ task, by, nowMs: NOON })
+    const listed = await reads.listJobs({ before: null, limit: 2 })
+    expect(listed.map(({ by, state }) => [by, state])).toEqual([
+      ['cy', 'waiting'],
+      ['bo', 'waiting'],
+    ])
+    const rest = await reads.listJobs({ before: listed[1]?.jobId ?? 0, limit: 2 })
+    expect(rest).toMatchObject([{ by: 'ann', task, createdAtMs: NOON, endedAtMs: null }])
+    expect(await reads.findJob(rest[0]?.jobId ?? 0)).toEqual(rest[0])
+    expect(await reads.findJob(1_000_000)).toBeNull()
+  })
+
+  test('a job that is cancelled stays so, and keeps the time of the first order', async () => {
+    const { writes } = await openStore(NOON, engine)
+    const job = await writes.startJob({ task, by: 'ann', nowMs: NOON })
+    const jobId = job?.jobId ?? 0
+    const [one, two] = [await writes.cancelJob({ jobId, nowMs: NOON + 1 }), await writes.cancelJob({ jobId, nowMs: NOON + 2 })]
+    expect([one?.state, one?.endedAtMs, two?.endedAtMs]).toEqual(['cancelled', NOON + 1, NOON + 1])
+    expect(await writes.cancelJob({ jobId: 1_000_000, nowMs: NOON })).toBeNull()
+    expect(await writes.workOnJobs({ limit: 10, nowMs: NOON })).toEqual({ isDone: true })
+  })
+
+  test('a secret that two ask for first at the same time is one, and is kept', async () => {
+    const { writes } = await openStore(NOON, engine)
+    const [one, two] = await Promise.all([writes.tokenKey(), writes.tokenKey()])
+    expect(Buffer.from(one)).toEqual(Buffer.from(two))
+    expect(await writes.relayId()).toBe(await writes.relayId())
+  })
+
+  test.each([null, '10'])('parcels are listed a page at a time, each once, those with the prefix %s', async (prefix) => {
+    const { push, reads } = await openStore(NOON, engine)
+    const ids = Array.from({ length: 9 }, (_, at) => `100${at}`)
+    for (const id of ids) await push({ trackingIds: [id] })
+    await push({ trackingIds: ['2001'] })
+    const seen: string[] = []
+    let after: ParcelCursor | null = null
+    do {
+      const page: Awaited<ReturnType<typeof reads.listParcels>> = await reads.listParcels({
+        prefix,
+        status: null,
+        stopped: null,
+        after,
+        limit: 4,
+      })
+      seen.push(...page.parcels.flatMap(({ identifiers }) => identifiers.map(({ value }) => value)))
+      after = page.next
+    } while (after !== null)
+    expect(seen.toSorted()).toEqual(prefix === null ? [...ids, '2001'] : ids)
+  })
+
+  test('parcels are listed by their latest status, and every such status is known', async () => {
+    const { push, reads } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'] })
+    await push({ trackingIds: ['2001'], status: 'DeliveryStarted', detailedStatus: 'DeliveryStarted' })
+    const { parcels } = await reads.listParcels({ prefix: null, status: 'DeliveryStarted', stopped: null, after: null, limit: 10 })
+    expect(parcels.map(({ identifiers }) => identifiers.map(({ value }) => value))).toEqual([['2001']])
+    expect((await reads.listStatuses()).toSorted()).toEqual(['DeliveryStarted', 'TerminalArrived'])
+    expect((await reads.inspectParcel('2001'))?.entries).toHaveLength(1)
+    expect(await reads.inspectParcel('3001')).toBeNull()
+  })
+})

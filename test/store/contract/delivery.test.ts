@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import { pushBody } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const timeOf = (at: number) => new Date(NOON + at * 1000).toISOString()
+const claim = { settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: NOON }
+
+describe.each(engines)('deliveries on $name', (engine) => {
+  async function openSubscribed() {
+    const store = await openStore(NOON, engine)
+    const endpoint = await addEndpoint(store.writes, NOON)
+    const pushes = (ids: readonly string[], entries: number) =>
+      ids.flatMap((id) =>
+        Array.from({ length: entries }, (_, at) => incomingPush(pushBody({ trackingIds: [id], eventTime: timeOf(at) }), NOON)),
+      )
+    return { ...store, endpoint, pushes }
+  }
+
+  test('of each parcel only the first waiting delivery is claimed at once', async () => {
+    const { writes, record, pushes } = await openSubscribed()
+    await record(...pushes(['1001', '1002'], 3))
+    const first = await writes.dispatchRound(claim)
+    expect(first.claimed).toHaveLength(2)
+    expect(new Set(first.claimed.map(({ parcelId }) => parcelId)).size).toBe(2)
+  })
+
+  test('an endpoint gets every event once and in order, however recording and delivering meet', async () => {
+    const { record, endpoint, pushes } = await openSubscribed()
+    const ids = Array.from({ length: 20 }, (_, at) => String(3000 + at))
+    const taken: { readonly parcelId: number; readonly sequence: number }[] = []
+    for (const push of pushes(ids, 5)) {
+      const [, some] = await Promise.all([record(push), endpoint.take()])
+      taken.push(...some)
+    }
+    taken.push(...(await endpoint.take()))
+    expect(taken).toHaveLength(100)
+    for (const ofParcel of Map.groupBy(taken, ({ parcelId }) => parcelId).values()) {
+      const sequences = ofParcel.map(({ sequence }) => sequence)
+      expect(sequences).toEqual([...new Set(sequences)].toSorted((a, b) => a - b))
+      expect(sequences).toHaveLength(5)
+    }
+  })
+
+  test('an endpoint that is added while pushes are recorded gets each later event once', async () => {
+    const { writes, record, pushes } = await openSubscribed()
+    for (let race = 0; race < 20; race++) {
+      const [before, after] = [pushes([String(5000 + 2 * race)], 1), pushes([String(5001 + 2 * race)], 1)]
+      const [, added] = await Promise.all([record(...before), addEndpoint(writes, NOON, { name: `added ${race}` })])
+      const { outcomes } = await record(...after)
+      expect(outcomes).toMatchObject([{ kind: 'recorded', queued: race + 2 }])
+      const sequences = (await added.take()).map(({ sequence }) => sequence)
+      expect(sequences).toEqual([...new Set(sequences)])
+      expect(sequences.length).toBeGreaterThanOrEqual(1)
+      expect(sequences.length).toBeLessThanOrEqual(2)
+    }
+  })
+})

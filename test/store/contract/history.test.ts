@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { aPoll, pushBody } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const timeOf = (at: number) => new Date(NOON - at * 1000).toISOString()
+
+describe.each(engines)('histories on $name', (engine) => {
+  test('pushes of one new parcel that are recorded at the same time are all kept, in one parcel', async () => {
+    const { record, reads } = await openStore(NOON, engine)
+    for (let race = 0; race < 200; race++) {
+      const id = String(10_000 + race)
+      const batches = Array.from({ length: 3 }, (_, at) =>
+        record(...[0, 1, 2].map((entry) => incomingPush(pushBody({ trackingIds: [id], eventTime: timeOf(at * 3 + entry) }), NOON))),
+      )
+      await Promise.all(batches)
+      expect((await reads.findParcel(id))?.entries).toHaveLength(9)
+    }
+    expect((await reads.counts(NOON)).parcels).toBe(200)
+  })
+
+  test('what an answer held is read again after the store was opened anew', async () => {
+    const { poll, reads, writes, path } = await openStore(NOON, engine)
+    await poll({ asked: '1001', trackingIds: ['1001', '1002'], statuses: [{ eventTimestamp: timeOf(1) }, { eventTimestamp: timeOf(2) }] })
+    const before = await reads.findParcel('1002')
+    await writes.close()
+    const store = await engine.openWriteStore(path)
+    await store.close()
+    const again = engine.openReadStore(path)
+    expect(await again.findParcel('1001')).toEqual(before)
+    await again.close()
+  })
+
+  test('two parcels that one answer names become one, found by every identifier', async () => {
+    const { push, record, reads } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'], eventTime: timeOf(1) })
+    await push({ trackingIds: ['1002'], eventTime: timeOf(2) })
+    const naming = aPoll({ asked: '1001', trackingIds: ['1001', '1002'], askedAtMs: NOON, statuses: [{ eventTimestamp: timeOf(3) }] })
+    await record({ kind: 'poll', observation: naming, watch: true })
+    const [one, other] = [await reads.findParcel('1001'), await reads.findParcel('1002')]
+    expect(one?.entries).toHaveLength(3)
+    expect(other).toEqual(one)
+  })
+})

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { pushBody } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+
+describe.each(engines)('the inbox on $name', (engine) => {
+  test('keeps the bytes of a push as they came, a byte of zero among them', async () => {
+    const { record, reads } = await openStore(NOON, engine)
+    const body = Buffer.from([0, 255, 123, 0, 10])
+    await record(incomingPush(body, NOON))
+    const { pushes } = await reads.listInbox({ state: 'quarantined', before: null, limit: 10 })
+    expect(pushes).toMatchObject([{ state: 'quarantined', receivedAtMs: NOON, bodyBytes: 5 }])
+    const found = await reads.findPush(pushes[0]?.inboxId ?? 0)
+    expect(Buffer.from(found?.body ?? [])).toEqual(body)
+    expect((await reads.counts(NOON)).quarantined).toBe(1)
+  })
+
+  test('counts a push that comes again, and keeps it once', async () => {
+    const { push, reads } = await openStore(NOON, engine)
+    await push()
+    for (let times = 0; times < 3; times++) expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
+    const { pushes } = await reads.listInbox({ state: null, before: null, limit: 10 })
+    expect(pushes).toMatchObject([{ state: 'recorded', duplicates: 3 }])
+  })
+
+  test('counts one that comes twice in two batches recorded at the same time', async () => {
+    const { push, reads } = await openStore(NOON, engine)
+    const outcomes = (await Promise.all([push(), push()])).flatMap((report) => report.outcomes.map(({ kind }) => kind))
+    expect(outcomes.toSorted()).toEqual(['duplicate', 'recorded'])
+    expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
+  })
+
+  test('is listed the newest first, a page at a time, each push once, and by its state', async () => {
+    const { record, reads } = await openStore(NOON, engine)
+    for (let at = 0; at < 7; at++) await record(incomingPush(pushBody({ trackingIds: [`100${at}`] }), NOON + at))
+    await record(incomingPush(Buffer.from('nonsense'), NOON + 7))
+    const seen: number[] = []
+    let before: number | null = null
+    do {
+      const page: Awaited<ReturnType<typeof reads.listInbox>> = await reads.listInbox({ state: null, before, limit: 3 })
+      seen.push(...page.pushes.map(({ receivedAtMs }) => receivedAtMs - NOON))
+      before = page.next
+    } while (before !== null)
+    expect(seen).toEqual([7, 6, 5, 4, 3, 2, 1, 0])
+    const { pushes } = await reads.listInbox({ state: 'recorded', before: null, limit: 100 })
+    expect(pushes).toHaveLength(7)
+    expect(await reads.findPush(1_000_000)).toBeNull()
+  })
+})

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { engines } from '../../support/engines.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const DAY_MS = 86_400_000
+const identifiers = Array.from({ length: 10 }, (_, at) => `AB12345678${at}SE`)
+
+describe.each(engines)('the schedule of polls on $name', (engine) => {
+  async function openWatched() {
+    const store = await openStore(NOON, engine)
+    await store.writes.watchMany({ identifiers, nowMs: NOON })
+    const claim = (limit: number, nowMs = NOON + DAY_MS) => store.writes.claimDuePolls({ nowMs, limit, leaseMs: 60_000 })
+    return { ...store, claim }
+  }
+
+  test('leases a due parcel to one of several who claim at the same time', async () => {
+    const { claim } = await openWatched()
+    const claims = await Promise.all([claim(4), claim(4), claim(4), claim(4)])
+    const parcelIds = claims.flatMap((polls) => polls.map(({ parcelId }) => parcelId))
+    expect(parcelIds).toHaveLength(10)
+    expect(new Set(parcelIds).size).toBe(10)
+  })
+
+  test('lets a leased parcel fall due again when the lease has lapsed, and not before', async () => {
+    const { claim } = await openWatched()
+    expect(await claim(100)).toHaveLength(10)
+    expect(await claim(100, NOON + DAY_MS + 59_999)).toEqual([])
+    expect(await claim(100, NOON + DAY_MS + 60_001)).toHaveLength(10)
+  })
+
+  test('finds the parcel of an identifier, due or not, and none for one that nobody knows', async () => {
+    const { writes } = await openWatched()
+    const claimed = await writes.claimPoll({ identifier: identifiers[3] ?? '', nowMs: NOON, leaseMs: 1000 })
+    expect(claimed?.identifiers).toEqual([identifiers[3]])
+    expect(await writes.claimPoll({ identifier: 'ZZ999999999SE', nowMs: NOON, leaseMs: 1000 })).toBeNull()
+  })
+
+  test('watches an identifier once, and stops to until it is watched again', async () => {
+    const { writes, reads } = await openWatched()
+    const [again] = await writes.watchMany({ identifiers: identifiers.slice(0, 1), nowMs: NOON })
+    expect(again?.created).toBe(false)
+    expect((await reads.counts(NOON)).watched).toBe(10)
+    expect(await writes.unwatch({ identifier: identifiers[0] ?? '' })).toEqual({ parcelId: again?.parcelId })
+    expect((await reads.counts(NOON)).watched).toBe(9)
+    await writes.watch({ identifier: identifiers[0] ?? '', nowMs: NOON })
+    expect((await reads.counts(NOON)).watched).toBe(10)
+    expect(await writes.unwatch({ identifier: 'ZZ999999999SE' })).toBeNull()
+  })
+
+  test('creates one parcel when an identifier is watched by two at the same time', async () => {
+    const { writes, reads } = await openStore(NOON, engine)
+    const watched = await Promise.all([1, 2].map(() => writes.watch({ identifier: 'AB123456789SE', nowMs: NOON })))
+    expect(watched.filter(({ created }) => created)).toHaveLength(1)
+    expect((await reads.counts(NOON)).parcels).toBe(1)
+  })
+
+  test('remembers the dealings with the carrier as they were last said', async () => {
+    const { writes } = await openStore(NOON, engine)
+    expect(await writes.carrierMemory()).toBeNull()
+    const memory = { atMs: NOON, days: [{ day: 20_513, calls: 7 }], pausedUntilMs: null, tokenPausedUntilMs: NOON + 1, refusal: null }
+    await writes.rememberCarrier({ ...memory, days: [{ day: 20_513, calls: 6 }] })
+    await writes.rememberCarrier(memory)
+    expect(await writes.carrierMemory()).toEqual(memory)
+  })
+})
