@@ -11,18 +11,18 @@ import { createDispatcher } from '../flow/delivery/dispatcher.ts'
 import { createEndpointSigners } from '../flow/delivery/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries, STRETCH } from '../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
-import type { DeliverySender, Vault } from '../flow/delivery/ports.ts'
+import type { Vault } from '../flow/delivery/ports.ts'
 import type { RouteOf } from '../flow/delivery/send-delivery.ts'
 import type { Log, Meter } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
-import { createEgressGuard } from '../outbound/egress-guard.ts'
-import { createSender, type Sender } from '../outbound/sender.ts'
 import { createInTurn } from '../runtime/in-turn.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
+import { openOutbound } from './outbound.ts'
+import { startRetryingWorker } from './retrying-worker.ts'
 
 const KEY_BYTES = 32
 
@@ -82,8 +82,6 @@ const DIRECT: Route = {}
 const SIGNERS_MAX = 1000
 /** How many events of the feed are looked at in one transaction: whoever pushes meanwhile waits no longer than for a batch. */
 const CATCH_UP_EVENTS = 100
-/** How long after the store failed the feed is looked at again. */
-const REST_MS = 1000
 
 /** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
@@ -94,17 +92,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT
   const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
   await sync(config)
-  const openWay = ({ delivery: { allowNetworks, timeoutMs } }: Config) => {
-    const guard = createEgressGuard({ allowNetworks, ownPorts: ports.ownPorts })
-    return { guard, sender: createSender({ guard, timeoutMs, clock }) }
-  }
-  let way = openWay(config)
-  const retiring = new Set<Sender>()
-  // Looked up at every attempt: a reload replaces it, and connections to where nothing may be sent any more with it.
-  const sender: DeliverySender = {
-    send: (request) => way.sender.send(request),
-    post: (request, onEnd) => way.sender.post(request, onEnd),
-  }
+  const outbound = openOutbound(config, ports)
+  const { sender } = outbound
   const signerOf = createEndpointSigners({
     vault: ports.vault,
     configuredKey: ({ origin, endpoint }) => {
@@ -138,21 +127,17 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     run()
   }
   const alarm = createWakeupTimer(run, clock.now)
-  const behind = startWorker(
+  const feedReplay = startRetryingWorker(
     async () => {
       const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
       if (queued > 0) wake()
       return isDone ? 'idle' : 'busy'
     },
-    (error) => {
-      log.error({ err: error }, 'what is in the feed could not be queued for an endpoint; it is tried again')
-      behindAlarm.set(clock.now() + REST_MS)
-    },
+    { log, clock, failure: 'what is in the feed could not be queued for an endpoint; it is tried again' },
   )
-  const behindAlarm = createWakeupTimer(behind.wake, clock.now)
   const inTurn = createInTurn(clock.monotonic)
   const stopping = new AbortController()
-  const work = startWorker(
+  const longWork = startRetryingWorker(
     async () => {
       // Before jobs: one may replay what is to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: STRETCH }))).isDone) return 'busy'
@@ -160,12 +145,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       reorder()
       return isDone ? 'idle' : 'busy'
     },
-    (error) => {
-      log.error({ err: error }, 'a stretch of long work failed; it is tried again')
-      workAlarm.set(clock.now() + REST_MS)
-    },
+    { log, clock, failure: 'a stretch of long work failed; it is tried again' },
   )
-  const workAlarm = createWakeupTimer(work.wake, clock.now)
   /** What waits may have another place in the order of its parcel. */
   const reorder = () => {
     dispatcher.review()
@@ -174,12 +155,12 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   /** Endpoints are not what they were. */
   const review = () => {
     reorder()
-    behind.wake()
-    work.wake()
+    feedReplay.wake()
+    longWork.wake()
   }
   return {
     manageDeliveries: createManageDeliveries(
-      { ...ports, review: reorder, work: work.wake, inTurn, stopping: stopping.signal },
+      { ...ports, review: reorder, work: longWork.wake, inTurn, stopping: stopping.signal },
       { relayId },
     ),
     manageJobs: createManageJobs(ports),
@@ -188,10 +169,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       sender,
       signerOf,
       routeOf,
-      refuseUrl: (url) => {
-        const verdict = way.guard.checkUrl(url)
-        return verdict.ok ? null : verdict.reason
-      },
+      refuseUrl: outbound.refuseUrl,
       review,
     }),
     start() {
@@ -215,22 +193,17 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
         throw error
       }
       await write.adjustDelivery(deliveryRules(next))
-      const retired = way.sender
-      way = openWay(next)
-      retiring.add(retired)
-      void retired.retire().finally(() => retiring.delete(retired))
+      outbound.replace(next)
       review()
     },
     async stop() {
       alarm.cancel()
-      behindAlarm.cancel()
-      workAlarm.cancel()
-      await work.stop()
-      await behind.stop()
+      await longWork.stop()
+      await feedReplay.stop()
       await worker.stop()
       // Before what is under way is interrupted: the end of one attempt is otherwise the beginning of the next.
       const settled = dispatcher.stop()
-      await Promise.all([way.sender, ...retiring].map((one) => one.close()))
+      await outbound.close()
       await settled
     },
   }

@@ -2,9 +2,9 @@ import { type HouseFigures, longFunctions, shareOfLong } from './measure-house.t
 
 /** How large the house may grow. A limit is lowered when the house gets smaller, never raised to let something in. */
 export const HOUSE_LIMITS = {
-  functionLines: 150,
+  functionLines: 125,
   /** Of functions, those over 60 lines. */
-  longFunctionShare: 0.0058,
+  longFunctionShare: 0.005,
   fileLines: 300,
   portsLines: 150,
   sharedPortsLines: 60,

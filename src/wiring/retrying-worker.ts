@@ -1,0 +1,29 @@
+import type { Clock, Log } from '../flow/ports.ts'
+import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
+import { startWorker } from '../runtime/worker.ts'
+
+/** How long a worker rests after the store failed. */
+const REST_MS = 1000
+
+export interface RetryingWorkerOptions {
+  readonly log: Pick<Log, 'error'>
+  readonly clock: Pick<Clock, 'now'>
+  /** Logged when a pass fails. */
+  readonly failure: string
+}
+
+/** A worker that tries again by itself after a pass failed. */
+export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log, clock, failure }: RetryingWorkerOptions) {
+  const worker = startWorker(pass, (error) => {
+    log.error({ err: error }, failure)
+    timer.set(clock.now() + REST_MS)
+  })
+  const timer = createWakeupTimer(worker.wake, clock.now)
+  return {
+    wake: worker.wake,
+    async stop() {
+      timer.cancel()
+      await worker.stop()
+    },
+  }
+}
