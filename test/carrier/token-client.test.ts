@@ -128,7 +128,7 @@ describe('a refused token', () => {
 })
 
 describe('getting a token', () => {
-  test('T3: 500 questions at once need one token request', async () => {
+  test('T3, 6.5: 500 questions at once need one token request', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll } = connect(url, { concurrency: 8 })
     const answers = await Promise.all(Array.from({ length: 500 }, () => fetchAll('schedule')))
@@ -238,7 +238,7 @@ describe('the lifetime of a token', () => {
     expect(asked.token).toBe(1)
   })
 
-  test('T5: it is renewed before its exp, in the background, once', async () => {
+  test('T5, 6.5: it is renewed before its exp, in the background, once', async () => {
     const { url, asked } = await openCarrier({ token: (_, response, count) => json(response, 200, tokenAnswer(expiringIn(600, count))) })
     const { fetchAll, move } = connect(url)
     await fetchAll()

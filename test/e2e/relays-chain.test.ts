@@ -34,7 +34,7 @@ async function everyAnswer(asker: Asker, identifiers: readonly string[]): Promis
   return new Map(await Promise.all(answers))
 }
 
-test('a relay whose carrier is a relay serves the same bytes, parcel by parcel, in every language', async () => {
+test('7.5: a relay whose carrier is a relay serves the same bytes, parcel by parcel, in every language', async () => {
   await using sandbox = await spawnSandbox(FLAGS)
   await using near = await runRelay(writeConfig(folderOf('near'), sandbox.url, inSeconds))
   const asAnApp = { ...inSeconds, upstream: { ...inSeconds.upstream, ...SHOP } }

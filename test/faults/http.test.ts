@@ -206,7 +206,7 @@ describe('paths', () => {
     '/webhooks/./status/x',
     '/webhooks',
     '/',
-  ])('H22: a signed POST to %s is a 404, never a redirect, and no row', async (target) => {
+  ])('H22, 5.5: a signed POST to %s is a 404, never a redirect, and no row', async (target) => {
     const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
     const answer = await raw(world.publicPort, rawRequest('POST', headers, body, target))
     expect([answer.status, /\r\nLocation:/i.test(answer.text)]).toEqual([404, false])

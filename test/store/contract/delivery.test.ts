@@ -27,7 +27,7 @@ describe.each(engines)('deliveries on $name', (engine) => {
     expect(new Set(first.claimed.map(({ parcelId }) => parcelId)).size).toBe(2)
   })
 
-  test('an endpoint gets every event once and in order, however recording and delivering meet', async () => {
+  test('7.2, 7.3: an endpoint gets every event once and in order, however recording and delivering meet', async () => {
     const { record, endpoint, pushes } = await openSubscribed()
     const ids = Array.from({ length: 20 }, (_, at) => String(3000 + at))
     const taken: { readonly parcelId: number; readonly sequence: number }[] = []

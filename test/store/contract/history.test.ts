@@ -32,7 +32,7 @@ describe.each(engines)('histories on $name', (engine) => {
     await again.close()
   })
 
-  test('two parcels that one answer names become one, found by every identifier', async () => {
+  test('1.2, 1.4: two parcels that one answer names become one, found by every identifier', async () => {
     const { push, record, reads } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'], eventTime: timeOf(1) })
     await push({ trackingIds: ['1002'], eventTime: timeOf(2) })
