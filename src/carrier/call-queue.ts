@@ -61,17 +61,9 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
   const leave = (waiter: Waiter, outcome: Permit | Refusal): void => {
     if (rooms.app.delete(waiter) || rooms.schedule.delete(waiter)) waiter.settle(outcome)
   }
-  const permit = (): Permit => {
-    let held = true
-    return {
-      kind: 'granted',
-      release() {
-        if (!held) return
-        held = false
-        budget.release()
-        admit()
-      },
-    }
+  const releaseSlot = (): void => {
+    budget.release()
+    admit()
   }
   const refuseImpatient = (untilMs: number, nowMs: number): void => {
     for (const waiter of everybody()) {
@@ -102,7 +94,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
       const nowMs = clock.monotonic()
       const take = budget.takeSlot(nowMs, clock.now())
       if (take.kind === 'taken') {
-        leave(next, permit())
+        leave(next, permitOf(releaseSlot))
         continue
       }
       if (take.kind === 'spent') refuseAll(take.retryAfterMs)
@@ -115,37 +107,55 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
     }
   }
 
+  function take({ priority, giveUpAtMs, signal }: TakeRequest): Promise<Permit | Refusal> {
+    const room = rooms[priority]
+    const nowMs = clock.monotonic()
+    const ahead = rooms.app.size + (priority === 'app' ? 0 : rooms.schedule.size)
+    const outOfBudget = () => outOfBudgetFor(budget.earliestMs(nowMs, ahead) - nowMs)
+    if (signal.aborted || room.size >= waitingMax) return Promise.resolve(outOfBudget())
+    return new Promise((resolve) => {
+      const waiter = createWaiter(giveUpAtMs, signal, resolve, () => leave(waiter, outOfBudget()))
+      room.add(waiter)
+      admit()
+      // After the admission, which knows better why it has to wait when the carrier asked for a pause.
+      if (giveUpAtMs !== null && room.has(waiter) && budget.earliestMs(nowMs, ahead) > giveUpAtMs) leave(waiter, outOfBudget())
+    })
+  }
+
   return {
-    take({ priority, giveUpAtMs, signal }) {
-      const room = rooms[priority]
-      const nowMs = clock.monotonic()
-      const ahead = rooms.app.size + (priority === 'app' ? 0 : rooms.schedule.size)
-      const outOfBudget = (): Refusal => ({
-        kind: 'refused',
-        reason: 'budget',
-        retryAfterMs: clampRetryAfterMs(budget.earliestMs(nowMs, ahead) - nowMs),
-      })
-      if (signal.aborted || room.size >= waitingMax) return Promise.resolve(outOfBudget())
-      return new Promise((resolve) => {
-        const onAbort = (): void => leave(waiter, outOfBudget())
-        const waiter: Waiter = {
-          giveUpAtMs,
-          settle(outcome) {
-            signal.removeEventListener('abort', onAbort)
-            resolve(outcome)
-          },
-        }
-        signal.addEventListener('abort', onAbort, { once: true })
-        room.add(waiter)
-        admit()
-        // After the admission, which knows better why it has to wait when the carrier asked for a pause.
-        if (giveUpAtMs !== null && room.has(waiter) && budget.earliestMs(nowMs, ahead) > giveUpAtMs) leave(waiter, outOfBudget())
-      })
-    },
+    take,
     pause(waitMs) {
       budget.pauseUntil(clock.monotonic() + waitMs)
       admit()
     },
     waiting: () => rooms.app.size + rooms.schedule.size,
+  }
+}
+
+function outOfBudgetFor(waitMs: number): Refusal {
+  return { kind: 'refused', reason: 'budget', retryAfterMs: clampRetryAfterMs(waitMs) }
+}
+
+function permitOf(releaseSlot: () => void): Permit {
+  let held = true
+  return {
+    kind: 'granted',
+    release() {
+      if (!held) return
+      held = false
+      releaseSlot()
+    },
+  }
+}
+
+/** Leaves when its signal is aborted. */
+function createWaiter(giveUpAtMs: number | null, signal: AbortSignal, resolve: Waiter['settle'], onAbort: () => void): Waiter {
+  signal.addEventListener('abort', onAbort, { once: true })
+  return {
+    giveUpAtMs,
+    settle(outcome) {
+      signal.removeEventListener('abort', onAbort)
+      resolve(outcome)
+    },
   }
 }

@@ -34,6 +34,42 @@ export function createMetrics(version: string, gauges: () => Promise<Gauges>, en
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
+  const { received, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served } = createCounters(registers)
+  // Looking up labels costs as much as answering from the cache does: once for each is enough.
+  const servedBy = remembered((result) => served.labels(result))
+  const nameOf = boundedNames()
+  const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))
+  const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
+  const readGauges = createGauges(registry, gauges)
+  const readEndpoints = createEndpointGauges(registry, endpoints)
+  return {
+    async render() {
+      await readGauges()
+      await readEndpoints()
+      return { contentType: registry.contentType, body: await registry.metrics() }
+    },
+    meter: {
+      pushReceived: (outcome, keyIndex, count = 1) => receivedBy(outcome, keyIndex === null ? 'none' : String(keyIndex)).inc(count),
+      batchCommitted(size, durationMs) {
+        batch.observe(size)
+        commit.observe(durationMs / 1000)
+      },
+      pollEnded: (outcome) => polls.inc({ outcome }),
+      missedPush(latencyMs) {
+        missed.inc()
+        missedDelay.observe(latencyMs / 1000)
+      },
+      deliveryAttempted(endpoint, outcome, durationMs) {
+        attemptedWith(nameOf(endpoint), outcome).inc()
+        attemptTime.observe(durationMs / 1000)
+      },
+      merged: (result, count) => merged.inc({ result }, count),
+      served: (result) => servedBy(result).inc(),
+    },
+  }
+}
+
+function createCounters(registers: Registry[]) {
   const received = new Counter({
     name: 'relay_pushes_received_total',
     help: 'Pushes by outcome and key.',
@@ -79,38 +115,7 @@ export function createMetrics(version: string, gauges: () => Promise<Gauges>, en
     labelNames: ['result'],
     registers,
   })
-  // Looking up labels costs as much as answering from the cache does: once for each is enough.
-  const servedBy = remembered((result) => served.labels(result))
-  const nameOf = boundedNames()
-  const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))
-  const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
-  const readGauges = createGauges(registry, gauges)
-  const readEndpoints = createEndpointGauges(registry, endpoints)
-  return {
-    async render() {
-      await readGauges()
-      await readEndpoints()
-      return { contentType: registry.contentType, body: await registry.metrics() }
-    },
-    meter: {
-      pushReceived: (outcome, keyIndex, count = 1) => receivedBy(outcome, keyIndex === null ? 'none' : String(keyIndex)).inc(count),
-      batchCommitted(size, durationMs) {
-        batch.observe(size)
-        commit.observe(durationMs / 1000)
-      },
-      pollEnded: (outcome) => polls.inc({ outcome }),
-      missedPush(latencyMs) {
-        missed.inc()
-        missedDelay.observe(latencyMs / 1000)
-      },
-      deliveryAttempted(endpoint, outcome, durationMs) {
-        attemptedWith(nameOf(endpoint), outcome).inc()
-        attemptTime.observe(durationMs / 1000)
-      },
-      merged: (result, count) => merged.inc({ result }, count),
-      served: (result) => servedBy(result).inc(),
-    },
-  }
+  return { received, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served }
 }
 
 function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {

@@ -78,14 +78,14 @@ function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: F
  * of a parcel reach a receiver one at a time, in the order they left the window, and parcels do not wait for each other.
  */
 export function createPusher(options: PusherOptions): Pusher {
-  const { urls, sharedKey, seed, retries, faults } = options
+  const { urls, seed, faults } = options
   const records: Growing[] = []
   const lanes = new Map<string, Promise<void>>()
   const newestOut = new Map<string, number>()
   const copiesOut = new Map<PushRecord, number>()
   const random = randomFor(seed, 'reorder')
   const poster = createPoster(options.timeoutMs)
-  const delays = new Set<NodeJS.Timeout>()
+  const delays = createDelays()
   let windowTimer: NodeJS.Timeout | undefined
   let held: readonly Copy[] = []
   let waiting = 0
@@ -101,16 +101,6 @@ export function createPusher(options: PusherOptions): Pusher {
     wakeSettled = []
   }
 
-  const deliver = async (record: Growing, url: string): Promise<void> => {
-    const headers = { 'Content-Type': 'application/json', 'x-service-hmac-sha256': signatureOf(record.body, sharedKey) }
-    for (let tries = 0; tries <= retries && !stopping.signal.aborted; tries += 1) {
-      if (tries > 0) await delay(options.retryDelayMs, undefined, { signal: stopping.signal }).catch(() => undefined)
-      const result = await poster.post(url, record.body, headers)
-      record.attempts = [...record.attempts, { url, ...result }]
-      if (isAccepted(result.status)) return
-    }
-  }
-
   const enqueue = (copy: Copy): void => {
     const { record, first } = copy
     const newest = newestOut.get(record.trackingNumber) ?? 0
@@ -119,7 +109,7 @@ export function createPusher(options: PusherOptions): Pusher {
     const lane = Math.floor(drawFor(seed, 'lane', record.trackingNumber) * lanesPerUrl)
     const sends = urls().map((url) => {
       const key = `${lane} ${url}`
-      const sent = (lanes.get(key) ?? Promise.resolve()).then(() => deliver(record, url))
+      const sent = (lanes.get(key) ?? Promise.resolve()).then(() => deliver(record, url, { ...options, poster, stopping: stopping.signal }))
       lanes.set(key, sent)
       return sent
     })
@@ -134,13 +124,7 @@ export function createPusher(options: PusherOptions): Pusher {
     held = []
     for (const copy of leaving) {
       if (delayMs === 0) enqueue(copy)
-      else {
-        const timer = setTimeout(() => {
-          delays.delete(timer)
-          enqueue(copy)
-        }, delayMs)
-        delays.add(timer)
-      }
+      else delays.after(delayMs, () => enqueue(copy))
     }
   }
 
@@ -163,10 +147,46 @@ export function createPusher(options: PusherOptions): Pusher {
     stop: async () => {
       stopping.abort()
       clearTimeout(windowTimer)
-      for (const timer of delays) clearTimeout(timer)
+      delays.stop()
       poster.stop()
       await Promise.all(lanes.values())
       for (const wake of wakeSettled) wake()
+    },
+  }
+}
+
+interface DeliverOptions extends Pick<PusherOptions, 'sharedKey' | 'retries' | 'retryDelayMs'> {
+  readonly poster: ReturnType<typeof createPoster>
+  readonly stopping: AbortSignal
+}
+
+/** Tries until the receiver answers 2xx, the tries are used up, or the sandbox stops. */
+async function deliver(
+  record: Growing,
+  url: string,
+  { sharedKey, retries, retryDelayMs, poster, stopping }: DeliverOptions,
+): Promise<void> {
+  const headers = { 'Content-Type': 'application/json', 'x-service-hmac-sha256': signatureOf(record.body, sharedKey) }
+  for (let tries = 0; tries <= retries && !stopping.aborted; tries += 1) {
+    if (tries > 0) await delay(retryDelayMs, undefined, { signal: stopping }).catch(() => undefined)
+    const result = await poster.post(url, record.body, headers)
+    record.attempts = [...record.attempts, { url, ...result }]
+    if (isAccepted(result.status)) return
+  }
+}
+
+function createDelays() {
+  const timers = new Set<NodeJS.Timeout>()
+  return {
+    after(delayMs: number, run: () => void): void {
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        run()
+      }, delayMs)
+      timers.add(timer)
+    },
+    stop(): void {
+      for (const timer of timers) clearTimeout(timer)
     },
   }
 }

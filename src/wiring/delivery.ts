@@ -2,25 +2,21 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
-import { readCertificates } from '../config/named-file.ts'
 import type { DeliverySigner } from '../domain/delivery/delivery-request.ts'
-import type { ConfiguredEndpoint } from '../domain/delivery/endpoint-state.ts'
-import type { Route } from '../domain/delivery/post-request.ts'
 import { createManageJobs, type ManageJobs } from '../flow/admin/manage-jobs.ts'
-import { createDispatcher } from '../flow/delivery/dispatcher.ts'
 import { createEndpointSigners } from '../flow/delivery/endpoint-signers.ts'
-import { createManageDeliveries, type ManageDeliveries, STRETCH } from '../flow/delivery/manage-deliveries.ts'
+import { createManageDeliveries, type ManageDeliveries } from '../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
 import type { Vault } from '../flow/delivery/ports.ts'
-import type { RouteOf } from '../flow/delivery/send-delivery.ts'
+import { STRETCH } from '../flow/delivery/replays.ts'
 import type { Log, Meter } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import { createInTurn } from '../runtime/in-turn.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { systemClock } from '../runtime/system-clock.ts'
-import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
-import { startWorker } from '../runtime/worker.ts'
+import { openConfiguredEndpoints } from './configured-endpoints.ts'
+import { openDispatching } from './dispatching.ts'
 import { openOutbound } from './outbound.ts'
 import { startRetryingWorker } from './retrying-worker.ts'
 
@@ -78,7 +74,6 @@ export interface Delivery {
   stop(): Promise<void>
 }
 
-const DIRECT: Route = {}
 const SIGNERS_MAX = 1000
 /** How many events of the feed are looked at in one transaction: whoever pushes meanwhile waits no longer than for a batch. */
 const CATCH_UP_EVENTS = 100
@@ -87,46 +82,22 @@ const CATCH_UP_EVENTS = 100
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
   const ports = { ...given, clock: systemClock, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
   const { write, log, clock } = ports
-  let current = config
-  let routes = readRoutes(config)
-  const routeOf: RouteOf = ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT
-  const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
-  await sync(config)
+  const configured = await openConfiguredEndpoints(config, ports)
+  const { routeOf } = configured
   const outbound = openOutbound(config, ports)
   const { sender } = outbound
   const signerOf = createEndpointSigners({
     vault: ports.vault,
-    configuredKey: ({ origin, endpoint }) => {
-      const configured = origin === 'operator' ? current.operator : current.endpoints.find(({ name }) => name === endpoint.name)
-      return configured?.sharedKey.reveal()
-    },
+    configuredKey: configured.keyOf,
     made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
     log,
   })
   const relayId = await write.relayId()
-  const dispatcher = createDispatcher(
-    {
-      ...ports,
-      sender,
-      signerOf,
-      routeOf,
-      random: Math.random,
-      wake: (atMs) => (atMs === null ? run() : alarm.set(atMs)),
-    },
-    { relayId, claimsMax: config.limits.batch, perEndpoint: () => current.delivery.perEndpoint },
+  const dispatching = openDispatching(
+    { ...ports, sender, signerOf, routeOf },
+    { relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
-  const worker = startWorker(dispatcher.pass, (error) =>
-    log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'),
-  )
-  let isStarted = false
-  const run = () => {
-    if (isStarted) worker.wake()
-  }
-  const wake = () => {
-    dispatcher.look()
-    run()
-  }
-  const alarm = createWakeupTimer(run, clock.now)
+  const { wake, reorder } = dispatching
   const feedReplay = startRetryingWorker(
     async () => {
       const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
@@ -147,11 +118,6 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     },
     { log, clock, failure: 'a stretch of long work failed; it is tried again' },
   )
-  /** What waits may have another place in the order of its parcel. */
-  const reorder = () => {
-    dispatcher.review()
-    run()
-  }
   /** Endpoints are not what they were. */
   const review = () => {
     reorder()
@@ -173,52 +139,22 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       review,
     }),
     start() {
-      isStarted = true
+      dispatching.start()
       review()
     },
     wake,
     review: reorder,
     hurry: () => stopping.abort(),
     async reload(next) {
-      const before = { current, routes }
-      const nextRoutes = readRoutes(next)
-      // First the keys: an endpoint that is new is sent to as soon as it is there.
-      current = next
-      routes = nextRoutes
-      try {
-        await sync(next)
-      } catch (error) {
-        current = before.current
-        routes = before.routes
-        throw error
-      }
+      await configured.replace(next)
       await write.adjustDelivery(deliveryRules(next))
       outbound.replace(next)
       review()
     },
     async stop() {
-      alarm.cancel()
       await longWork.stop()
       await feedReplay.stop()
-      await worker.stop()
-      // Before what is under way is interrupted: the end of one attempt is otherwise the beginning of the next.
-      const settled = dispatcher.stop()
-      await outbound.close()
-      await settled
+      await dispatching.stop(outbound.close)
     },
   }
-}
-
-function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
-  const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from } = endpoint
-  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from }
-}
-
-/** How the endpoints of the config are reached, by their names. Throws an error that names the setting if a file cannot be used. */
-function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
-  const routeOf = ({ name, proxy, caFile }: Config['endpoints'][number]): Route => ({
-    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
-    ...(caFile === null ? {} : { ca: readCertificates(`endpoints: "${name}": caFile`, caFile) }),
-  })
-  return new Map(endpoints.map((endpoint) => [endpoint.name, routeOf(endpoint)]))
 }

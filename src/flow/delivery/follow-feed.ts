@@ -1,5 +1,6 @@
 import type { Clock } from '../ports.ts'
-import type { FeedPage, FeedTail, PageRequest } from './feed-tail.ts'
+import type { FeedPage, PageRequest } from './feed-page.ts'
+import type { FeedTail } from './feed-tail.ts'
 import type { FeedSignal } from './ports.ts'
 
 export interface FollowFeedPorts {

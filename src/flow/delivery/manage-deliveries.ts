@@ -1,13 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
-import type {
-  DeliverySelection,
-  FoundDelivery,
-  ListedDelivery,
-  MadeAttempt,
-  ReplayedStretch,
-  ReplayTask,
-  SentEvent,
-} from '../../domain/delivery/delivery-list.ts'
+import type { DeliverySelection, FoundDelivery, ListedDelivery, MadeAttempt, SentEvent } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -17,6 +9,7 @@ import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
+import { createReplays } from './replays.ts'
 
 export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery'>
@@ -90,8 +83,6 @@ export type ReplayAnswer =
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly job: Job }
 
-/** Whoever pushes meanwhile waits no longer than for a batch. */
-export const STRETCH = 100
 /** So many are replayed while the one who asks waits; more are a job. */
 const AT_ONCE_MAX = 10_000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
@@ -105,6 +96,7 @@ const WHY_NOT_RETRIED = {
 
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock } = ports
+  const { isReady, replayAll, settleRemoved } = createReplays(ports)
   const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
 
   async function find(id: string) {
@@ -112,38 +104,6 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
     if (found === null) throw new AppError('not_found', 'There is no such delivery.')
     const delivery = show(found.delivery)
     return { delivery, attempts: found.attempts, request: showRequest(delivery, found.sent) }
-  }
-
-  /** Whether something can be queued for an endpoint; false: it was removed, or never was. */
-  async function isReady(endpointId: string): Promise<boolean> {
-    const state = (await reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
-    if (state === undefined) return false
-    if (state.queuedTo === null) return true
-    throw new AppError('not_replayable', 'The endpoint is still being queued what is older: replay when it has caught up.')
-  }
-
-  /** `left`: nobody waits for it any more. */
-  async function replayAll(task: ReplayTask, left: AbortSignal): Promise<number> {
-    let count = 0
-    let place: ReplayedStretch['next'] = null
-    do {
-      const after: ReplayedStretch['next'] = place
-      const stretch: ReplayedStretch | null = await ports.inTurn(() =>
-        write.replayDeliveries({ ...task, after, limit: STRETCH, nowMs: clock.now() }),
-      )
-      count += stretch?.count ?? 0
-      place = stretch?.next ?? null
-      ports.review()
-      if (place !== null && ports.stopping.aborted) throw stopped(count)
-    } while (place !== null && !left.aborted)
-    return count
-  }
-
-  /** What was selected of a removed endpoint may not be written down as cancelled yet. */
-  async function settleRemoved(left: AbortSignal): Promise<void> {
-    while (!left.aborted && !(await ports.inTurn(() => write.cancelRemoved({ limit: STRETCH }))).isDone) {
-      if (ports.stopping.aborted) throw stopped(0)
-    }
   }
 
   return {
@@ -220,10 +180,4 @@ function showRequest(delivery: ShownDelivery, { url, body }: SentEvent): ShownRe
 
 function anyOf(endpointId: string): DeliverySelection {
   return { endpointId, states: ENDED, fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null }
-}
-
-function stopped(count: number): AppError {
-  return new AppError('storage_unavailable', `The relay is stopping. ${count} deliveries were queued again. Ask again for the rest.`, {
-    retryAfterMs: 5000,
-  })
 }

@@ -132,21 +132,18 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       done(await write.removeEndpoint({ id, nowMs: clock.now() }))
       ports.review()
     },
-    async test(id) {
-      const state = await find(id)
-      const nowMs = clock.now()
-      const signer = await ports.signerOf(state, nowMs)
-      if (signer === null) return { kind: 'failed', reason: 'forbidden', detail: 'NO_KEY', durationMs: 0, answerStart: new Uint8Array() }
-      const body = encodeTestEvent(nowMs)
-      const headers = signer.headers({ webhookId: `test_${nowMs}`, sequence: 0, previousSequence: 0, body }, nowMs)
-      return await ports.sender.send({
-        url: state.endpoint.url,
-        headers: { ...headers, 'relay-test': 'true' },
-        body,
-        route: ports.routeOf(state),
-      })
-    },
+    test: async (id) => sendTestEvent(await find(id), ports),
   }
+}
+
+/** Sends an event that is none, as the endpoint stands: nothing of it is kept. */
+async function sendTestEvent(state: EndpointState, { signerOf, sender, routeOf, clock }: ManageEndpointsPorts): Promise<AttemptResult> {
+  const nowMs = clock.now()
+  const signer = await signerOf(state, nowMs)
+  if (signer === null) return { kind: 'failed', reason: 'forbidden', detail: 'NO_KEY', durationMs: 0, answerStart: new Uint8Array() }
+  const body = encodeTestEvent(nowMs)
+  const headers = signer.headers({ webhookId: `test_${nowMs}`, sequence: 0, previousSequence: 0, body }, nowMs)
+  return await sender.send({ url: state.endpoint.url, headers: { ...headers, 'relay-test': 'true' }, body, route: routeOf(state) })
 }
 
 /** How a URL is written needs words of its own; where it leads is a matter of the settings. */

@@ -1,7 +1,7 @@
 import type Router from '@koa/router'
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
-import type { FeedPage } from '../../flow/delivery/feed-tail.ts'
+import type { FeedPage } from '../../flow/delivery/feed-page.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
 import type { Log } from '../../flow/ports.ts'
 import { createApiRoutes } from '../server/api-routes.ts'

@@ -57,17 +57,15 @@ const STOP_PARSING = -1
 export function shareTurns(answer: RequestListener, waitingMax: number): RequestTurns {
   const share = Math.max(AT_ONCE, Math.floor(waitingMax / SHARES))
   const lines = new Map<Socket, Line>()
-  const queue: Line[] = []
   let waiting = 0
   /** How much that waited was thrown away within the last second: parsing it took its time and memory. */
   let thrownAway = 0
-  let isAwake = false
 
   const handle: RequestListener = (req, res) => {
     const line = lines.get(req.socket) ?? open(req.socket)
     line.last = res
     const isFirst = line.answering === 0 && line.waiting.length === 0
-    if (isFirst && (!isAwake || bodyBytesOf(req) > 0)) begin(line, req, res)
+    if (isFirst && (!round.isAwake() || bodyBytesOf(req) > 0)) begin(line, req, res)
     else wait(line, { req, res, weight: isFirst ? 0 : weightOf(req) })
   }
 
@@ -91,7 +89,7 @@ export function shareTurns(answer: RequestListener, waitingMax: number): Request
       line.answering--
       if (line.socket.destroyed) return
       if (line.isHeld && line.waiting.length < AT_ONCE) release(line)
-      enter(line)
+      round.enter(line)
     })
     answer(req, res)
   }
@@ -101,11 +99,46 @@ export function shareTurns(answer: RequestListener, waitingMax: number): Request
     line.weight += request.weight
     waiting += request.weight
     if (line.waiting.length >= AT_ONCE) hold(line)
-    enter(line)
-    wake()
+    round.enter(line)
+    round.wake()
     if (line.weight > (thrownAway > waitingMax ? AT_ONCE : share)) cut(line)
     while (waiting > waitingMax) cut(fullest(lines.values(), line))
   }
+
+  const beginNext = (line: Line): void => {
+    const next = line.waiting.shift()
+    if (next === undefined) return
+    line.weight -= next.weight
+    waiting -= next.weight
+    begin(line, next.req, next.res)
+  }
+  const round = goRound(beginNext)
+
+  const cut = (line: Line): void => {
+    line.isCut = true
+    if (thrownAway === 0) setTimeout(endSecond, 1000).unref()
+    thrownAway += line.weight
+    forget(line)
+    line.socket.destroy()
+  }
+
+  const endSecond = (): void => {
+    thrownAway = 0
+  }
+
+  const forget = (line: Line): void => {
+    waiting -= line.weight
+    line.weight = 0
+    line.waiting.length = 0
+  }
+
+  return { handle, lastOwed: () => [...lines.values()].flatMap(({ last }) => last ?? []) }
+}
+
+/** Takes connections in turns: one request of each, so many in a turn of the event loop. */
+function goRound(beginNext: (line: Line) => void) {
+  const queue: Line[] = []
+  let isAwake = false
 
   const enter = (line: Line): void => {
     if (line.isInLine || line.waiting.length === 0) return
@@ -128,35 +161,13 @@ export function shareTurns(answer: RequestListener, waitingMax: number): Request
       const line = queue.shift()
       if (line === undefined) return
       line.isInLine = false
-      const next = line.waiting.shift()
-      if (next === undefined) continue
-      line.weight -= next.weight
-      waiting -= next.weight
-      begin(line, next.req, next.res)
+      beginNext(line)
       enter(line)
     }
     if (queue.length > 0) wake()
   }
 
-  const cut = (line: Line): void => {
-    line.isCut = true
-    if (thrownAway === 0) setTimeout(endSecond, 1000).unref()
-    thrownAway += line.weight
-    forget(line)
-    line.socket.destroy()
-  }
-
-  const endSecond = (): void => {
-    thrownAway = 0
-  }
-
-  const forget = (line: Line): void => {
-    waiting -= line.weight
-    line.weight = 0
-    line.waiting.length = 0
-  }
-
-  return { handle, lastOwed: () => [...lines.values()].flatMap(({ last }) => last ?? []) }
+  return { enter, wake, isAwake: () => isAwake }
 }
 
 function weightOf(req: IncomingMessage): number {

@@ -44,41 +44,14 @@ export interface KnownParcels {
 
 export function createKnownParcels(session: Session): KnownParcels {
   const parcels = createParcelMemory(REMEMBERED)
-  const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
+  const identifiers = createKnownIdentifiers(session)
   const statuses = createParcelStatuses(session)
   /** Null: not read yet. */
   let last: number | null = null
 
-  /** One statement, however many are not at hand. */
-  async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
-    const found = new Map<string, IdentifierState>()
-    const unknown: string[] = []
-    for (const value of values) {
-      const known = identifiers.get(value)
-      if (known === undefined) unknown.push(value)
-      else found.set(value, known)
-    }
-    for (const known of unknown.length === 0 ? [] : await findIdentifiers(session, unknown)) {
-      identifiers.set(known.value, known)
-      found.set(known.value, known)
-    }
-    return values.flatMap((value) => found.get(value) ?? [])
-  }
-
   return {
-    async findIdentifiers(values) {
-      const [only, ...more] = values
-      if (only === undefined) return []
-      if (more.length > 0) return await findAll(values)
-      const known = identifiers.get(only) ?? (await findIdentifier(session, only))
-      if (known === null) return []
-      identifiers.set(only, known)
-      return [known]
-    },
-    saveIdentifier(identifier) {
-      saveIdentifier(session, identifier)
-      identifiers.set(identifier.value, identifier)
-    },
+    findIdentifiers: identifiers.find,
+    saveIdentifier: identifiers.save,
     async create(nowMs) {
       const state = await createParcel(session, nowMs)
       last = state.parcelId
@@ -122,13 +95,54 @@ export function createKnownParcels(session: Session): KnownParcels {
     noteStatus: statuses.note,
     forgetJoined(parcelIds, values) {
       for (const parcelId of parcelIds) parcels.delete(parcelId)
-      for (const value of values) identifiers.delete(value)
+      identifiers.forget(values)
     },
     forget() {
       last = null
       statuses.forget()
       parcels.clear()
-      identifiers.clear()
+      identifiers.forgetAll()
     },
+  }
+}
+
+/** Which parcel an identifier is of. */
+function createKnownIdentifiers(session: Session) {
+  const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
+
+  /** One statement, however many are not at hand. */
+  async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
+    const found = new Map<string, IdentifierState>()
+    const unknown: string[] = []
+    for (const value of values) {
+      const known = identifiers.get(value)
+      if (known === undefined) unknown.push(value)
+      else found.set(value, known)
+    }
+    for (const known of unknown.length === 0 ? [] : await findIdentifiers(session, unknown)) {
+      identifiers.set(known.value, known)
+      found.set(known.value, known)
+    }
+    return values.flatMap((value) => found.get(value) ?? [])
+  }
+
+  return {
+    async find(values: readonly string[]): Promise<readonly IdentifierState[]> {
+      const [only, ...more] = values
+      if (only === undefined) return []
+      if (more.length > 0) return await findAll(values)
+      const known = identifiers.get(only) ?? (await findIdentifier(session, only))
+      if (known === null) return []
+      identifiers.set(only, known)
+      return [known]
+    },
+    save(identifier: IdentifierState): void {
+      saveIdentifier(session, identifier)
+      identifiers.set(identifier.value, identifier)
+    },
+    forget(values: readonly string[]): void {
+      for (const value of values) identifiers.delete(value)
+    },
+    forgetAll: () => identifiers.clear(),
   }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { FeedItem } from '../../../src/domain/delivery/feed-event.ts'
-import { createFeedTail, type FeedPage } from '../../../src/flow/delivery/feed-tail.ts'
+import type { FeedPage } from '../../../src/flow/delivery/feed-page.ts'
+import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
 import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
 import { createSpread } from '../../../src/runtime/spread.ts'

@@ -1,0 +1,170 @@
+import type { CarrierState } from '../domain/polling/carrier-answer.ts'
+import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
+import { clampRetryAfterMs } from '../domain/retry-after.ts'
+import type { Clock, Log } from '../flow/ports.ts'
+import { leftOfWait } from './carrier-ledger.ts'
+import { CREDENTIAL_WAIT_MAX_MS, type CredentialGate, createCredentialGate } from './credential-gate.ts'
+import { isMarked, markOf } from './password-mark.ts'
+import type { NoToken } from './token-request.ts'
+
+/** What is known of the credentials, and so whether a token may be asked for now (DOMAIN 6.4). */
+export interface Credentials {
+  /** Why no token may be asked for now; null: one may. A new password is worth a try at once. */
+  closed(): NoToken | null
+  /** A password is on its way to the token endpoint. */
+  present(password: string): void
+  /** The token endpoint refused them. */
+  notTaken(detail: string): NoToken
+  /** Either side refused them. */
+  refused(detail: string): NoToken
+  /** No token was to be had, which says nothing of them. */
+  troubled(failure: NoToken): NoToken
+  /** They brought a token. */
+  obtained(): void
+  /** The status API accepted that token. Returns whether they counted as refused until now. */
+  proved(): boolean
+  state(): CarrierState['credentials']
+  /** For the next run; null: they are not refused. */
+  refusal(): CredentialRefusal | null
+  /** For the next run, monotonic: until when the token endpoint asked to be left alone. */
+  pausedUntilMs(): number
+}
+
+export interface CredentialOptions {
+  readonly username: string
+  readonly authUrl: string
+  readonly clock: Clock
+  readonly password: () => string
+  readonly log: Log
+  readonly earlier: EarlierTokens | null
+}
+
+/** What an earlier run left. */
+export interface EarlierTokens {
+  /** When it wrote that down, epoch milliseconds. */
+  readonly atMs: number
+  readonly refusal: CredentialRefusal | null
+  readonly pausedForMs: number
+}
+
+export function openCredentials(options: CredentialOptions): Credentials {
+  const { clock, log, username } = options
+  const earlier = options.earlier?.refusal ?? null
+  let pausedUntilMs = clock.monotonic() + (options.earlier?.pausedForMs ?? 0)
+  const gate = openGate(options, pausedUntilMs)
+  const trouble = createTrouble(options)
+  let state: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
+  let refusedSinceObtained = false
+  let mark = earlier?.mark ?? null
+  let presented: string | null = null
+
+  const refused = (detail: string): NoToken => {
+    const nowMs = clock.monotonic()
+    gate.refused(nowMs)
+    state = 'refused'
+    refusedSinceObtained = true
+    mark = presented === null ? mark : markOf(presented)
+    const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
+    log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
+    return { kind: 'none', reason: 'credentials', retryAfterMs, detail, telling: true }
+  }
+
+  return {
+    closed() {
+      const nowMs = clock.monotonic()
+      const by = gate.closedBy(nowMs)
+      if (by === null) return null
+      const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
+      if (by === 'trouble') return { ...trouble.last(), retryAfterMs, telling: false }
+      const password = readPassword(options.password)
+      if (presented === null && password !== null && mark !== null && isMarked(password, mark)) presented = password
+      if (password === null || password === presented)
+        return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', telling: false }
+      gate.reset()
+      return null
+    },
+    present(password) {
+      presented = password
+    },
+    notTaken(detail) {
+      gate.tried()
+      return refused(detail)
+    },
+    refused,
+    troubled(failure) {
+      const nowMs = clock.monotonic()
+      gate.troubled(nowMs, failure.retryAfterMs ?? null)
+      pausedUntilMs = nowMs + (failure.retryAfterMs ?? 0)
+      trouble.report(failure)
+      return { ...failure, retryAfterMs: clampRetryAfterMs(gate.waitMs(nowMs)) }
+    },
+    obtained() {
+      gate.tried()
+      refusedSinceObtained = false
+      trouble.end()
+    },
+    proved() {
+      if (refusedSinceObtained) return false
+      const wasRefused = state === 'refused'
+      if (state !== 'accepted') log.info({ username }, 'the carrier accepts the credentials')
+      state = 'accepted'
+      gate.reset()
+      return wasRefused
+    },
+    state: () => state,
+    pausedUntilMs: () => pausedUntilMs,
+    refusal() {
+      if (state !== 'refused') return null
+      return { tries: gate.tries(), untilMs: Math.round(clock.now() + gate.waitMs(clock.monotonic())), mark }
+    },
+  }
+}
+
+/** Why the last try brought no token, logged once while it lasts. */
+function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
+  let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier', telling: false }
+  let logged: string | null = null
+  return {
+    last: () => last,
+    report(failure: NoToken): void {
+      last = failure
+      const { reason, detail } = failure
+      const fields = { reason, detail, url: addressOf(authUrl) }
+      if (logged === detail) log.debug(fields, 'no token from the carrier')
+      else if (reason === 'token_bad_response') log.warn(fields, 'no token from the carrier: look whether upstream.authUrl is right')
+      else log.warn(fields, 'no token from the carrier')
+      logged = detail
+    },
+    end(): void {
+      logged = null
+    },
+  }
+}
+
+/** Refused credentials of an earlier run wait as they would have there; so does what the endpoint asked for. */
+function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number): CredentialGate {
+  const nowMs = clock.monotonic()
+  const refusal = earlier?.refusal ?? null
+  if (earlier !== null && refusal !== null) {
+    const waitMs = Math.min(CREDENTIAL_WAIT_MAX_MS, leftOfWait(refusal.untilMs, earlier.atMs, clock.now()))
+    return createCredentialGate({ tries: refusal.tries, opensAtMs: Math.max(nowMs + waitMs, pausedUntilMs) })
+  }
+  const gate = createCredentialGate()
+  if (pausedUntilMs > nowMs) gate.troubled(nowMs, pausedUntilMs - nowMs)
+  return gate
+}
+
+/** Without what may be secret in it. */
+function addressOf(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`
+}
+
+/** `null` when it cannot be read, for example while its file is being replaced. */
+export function readPassword(password: () => string): string | null {
+  try {
+    return password()
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,111 @@
+import type { FeedReading } from '../../domain/delivery/feed-entry.ts'
+import { AppError } from '../../domain/errors.ts'
+import {
+  charsOf,
+  type EncodedEvent,
+  encode,
+  type FeedPage,
+  type FeedPagePorts,
+  keyOf,
+  type PageRequest,
+  READ_AT_ONCE,
+  readSome,
+} from './feed-page.ts'
+
+/** Pages of the feed read from the store: one reading for all who ask for the same page meanwhile. */
+export interface StoredPages {
+  /** The page that is being read for somebody else. */
+  underWay(request: PageRequest): Promise<FeedPage> | undefined
+  /** One that was read lately and was not the last. */
+  recall(request: PageRequest): FeedPage | undefined
+  find(request: PageRequest): Promise<FeedPage>
+}
+
+/** How much is kept of what was last read further back: of many who come back at once some are a little later than others. */
+const RECENT_CHARS_MAX = 4 * 1024 * 1024
+/** Pages in step end at multiples of this sequence: about what a stream is sent at once. */
+const STEP = 128
+
+/** @param onEnd told of a page that ends where the feed does, before whoever asks next. */
+export function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageRequest, page: FeedPage) => void): StoredPages {
+  const underWay = new Map<string, Promise<FeedPage>>()
+  const recent = new Map<string, FeedPage>()
+  let recentChars = 0
+
+  function keepRecent(key: string, page: FeedPage): void {
+    if (recent.has(key)) return
+    recent.set(key, page)
+    recentChars += charsOf(page.events)
+    for (const [oldest, { events }] of recent) {
+      if (recentChars <= RECENT_CHARS_MAX) break
+      recent.delete(oldest)
+      recentChars -= charsOf(events)
+    }
+  }
+
+  return {
+    underWay: (request) => underWay.get(keyOf(request)),
+    recall: (request) => recent.get(keyOf(request)),
+    async find(request) {
+      const key = keyOf(request)
+      const finding = readPage(ports, request)
+      underWay.set(key, finding)
+      try {
+        const found = await finding
+        if (found.ended) onEnd(request, found)
+        else keepRecent(key, found)
+        return found
+      } finally {
+        if (underWay.get(key) === finding) underWay.delete(key)
+      }
+    },
+  }
+}
+
+async function readPage({ reads, turn }: FeedPagePorts, { after, limit, charsMax, inStep }: PageRequest): Promise<FeedPage> {
+  const events: EncodedEvent[] = []
+  let [next, chars] = [after, 0]
+  while (events.length < limit) {
+    const fitting = events.length === 0 ? READ_AT_ONCE.first : Math.ceil(((charsMax - chars + 1) * events.length) / chars)
+    const reading = await readSome(reads, { after: next, limit: Math.min(READ_AT_ONCE.most, fitting, limit - events.length) })
+    refuseElsewhere(reading, next)
+    for (const item of reading.items) {
+      const begun = events[0]?.sequence
+      if (inStep && begun !== undefined && stepOf(item.sequence) > stepOf(begun)) return { events, next, ended: false }
+      const event = encode(item)
+      events.push(event)
+      next = item.sequence
+      chars += event.json.length
+      if (chars > charsMax) return { events, next, ended: false }
+    }
+    next = reading.next
+    if (reading.ended) return { events, next, ended: true }
+    await turn()
+  }
+  return { events, next, ended: false }
+}
+
+function stepOf(sequence: number): number {
+  return Math.ceil(sequence / STEP)
+}
+
+/**
+ * What is asked for may be gone only up to where the reader is, and a reader is nowhere ahead of the end: neither a hole nor a store that is
+ * older than he may pass for silence.
+ */
+function refuseElsewhere({ prunedTo, last }: FeedReading, after: number): void {
+  if (after > last) {
+    throw new AppError(
+      'feed_rewound',
+      `The last sequence is ${last}: you have read events that this store does not hold. See docs/feed.md.`,
+      {
+        facts: { lastSequence: last },
+      },
+    )
+  }
+  if (after >= prunedTo) return
+  const oldest = prunedTo + 1
+  throw new AppError('feed_gone', `Events before sequence ${oldest} are no longer kept: read the histories, then go on from there.`, {
+    facts: { oldestSequence: oldest },
+  })
+}
