@@ -4,8 +4,6 @@ import type { Params, Statement } from './statement.ts'
 export interface Done {
   /** Rows that it inserted, changed or deleted. */
   readonly rows: number
-  /** The id of the row that it inserted, if it inserted one. */
-  readonly insertedId: number
 }
 
 /** Runs statements, within a transaction or outside. */

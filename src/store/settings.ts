@@ -26,13 +26,13 @@ export async function saveSetting(session: Session, name: string, value: Uint8Ar
   await session.run(upsert, { name, value })
 }
 
-const languageAsked = statement<{ parcelId: number; language: string; sequence: number }>()((db, p) =>
+const languageAsked = statement<{ parcelId: number; language: string; sequence: number }>()((db, p, { greatest }) =>
   db
     .insertInto('language_asked')
     .values({ parcel_id: p.parcelId, language: p.language, sequence: p.sequence })
     .onConflict((conflict) =>
       conflict.columns(['parcel_id', 'language']).doUpdateSet((row) => ({
-        sequence: row.fn<number>('max', [row.ref('language_asked.sequence'), row.ref('excluded.sequence')]),
+        sequence: greatest(row.ref('language_asked.sequence'), row.ref('excluded.sequence')),
       })),
     ),
 )

@@ -1,8 +1,7 @@
-import { sql } from 'kysely'
 import type { QueuedDelivery, ReviewedClaims } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { oneOf, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 
 const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, p) =>
   db
@@ -62,7 +61,7 @@ const hold = statement<{ id: number }>()((db, p) =>
   db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
 )
 /** Due since it was queued. One that failed before keeps its time: it may have been asked to come no sooner. */
-const release = statement<{ id: number; nowMs: number }>()((db, p) =>
+const release = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('delivery')
     .set((row) => ({
@@ -71,7 +70,7 @@ const release = statement<{ id: number; nowMs: number }>()((db, p) =>
         .case()
         .when('attempts', '>', 0)
         .then(row.ref('next_attempt_at_ms'))
-        .else(row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]))
+        .else(least(row.ref('next_attempt_at_ms'), row.val(p.nowMs)))
         .end(),
     }))
     .where('id', '=', p.id)
@@ -89,14 +88,14 @@ export async function queueDelivery(session: Session, { endpointId, parcelId, se
   await session.run(insertDelivery, { ...place, sequence, previousSequence: last?.sequence ?? 0, inboxId, state, nowMs })
 }
 
-const claimed = statement<{ ids: string }>()((db, p) =>
-  db.selectFrom('delivery').select(['id', 'parcel_id', 'state']).where(sql<boolean>`id in (select value from json_each(${p.ids}))`),
+const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('delivery').select(['id', 'parcel_id', 'state']).where('id', 'in', oneOf(p.ids)),
 )
 
 /** See the verb of the same name. Their parcels may have been joined to others since they were claimed, so the rows tell. */
 export async function reviewClaims(session: Session, deliveryIds: readonly number[]): Promise<ReviewedClaims> {
   if (deliveryIds.length === 0) return { parcelIds: [], overtaken: [] }
-  const rows = await session.all(claimed, { ids: JSON.stringify(deliveryIds) })
+  const rows = await session.all(claimed, { ids: deliveryIds })
   const counts = new Map<number, number>()
   for (const { parcel_id: parcelId } of rows) counts.set(parcelId, (counts.get(parcelId) ?? 0) + 1)
   const isAlone = (parcelId: number) => counts.get(parcelId) === 1
@@ -153,7 +152,7 @@ const holdOthers = statement<{ endpointId: number; parcelId: number; first: numb
     .where('state', '=', DELIVERY_STATE.due)
     .where('id', '!=', p.first),
 )
-const moveAll = statement<{ endpointId: number; parcelId: number; ids: string }>()((db, p) =>
+const moveAll = statement<{ endpointId: number; parcelId: number; ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
@@ -164,7 +163,7 @@ export async function moveDeliveries(
   join: { from: readonly number[]; into: number; nowMs: number },
 ): Promise<void> {
   const place = { endpointId: Number(endpointId), parcelId: join.into }
-  await session.run(moveAll, { ...place, ids: JSON.stringify(join.from) })
+  await session.run(moveAll, { ...place, ids: join.from })
   const first = await findFirst(session, place)
   if (first === null) return
   await session.run(holdOthers, { ...place, first: first.id })

@@ -4,7 +4,7 @@ import type { ReadSide } from '../../flow/read-side.ts'
 import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { type Dialect, statement } from '../statement.ts'
 import { findSentEvent, withIdentifiers } from './delivery-view.ts'
 
 /** How many deliveries one page looks at: those of a rare state would otherwise take a walk through all there are. */
@@ -25,7 +25,7 @@ type Wanted = {
 /** What waits for an endpoint that was removed is cancelled, though that may not be written down yet. */
 const stateNow = sql<number>`(case when delivery.state < 2 and endpoint.removed_at_ms is not null then 4 else delivery.state end)`
 
-const wanted = (db: Kysely<Tables>, p: Wanted) =>
+const wanted = (db: Kysely<Tables>, p: Wanted, { integer }: Dialect) =>
   db
     .selectFrom('delivery')
     .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
@@ -33,24 +33,24 @@ const wanted = (db: Kysely<Tables>, p: Wanted) =>
     .select(['endpoint.name as endpoint_name', 'endpoint.disabled', 'endpoint.removed_at_ms'])
     .select(['endpoint.probe_at_ms', 'endpoint.woken_at_ms', 'endpoint.round as endpoint_round'])
     .where('delivery.id', '<', p.before)
-    .where(isAny(sql.ref('delivery.endpoint_id'), p.endpointId))
+    .where(isAny(sql.ref('delivery.endpoint_id'), integer(p.endpointId)))
     .where(stateNow, '>=', p.a)
     .where(stateNow, '<=', p.b)
-    .where(isAny(sql`(endpoint.disabled is not null)`, p.held))
-    .where(isAny(sql`(delivery.attempts > 0)`, p.tried))
+    .where(isAny(sql`(case when endpoint.disabled is null then 0 else 1 end)`, integer(p.held)))
+    .where(isAny(sql`(case when delivery.attempts > 0 then 1 else 0 end)`, integer(p.tried)))
     .orderBy('delivery.id', 'desc')
     .limit(p.limit)
 
-const page = statement<Wanted & { readonly from: number }>()((db, p) => wanted(db, p).where('delivery.id', '>=', p.from))
+const page = statement<Wanted & { readonly from: number }>()((db, p, dialect) => wanted(db, p, dialect).where('delivery.id', '>=', p.from))
 // By the index of each endpoint's deliveries of a parcel: a parcel has few.
-const pageOfParcel = statement<Wanted & { readonly parcelId: number }>()((db, p) =>
-  wanted(db, p)
+const pageOfParcel = statement<Wanted & { readonly parcelId: number }>()((db, p, dialect) =>
+  wanted(db, p, dialect)
     .where('delivery.endpoint_id', 'in', (of) => of.selectFrom('endpoint').select('endpoint.id'))
     .where('delivery.parcel_id', '=', p.parcelId),
 )
 
 /** Null: of any value. */
-function isAny(column: RawBuilder<unknown>, value: number | null): RawBuilder<boolean> {
+function isAny(column: RawBuilder<unknown>, value: RawBuilder<number>): RawBuilder<boolean> {
   return sql<boolean>`(${value} is null or ${column} = ${value})`
 }
 

@@ -4,7 +4,7 @@ import type { ExpectedPush } from '../../domain/polling/poll.ts'
 import { encodeCarried, encodeFeedKind, encodeTold } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
-import { oneOf, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 
 const PRUNED_TO = 'feed-pruned-to'
 
@@ -73,7 +73,7 @@ const dueExpected = statement<{ nowMs: number; limit: number }>()((db, p) =>
   db.selectFrom('expected_push').selectAll().where('due_at_ms', '<=', p.nowMs).orderBy('due_at_ms').limit(p.limit),
 )
 const deleteExpected = statement<{ entry: number }>()((db, p) => db.deleteFrom('expected_push').where('entry', '=', p.entry))
-const moveExpected = statement<{ ids: string; into: number }>()((db, p) =>
+const moveExpected = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
   db.updateTable('expected_push').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
@@ -92,5 +92,5 @@ export async function settlePush(session: Session, entry: number): Promise<void>
 }
 
 export async function moveExpectedPushes(session: Session, from: readonly number[], into: number): Promise<void> {
-  await session.run(moveExpected, { ids: JSON.stringify(from), into })
+  await session.run(moveExpected, { ids: from, into })
 }

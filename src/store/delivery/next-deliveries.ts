@@ -1,9 +1,9 @@
-import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
+import type { ExpressionBuilder, Kysely } from 'kysely'
 import type { NextDelivery, NextRequest, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { type Dialect, statement } from '../statement.ts'
 
 /** The round of a delivery that an operator asked for, before all others. */
 const ASKED_FOR = -1
@@ -11,10 +11,10 @@ const ASKED_FOR = -1
 const UNTRIED = 0
 const FIRST_ROUND = 1
 
-type Look = { endpointId: number; besides: string; limit: number; nowMs: number; round: number }
+type Look = { endpointId: number; besides: readonly number[]; limit: number; nowMs: number; round: number }
 
 /** Bodies are looked up and not joined, and only of what is due: most of what waits is looked at once in vain. */
-function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
+function waiting(db: Kysely<Tables>, p: Look, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
     of
       .case()
@@ -30,25 +30,31 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
     )
     .where('endpoint_id', '=', p.endpointId)
     .where('state', '=', DELIVERY_STATE.due)
-    .where(sql<boolean>`parcel_id not in (select value from json_each(${p.besides}))`)
+    .where('parcel_id', 'not in', oneOf(p.besides))
     .limit(p.limit)
 }
 
 /** Never attempted since it was queued, or asked for by an operator. */
-const nextUntried = statement<Look>()((db, p) =>
-  waiting(db, p, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
+const nextUntried = statement<Look>()((db, p, dialect) =>
+  waiting(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
 /** Last attempted before its endpoint was woken. */
-const nextWoken = statement<Look>()((db, p) =>
-  waiting(db, p, 'is due').where('round', '>', UNTRIED).where('round', '<', p.round).orderBy('round').orderBy('next_attempt_at_ms'),
+const nextWoken = statement<Look>()((db, p, dialect) =>
+  waiting(db, p, dialect, 'is due')
+    .where('round', '>', UNTRIED)
+    .where('round', '<', p.round)
+    .orderBy('round')
+    .orderBy('next_attempt_at_ms'),
 )
 /** Attempted since. */
-const nextRetried = statement<Look>()((db, p) => waiting(db, p, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'))
+const nextRetried = statement<Look>()((db, p, dialect) =>
+  waiting(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
+)
 
 /** Each kind is read off the index of what is due alone, in its order, so that it takes the same however much waits. */
 export async function findNextDeliveries(session: Session, request: NextRequest): Promise<readonly NextDelivery[]> {
   const { endpointId, besides, limit, nowMs, round, wokenAtMs } = request
-  const look = { endpointId: Number(endpointId), besides: JSON.stringify(besides), limit, nowMs, round }
+  const look = { endpointId: Number(endpointId), besides, limit, nowMs, round }
   const untried = await session.all(nextUntried, look)
   const woken = round === FIRST_ROUND ? [] : await session.all(nextWoken, look)
   const retried = await session.all(nextRetried, look)
@@ -61,13 +67,13 @@ export async function findNextDeliveries(session: Session, request: NextRequest)
   return found.sort((one, other) => one.dueAtMs - other.dueAtMs).slice(0, limit)
 }
 
-const nextOfAll = statement<Look>()((db, p) => waiting(db, p, 'is due').orderBy('round').orderBy('next_attempt_at_ms'))
+const nextOfAll = statement<Look>()((db, p, dialect) => waiting(db, p, dialect, 'is due').orderBy('round').orderBy('next_attempt_at_ms'))
 
 /** See the verb of the same name. Of a parcel no more than one is looked at in vain, because no more than one of it may go. */
 export async function findProbe(session: Session, { endpointId, exceptParcelId, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
   const look = {
     endpointId: Number(endpointId),
-    besides: JSON.stringify(exceptParcelId === null ? [] : [exceptParcelId]),
+    besides: exceptParcelId === null ? [] : [exceptParcelId],
     limit: 1,
     nowMs,
     round: 0,

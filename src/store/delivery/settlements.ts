@@ -85,7 +85,7 @@ const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: nu
  * released is due since it was queued: so what is older goes first, whatever it stood behind, and rows that lie together are written
  * together. What failed before keeps its time.
  */
-const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
+const releaseNext = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('delivery')
     .set((row) => ({
@@ -94,7 +94,7 @@ const releaseNext = statement<{ id: number; nowMs: number }>()((db, p) =>
         .case()
         .when('attempts', '>', 0)
         .then(row.ref('next_attempt_at_ms'))
-        .else(row.fn<number>('min', [row.ref('next_attempt_at_ms'), row.val(p.nowMs)]))
+        .else(least(row.ref('next_attempt_at_ms'), row.val(p.nowMs)))
         .end(),
     }))
     .where('state', '=', DELIVERY_STATE.behind)

@@ -3,7 +3,7 @@ import type { KeptAnswer } from '../../domain/history/parcel-record.ts'
 import { answerId, keepAnswers } from '../../domain/history/parcel-record.ts'
 import { decodeAnswer, encodeAnswerHead } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { oneOf, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 
 const COLUMNS = ['language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head'] as const
 
@@ -23,7 +23,7 @@ const upsert = statement<{
   decides_order: number
   head: string
   body: Uint8Array
-}>()((db, p) =>
+}>()((db, p, { greatest }) =>
   db
     .insertInto('answer')
     .values({
@@ -39,8 +39,8 @@ const upsert = statement<{
     })
     .onConflict((conflict) =>
       conflict.columns(['parcel_id', 'language', 'digest']).doUpdateSet((row) => ({
-        asked_at_ms: row.fn<number>('max', [row.ref('answer.asked_at_ms'), row.ref('excluded.asked_at_ms')]),
-        decides_order: row.fn<number>('max', [row.ref('answer.decides_order'), row.ref('excluded.decides_order')]),
+        asked_at_ms: greatest(row.ref('answer.asked_at_ms'), row.ref('excluded.asked_at_ms')),
+        decides_order: greatest(row.ref('answer.decides_order'), row.ref('excluded.decides_order')),
         body: row.ref('excluded.body'),
       })),
     ),
@@ -50,20 +50,20 @@ const deleteOne = statement<{ parcelId: number; language: string; digest: Uint8A
   db.deleteFrom('answer').where('parcel_id', '=', p.parcelId).where('language', '=', p.language).where('digest', '=', p.digest),
 )
 
-const ofParcels = statement<{ ids: string }>()((db, p) =>
+const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .selectFrom('answer')
     .select(['parcel_id', 'decides_order', ...COLUMNS])
     .where('parcel_id', 'in', oneOf(p.ids))
     .orderBy('parcel_id'),
 )
-const keepOnly = statement<{ ids: string; kept: string }>()((db, p) =>
+const keepOnly = statement<{ ids: readonly number[]; kept: readonly string[] }>()((db, p, { oneOf, hex }) =>
   db
     .deleteFrom('answer')
     .where('parcel_id', 'in', oneOf(p.ids))
-    .where(sql<string>`parcel_id || '/' || language || '/' || lower(hex(digest))`, 'not in', oneOf<string>(p.kept)),
+    .where(sql<string>`parcel_id || '/' || language || '/' || ${hex(sql.ref('digest'))}`, 'not in', oneOf(p.kept)),
 )
-const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
   db.updateTable('answer').set({ parcel_id: p.into, decides_order: 0 }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 const amend = statement<{ parcelId: number; language: string; digest: Uint8Array; askedAtMs: number; decidesOrder: number }>()((db, p) =>
@@ -109,7 +109,7 @@ export interface HeldAnswer {
 
 /** The answers of several parcels, those of the parcel with the lowest number first. */
 export async function loadAnswersOf(session: Session, parcelIds: readonly number[]): Promise<readonly HeldAnswer[]> {
-  const rows = await session.all(ofParcels, { ids: JSON.stringify(parcelIds) })
+  const rows = await session.all(ofParcels, { ids: parcelIds })
   return rows.map((row) => ({ parcelId: row.parcel_id, decidesOrder: row.decides_order === 1, answer: decodeAnswer(row) }))
 }
 
@@ -117,12 +117,12 @@ export async function loadAnswersOf(session: Session, parcelIds: readonly number
 export async function moveAnswers(session: Session, held: readonly HeldAnswer[], into: number): Promise<void> {
   if (held.every(({ parcelId }) => parcelId === into)) return
   const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
-  const ids = JSON.stringify([...new Set(held.map(({ parcelId }) => parcelId))])
+  const ids = [...new Set(held.map(({ parcelId }) => parcelId))]
   // Of those of equal bytes the first.
   const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {
     const places = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)
-    await session.run(keepOnly, { ids, kept: JSON.stringify(places) })
+    await session.run(keepOnly, { ids, kept: places })
   }
   await session.run(moveAll, { ids, into })
   for (const answer of kept) {

@@ -11,7 +11,7 @@ import { loadAnswerSource } from './parcel-view.ts'
  * All that is kept of a parcel in one row apiece, by any identifier. Statements within, no join: the driver's SQLite is built so that it
  * plans a join anew each time a parameter is bound, which takes four times as long as running it.
  */
-const findHead = statement<{ identifier: string }>()((db, p) =>
+const findHead = statement<{ identifier: string }>()((db, p, { joined }) =>
   db
     .selectFrom('parcel')
     .select((of) => [
@@ -20,7 +20,7 @@ const findHead = statement<{ identifier: string }>()((db, p) =>
       'next_poll_at_ms',
       of
         .selectFrom('identifier')
-        .select((row) => row.fn.agg<string | null>('group_concat', ['identifier.value']).as('values'))
+        .select((row) => joined(row.ref('identifier.value')).as('values'))
         .whereRef('identifier.parcel_id', '=', 'parcel.id')
         .where('identifier.is_tracking_id', '=', sql.lit(1))
         .as('tracking_ids'),

@@ -3,14 +3,16 @@ import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
 import { decodeParcel, encodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
-import { oneOf, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 
 const insertNew = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('parcel').values({ revived_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
 )
 const selectParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
-const selectParcels = statement<{ ids: string }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)))
-const deleteRows = statement<{ ids: string }>()((db, p) => db.deleteFrom('parcel').where('id', 'in', oneOf(p.ids)))
+const selectParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)),
+)
+const deleteRows = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => db.deleteFrom('parcel').where('id', 'in', oneOf(p.ids)))
 
 type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
 
@@ -65,7 +67,7 @@ export async function findParcel(session: Session, parcelId: number): Promise<Pa
 }
 
 export async function findParcels(session: Session, parcelIds: readonly number[]): Promise<readonly ParcelState[]> {
-  return (await session.all(selectParcels, { ids: JSON.stringify(parcelIds) })).map(decodeParcel)
+  return (await session.all(selectParcels, { ids: parcelIds })).map(decodeParcel)
 }
 
 export async function loadParcel(session: Session, parcelId: number): Promise<ParcelState> {
@@ -81,19 +83,19 @@ export function saveParcel(session: Session, state: ParcelState, before: ParcelS
 }
 
 export async function deleteParcels(session: Session, parcelIds: readonly number[]): Promise<void> {
-  await session.run(deleteRows, { ids: JSON.stringify(parcelIds) })
+  await session.run(deleteRows, { ids: parcelIds })
 }
 
 const selectIdentifier = statement<{ value: string }>()((db, p) =>
   db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', '=', p.value),
 )
-const selectIdentifiers = statement<{ values: string }>()((db, p) =>
-  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', 'in', oneOf<string>(p.values)),
+const selectIdentifiers = statement<{ values: readonly string[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', 'in', oneOf(p.values)),
 )
 const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('identifier').selectAll().where('parcel_id', '=', p.parcelId),
 )
-const identifiersOfAll = statement<{ ids: string }>()((db, p) =>
+const identifiersOfAll = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('identifier').select(['value', 'parcel_id']).where('parcel_id', 'in', oneOf(p.ids)),
 )
 const upsertIdentifier = statement<{ value: string; parcelId: number; isTrackingId: number }>()((db, p) =>
@@ -102,7 +104,7 @@ const upsertIdentifier = statement<{ value: string; parcelId: number; isTracking
     .values({ value: p.value, parcel_id: p.parcelId, is_tracking_id: p.isTrackingId })
     .onConflict((conflict) => conflict.column('value').doUpdateSet({ is_tracking_id: p.isTrackingId })),
 )
-const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
   db.updateTable('identifier').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 const refuse = statement<{ value: string; nowMs: number }>()((db, p) =>
@@ -116,7 +118,7 @@ export async function findIdentifier(session: Session, value: string): Promise<I
 
 /** In no order. */
 export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
-  return (await session.all(selectIdentifiers, { values: JSON.stringify(values) })).map(decodeIdentifier)
+  return (await session.all(selectIdentifiers, { values })).map(decodeIdentifier)
 }
 
 function decodeIdentifier(row: Pick<Tables['identifier'], 'value' | 'parcel_id' | 'is_tracking_id'>): IdentifierState {
@@ -128,7 +130,7 @@ export function saveIdentifier(session: Session, { value, parcelId, isTrackingId
 }
 
 export async function moveIdentifiers(session: Session, from: readonly number[], into: number): Promise<void> {
-  await session.run(moveAll, { ids: JSON.stringify(from), into })
+  await session.run(moveAll, { ids: from, into })
 }
 
 export async function markRefused(session: Session, value: string, nowMs: number): Promise<void> {
@@ -143,7 +145,7 @@ export async function loadIdentifiersOf(
   session: Session,
   parcelIds: readonly number[],
 ): Promise<readonly Pick<Tables['identifier'], 'value' | 'parcel_id'>[]> {
-  return await session.all(identifiersOfAll, { ids: JSON.stringify(parcelIds) })
+  return await session.all(identifiersOfAll, { ids: parcelIds })
 }
 
 /** Those that may be asked for now: what a person would type first, then the tracking ids, each kind in its own order (DOMAIN 6.3). */

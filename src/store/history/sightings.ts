@@ -3,7 +3,7 @@ import { type KeptSighting, sightingId, sightingsOf } from '../../domain/history
 import { decodeExtra, decodeInstant, decodeTold, encodeExtra, encodeInstant, encodeTold } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
-import { oneOf, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 import type { Contents, StoredContent } from './contents.ts'
 
 const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId))
@@ -45,26 +45,30 @@ const upsert = statement<{
     ),
 )
 
-const ofParcels = statement<{ ids: string }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', 'in', oneOf(p.ids)))
+const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('sighting').selectAll().where('parcel_id', 'in', oneOf(p.ids)),
+)
 
 const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'] as const
 const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'told', 'extra'] as const
 
 /** Of a sighting that several of them hold, the first one's goes. */
-const copyInto = statement<{ ids: string; into: number }>()((db, p) =>
+const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
   db
     .insertInto('sighting')
     .columns(['parcel_id', ...FACTS])
     .expression((of) =>
       of
         .selectFrom('sighting')
-        .select((row) => [row.val(p.into).as('parcel_id'), ...FACTS])
+        .select([integer(p.into).as('parcel_id'), ...FACTS])
         .where('parcel_id', 'in', oneOf(p.ids))
         .orderBy('parcel_id'),
     )
     .onConflict((conflict) => conflict.columns(['parcel_id', ...KEY]).doNothing()),
 )
-const deleteOfParcels = statement<{ ids: string }>()((db, p) => db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)))
+const deleteOfParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)),
+)
 
 /** The sightings of a parcel within a second since the epoch, or all of them. */
 export async function loadSightings(
@@ -89,7 +93,7 @@ export async function loadSightingsOf(
   parcelIds: readonly number[],
 ): Promise<ReadonlyMap<number, readonly KeptSighting[]>> {
   const byParcel = new Map<number, KeptSighting[]>()
-  for (const row of await session.all(ofParcels, { ids: JSON.stringify(parcelIds) })) {
+  for (const row of await session.all(ofParcels, { ids: parcelIds })) {
     const kept = decodeSighting(row, contents.recallContent(row.content_id) ?? (await contents.read(row.content_id)))
     const others = byParcel.get(row.parcel_id)
     if (others === undefined) byParcel.set(row.parcel_id, [kept])
@@ -127,9 +131,8 @@ export function saveSighting(session: Session, parcelId: number, contentId: numb
 
 /** Moves the sightings of parcels to another that has none, or others, of them. */
 export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
-  const ids = JSON.stringify(from)
-  await session.run(copyInto, { ids, into })
-  await session.run(deleteOfParcels, { ids })
+  await session.run(copyInto, { ids: from, into })
+  await session.run(deleteOfParcels, { ids: from })
 }
 
 const orderAnswer = statement<{ parcelId: number }>()((db, p) =>

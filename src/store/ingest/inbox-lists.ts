@@ -26,14 +26,14 @@ const heldPage = (state: number) =>
   )
 const held = { quarantined: heldPage(INBOX_STATES.quarantined), expired: heldPage(INBOX_STATES.expired) }
 
-const stretch = statement<{ from: number; before: number; limit: number; most: number }>()((db, p) =>
+const stretch = statement<{ from: number; before: number; limit: number; most: number }>()((db, p, { unindexed }) =>
   db
     .selectFrom('inbox')
     .select(COLUMNS)
     .select(bodyBytes)
     .where('id', '>=', p.from)
     .where('id', '<', p.before)
-    .where(sql<boolean>`+state <= ${p.most}`)
+    .where((row) => unindexed(row.ref('state')), '<=', p.most)
     .orderBy('id', 'desc')
     .limit(p.limit),
 )

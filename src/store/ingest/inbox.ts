@@ -1,12 +1,12 @@
 import type { InboxWrite } from '../../domain/history/change-set.ts'
 import type { InboxEntry, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
-import { oneOf, statement } from '../statement.ts'
+import { statement } from '../statement.ts'
 
 /** States by their number in the table. */
 export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2 } as const satisfies Readonly<Record<InboxEntry['state'], number>>
 
-const moveAll = statement<{ ids: string; into: number }>()((db, p) =>
+const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
@@ -49,7 +49,7 @@ const quarantined = statement()((db) =>
 )
 
 export async function moveInbox(session: Session, from: readonly number[], into: number): Promise<void> {
-  await session.run(moveAll, { ids: JSON.stringify(from), into })
+  await session.run(moveAll, { ids: from, into })
 }
 
 /** Keeps a push. It is looked for among its parcel's, so that the index grows where parcels are new. */

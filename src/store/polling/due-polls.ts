@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
 import type { AskablePoll, DuePlace } from '../../domain/polling/poll.ts'
 import type { WriteTx } from '../../flow/write-store.ts'
@@ -18,9 +17,9 @@ const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: n
     .limit(p.limit),
 )
 /** Of the parcel two columns, of its identifiers what the index holds: everything else is read only when it is needed. */
-const askable = statement<{ ids: string; nowMs: number; refusedBeforeMs: number }>()((db, p) =>
+const askable = statement<{ ids: readonly number[]; nowMs: number; refusedBeforeMs: number }>()((db, p, { rowsOf }) =>
   db
-    .selectFrom(sql<{ value: number }>`json_each(${p.ids})`.as('wanted'))
+    .selectFrom(rowsOf(p.ids).as('wanted'))
     .innerJoin('parcel', 'parcel.id', 'wanted.value')
     .leftJoin('identifier', (join) =>
       join
@@ -55,7 +54,7 @@ export async function findAskable(
   { parcelIds, nowMs }: Parameters<WriteTx['askableOf']>[0],
 ): Promise<readonly AskablePoll[]> {
   const held = leases.held(nowMs)
-  const ids = JSON.stringify(parcelIds.filter((parcelId) => !held.has(parcelId)))
+  const ids = parcelIds.filter((parcelId) => !held.has(parcelId))
   const rows = Map.groupBy(await session.all(askable, { ids, nowMs, refusedBeforeMs: nowMs - REFUSAL_HOLDS_MS }), ({ id }) => id)
   return parcelIds.flatMap((parcelId): readonly AskablePoll[] => {
     const [first, ...others] = rows.get(parcelId) ?? []

@@ -9,25 +9,25 @@ const NO_PARCEL = 0
 const polledFor = statement<{ afterParcelId: number; limit: number }>()((db, p) =>
   db.selectFrom('parcel').select('id').where('id', '>', p.afterParcelId).orderBy('id').limit(p.limit),
 )
-const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; nowMs: number }>()((db, p) =>
+const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('parcel')
     .set((row) => ({
       next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
       // Checked in a future that was taken back: what is reckoned from it would come that much too late.
-      checked_at_ms: row.fn<number>('min', [row.ref('checked_at_ms'), row.val(p.nowMs)]),
-      revived_at_ms: row.fn<number>('min', [row.ref('revived_at_ms'), row.val(p.nowMs)]),
+      checked_at_ms: least(row.ref('checked_at_ms'), row.val(p.nowMs)),
+      revived_at_ms: least(row.ref('revived_at_ms'), row.val(p.nowMs)),
     }))
     .where('id', '>', p.afterParcelId)
     .where('id', '<=', p.lastId),
 )
 
-const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs: number }>()((db, p) =>
+const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('delivery')
     .set((row) => ({
       next_attempt_at_ms: row('next_attempt_at_ms', '-', p.byMs),
-      first_failed_at_ms: row.fn<number | null>('min', [row.ref('first_failed_at_ms'), row.val(p.nowMs)]),
+      first_failed_at_ms: least(row.ref('first_failed_at_ms'), row.val(p.nowMs)),
     }))
     .where('endpoint_id', 'in', db.selectFrom('endpoint').select('id'))
     .where('parcel_id', '>', p.above)

@@ -1,8 +1,9 @@
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
-import { bind, type Params, type SqlValue, type Statement } from '../statement.ts'
+import type { Params, Statement } from '../statement.ts'
 import { createCheckpointer } from './sqlite-checkpointer.ts'
+import { bind, compileForSqlite, type SqliteStatement } from './sqlite-dialect.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
 import { followLinks, refuseSecondName } from './sqlite-identity.ts'
 import { lockStore, type StoreLock } from './sqlite-lock.ts'
@@ -154,27 +155,30 @@ export function openSqliteReader(path: string): ReadEngine {
   }
 }
 
-/** Statements are prepared once a connection: preparing takes five times as long as running. */
+/** Statements are compiled and prepared once a connection: each takes five times as long as a run. */
 function createSession(db: Database.Database): Session {
-  const prepared: Database.Statement<SqlValue[], unknown>[] = []
-  function prepare({ id, sql }: Statement<never, unknown>): Database.Statement<SqlValue[], unknown> {
-    const known = prepared[id]
+  const prepared: { readonly run: Database.Statement<unknown[], unknown>; readonly compiled: SqliteStatement }[] = []
+  function prepare(statement: Statement<never, unknown>) {
+    const known = prepared[statement.id]
     if (known !== undefined) return known
-    const made = db.prepare<SqlValue[], unknown>(sql)
-    prepared[id] = made
+    const compiled = compileForSqlite(statement)
+    const made = { run: db.prepare<unknown[], unknown>(compiled.sql), compiled }
+    prepared[statement.id] = made
     return made
   }
   return {
     async all<P extends Params, R>(statement: Statement<P, R>, params: P) {
-      // The driver cannot know a row's type; the statement was compiled with it.
-      return prepare(statement).all(...bind(statement, params)) as R[]
+      const { run, compiled } = prepare(statement)
+      // The driver cannot know a row's type; the statement was written with it.
+      return run.all(...bind(compiled, params)) as R[]
     },
     async run(statement, params) {
-      const { changes, lastInsertRowid } = prepare(statement).run(...bind(statement, params))
-      return { rows: changes, insertedId: Number(lastInsertRowid) }
+      const { run, compiled } = prepare(statement)
+      return { rows: run.run(...bind(compiled, params)).changes }
     },
     enqueueWrite(statement, params) {
-      prepare(statement).run(...bind(statement, params))
+      const { run, compiled } = prepare(statement)
+      run.run(...bind(compiled, params))
     },
   }
 }
