@@ -16,7 +16,7 @@ import type { WriteStore } from '../../src/flow/write-store.ts'
 import { queueInProcess } from '../../src/runtime/commit-queue.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
 import { openSqliteWriter } from '../../src/store/sqlite/sqlite.ts'
-import { createWriteStore } from '../../src/store/write-store.ts'
+import { createSqliteWriteStore } from '../../src/store/sqlite/sqlite-write-store.ts'
 import { createWriteSide } from '../../src/wiring/write-side.ts'
 import { createSimulatedCarrier, pushBody } from './carrier.ts'
 import type { Lifecycle } from './lifecycles.ts'
@@ -84,7 +84,7 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   const model = createCarrierModelKeeper(clock)
   const folder = mkdtempSync(join(memoryFolder(), 'polling-'))
   const engine = await openSqliteWriter(join(folder, 'relay.db'))
-  const store = createWriteStore(engine)
+  const store = createSqliteWriteStore(engine)
   const checkpoint = await openModelCheckpoint({ store, clock, log })
   const write = createWriteSide(
     { store: options.firstCome === true ? neverScarce(store) : store, clock, log, checkpoint, model },

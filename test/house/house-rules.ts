@@ -40,7 +40,7 @@ export const ROOMS: readonly Room[] = [
   {
     place: 'store/sqlite/',
     imports: ['domain/', ...PORTS, 'store/'],
-    libraries: ['better-sqlite3', 'kysely', 'pg'],
+    libraries: ['better-sqlite3', 'kysely', 'lru-cache'],
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
   // Whom we ask: the carrier. Whom we post to: the endpoints. Both reach the network through what guards and bounds it.

@@ -45,7 +45,8 @@ export interface HistoryWrites {
 
 /** What history needs of the store inside one transaction; see `WriteTx`. */
 export interface HistoryTx {
-  nextSequence(): number
+  /** A number that nothing has, above all that were given. */
+  nextSequence(): Promise<number>
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifier(identifier: IdentifierState): void
   createParcel(nowMs: number): Promise<ParcelState>

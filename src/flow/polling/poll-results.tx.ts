@@ -47,7 +47,7 @@ export function createWatch(ports: PlanPorts & { readonly store: WriteStore }, o
       store.transaction(async (tx) => {
         const entries = deriveEntries(await tx.loadSightings(asked.parcelId, null))
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
-        const upTo = missed.length === 0 ? tx.nextSequence() : Math.min(...missed) - 1
+        const upTo = missed.length === 0 ? await tx.nextSequence() : Math.min(...missed) - 1
         await tx.markLanguageAsked(asked.parcelId, asked.language, upTo)
       }),
 

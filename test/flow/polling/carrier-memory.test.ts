@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { CarrierMemory } from '../../../src/domain/polling/carrier-memory.ts'
 import { createCarrierMemory } from '../../../src/flow/polling/carrier-memory.tx.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createWriteStore } from '../../../src/store/write-store.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -13,7 +13,7 @@ const AT_MS = Date.UTC(2026, 2, 1, 8)
 async function read(text: string): Promise<CarrierMemory | null> {
   const engine = await openSqliteWriter(join(temporaryFolder(), 'relay.db'))
   onTestFinished(() => engine.close())
-  const store = createWriteStore(engine)
+  const store = createSqliteWriteStore(engine)
   await store.transaction((tx) => tx.saveSetting('carrier-memory', new TextEncoder().encode(text)))
   return await createCarrierMemory(store).carrierMemory()
 }

@@ -5,7 +5,7 @@ import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-mode
 import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 import { openSqliteReader, openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createWriteStore } from '../../../src/store/write-store.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
 import { createWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll } from '../../support/builders.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
@@ -23,7 +23,7 @@ async function planned(parcels: number) {
   const path = join(temporaryFolder(), 'relay.db')
   const log = { error: (fields: object) => void expect.fail(JSON.stringify(fields)) }
   const engine = await openSqliteWriter(path)
-  const store = createWriteStore(engine)
+  const store = createSqliteWriteStore(engine)
   const checkpoint = await openModelCheckpoint({ store, clock, log })
   const writes = createWriteSide({ store, clock, log, checkpoint, model }, { record: recordOptions, deliver: deliverOptions })
   const reads = createReadStore(openSqliteReader(path))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { failingEndpoints } from '../../../src/store/migrations/0009-failing-endpoints.ts'
+import { failingEndpoints } from '../../../src/store/sqlite/migrations/0009-failing-endpoints.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { migrateAnew } from '../../support/taken-back.ts'
 

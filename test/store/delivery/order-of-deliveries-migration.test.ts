@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { expect, test } from 'vitest'
-import { deliveries } from '../../../src/store/migrations/0008-deliveries.ts'
+import { deliveries } from '../../../src/store/sqlite/migrations/0008-deliveries.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 

@@ -13,7 +13,7 @@ import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { createRecord } from '../../../src/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createWriteStore } from '../../../src/store/write-store.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, aPush, pushBody } from '../../support/builders.ts'
 import { countWork } from '../../support/counted-engine.ts'
@@ -41,7 +41,7 @@ const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0,
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
   const model = createCarrierModelKeeper(clock).current
-  const ports = { store: createWriteStore(engine), clock, log: strictLog, model, learn: () => undefined, found: () => undefined }
+  const ports = { store: createSqliteWriteStore(engine), clock, log: strictLog, model, learn: () => undefined, found: () => undefined }
   const record = createRecord(ports, recordOptions)
   const before = process.cpuUsage()
   const { outcomes } = await record([incoming])
@@ -138,7 +138,7 @@ async function joinInto(path: string, groups: (ids: readonly number[]) => Iterab
   const names = new Map(
     query<{ parcel_id: number; value: string }>(path, 'select parcel_id, value from identifier').map((row) => [row.parcel_id, row.value]),
   )
-  await createWriteStore(engine).transaction(async (tx) => {
+  await createSqliteWriteStore(engine).transaction(async (tx) => {
     for (const group of groups(ids)) {
       const naming = pushBody({ trackingIds: group.map((id) => names.get(id)), eventTime: '2026-03-01T10:00:00.000Z' })
       const batch = recordBatch([incomingPush(naming, NOON)], NOON)

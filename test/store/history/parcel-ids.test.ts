@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { uniqueParcelIds } from '../../../src/store/migrations/0006-unique-parcel-ids.ts'
+import { uniqueParcelIds } from '../../../src/store/sqlite/migrations/0006-unique-parcel-ids.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
 import { strictLog } from '../../support/observed.ts'

@@ -6,7 +6,7 @@ import { createRecord } from '../../../src/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import type { WriteStore } from '../../../src/flow/write-store.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createWriteStore } from '../../../src/store/write-store.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
 import { strictLog } from '../../support/observed.ts'
 import { recordOptions } from '../../support/policy.ts'
@@ -22,7 +22,7 @@ async function startCounting() {
   const path = join(temporaryFolder(), 'relay.db')
   const engine = await openSqliteWriter(path)
   onTestFinished(() => engine.close())
-  const whole = createWriteStore(engine)
+  const whole = createSqliteWriteStore(engine)
   const counts = { transactions: 0, savepoints: 0 }
   const store: WriteStore = {
     ...whole,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createWriteStore } from '../../../src/store/write-store.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 /** A value that fills a page of its own. */
@@ -12,7 +12,7 @@ const PAGE = Buffer.alloc(3500, 'x')
 async function openFilled() {
   const path = join(temporaryFolder(), 'relay.db')
   const engine = await openSqliteWriter(path)
-  const store = createWriteStore(engine)
+  const store = createSqliteWriteStore(engine)
   const look = new Database(path)
   look.pragma('wal_autocheckpoint = 0')
   onTestFinished(async () => {

@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
 import type { Session } from '../engine.ts'
-import { createParcelMemory } from './parcel-memory.ts'
-import { createParcelStatuses } from './parcel-statuses.ts'
+import { createParcelStatuses } from '../history/parcel-statuses.ts'
 import {
   createParcel,
   findIdentifier,
@@ -13,7 +12,9 @@ import {
   lastParcelId,
   saveIdentifier,
   saveParcel,
-} from './parcels.ts'
+} from '../history/parcels.ts'
+import type { Parcels } from '../write-verbs.ts'
+import { createParcelMemory } from './parcel-memory.ts'
 
 /** So many parcels, and so many identifiers, are kept at hand: some 10 MB. */
 const REMEMBERED = 16_384
@@ -22,15 +23,9 @@ const REMEMBERED = 16_384
  * Parcels as the one writer left them, so that the next event of a parcel need not look for it again. It must be told of whatever else
  * changes them, and of every transaction that was undone.
  */
-export interface KnownParcels {
-  findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  saveIdentifier(identifier: IdentifierState): void
-  create(nowMs: number): Promise<ParcelState>
-  /** Null: there is none, because it was joined to another. */
-  find(parcelId: number): Promise<ParcelState | null>
-  /** The same for several, in the order given; one that is not there is left out. */
+export interface KnownParcels extends Parcels {
+  /** Several, in the order given; one that is not there is left out. */
   findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  save(state: ParcelState): void
   /** Adds a parcel under a number after `lastId`. */
   insert(state: ParcelState): void
   /** The highest number that was given to a parcel. */
@@ -39,7 +34,6 @@ export interface KnownParcels {
   noteStatus(status: string): void
   /** Some parcels are no more, and these identifiers were theirs. */
   forgetJoined(parcelIds: readonly number[], values: readonly string[]): void
-  forget(): void
 }
 
 export function createKnownParcels(session: Session): KnownParcels {

@@ -8,12 +8,12 @@ import type { Incoming } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { joinKey, type KeptBody, type KnownParcel, type Needs, NO_PARCEL, pushKey, type Snapshot } from '../../domain/history/snapshot.ts'
 import type { Session } from '../engine.ts'
+import { loadAnswers, loadAnswersOf } from '../history/answers.ts'
+import type { Contents } from '../history/contents.ts'
+import { pollableIdentifiers } from '../history/parcels.ts'
+import { loadOrder, loadSightings, loadSightingsOf } from '../history/sightings.ts'
 import { findTwin, listPushes } from '../ingest/inbox.ts'
-import { loadAnswers, loadAnswersOf } from './answers.ts'
-import type { Contents } from './contents.ts'
 import type { KnownParcels } from './known-parcels.ts'
-import { pollableIdentifiers } from './parcels.ts'
-import { loadOrder, loadSightings, loadSightingsOf } from './sightings.ts'
 
 /** What of the store is at hand on the one connection that writes. */
 export interface SnapshotSource {

@@ -1,12 +1,12 @@
 import type { WriteSet } from '../../domain/history/change-set.ts'
 import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
 import { appendFeed, expectPush } from '../delivery/feed.ts'
+import { dropAnswers, saveAnswer } from '../history/answers.ts'
+import { joinParcels } from '../history/join.ts'
+import { saveSighting } from '../history/sightings.ts'
 import { countDuplicate, deleteInbox, insertPush, settlePushAnew } from '../ingest/inbox.ts'
 import type { Leases } from '../polling/leases.ts'
-import { dropAnswers, saveAnswer } from './answers.ts'
-import { joinParcels } from './join.ts'
 import type { SnapshotSource } from './load-snapshot.ts'
-import { saveSighting } from './sightings.ts'
 
 interface ApplySource extends SnapshotSource {
   readonly leases: Pick<Leases, 'release'>

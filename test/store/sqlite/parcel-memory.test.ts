@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ParcelState } from '../../../src/domain/history/parcel-state.ts'
-import { createParcelMemory } from '../../../src/store/history/parcel-memory.ts'
+import { createParcelMemory } from '../../../src/store/sqlite/parcel-memory.ts'
 
 const instant = fc.oneof(fc.integer(), fc.maxSafeInteger())
 const instantOrNone = fc.option(instant)

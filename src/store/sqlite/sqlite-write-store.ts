@@ -1,0 +1,127 @@
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
+import { listEndpoints } from '../delivery/endpoints.ts'
+import type { WriteEngine } from '../engine.ts'
+import { createContents } from '../history/contents.ts'
+import { lastInboxId } from '../ingest/inbox.ts'
+import { createLeases } from '../polling/leases.ts'
+import { loadNumber, SEQUENCE, saveSetting } from '../settings.ts'
+import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
+import { applyChanges } from './apply-changes.ts'
+import { createKnownParcels, type KnownParcels } from './known-parcels.ts'
+import { loadNeeds, loadSnapshot } from './load-snapshot.ts'
+
+/** What is remembered of the store between transactions; null: not read yet, or it may have changed. */
+interface Memory {
+  /** The last number given. */
+  sequence: number | null
+  /** The highest number that a push is kept under. */
+  inboxId: number | null
+  /** As they stand: looked at for every new entry. */
+  endpoints: readonly EndpointState[] | null
+}
+
+interface Parts extends WriteParts {
+  readonly parcels: KnownParcels
+  readonly memory: Memory
+}
+
+/** The store on the one connection that writes: what it wrote it remembers. */
+export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
+  const { session } = engine
+  const parts = openParts(engine)
+  const { memory, contents, parcels } = parts
+  const tx: WriteTx = { ...createWriteVerbs(parts), ...recordingVerbs(parts) }
+
+  /** What is remembered may not be so: a transaction was undone, or somebody else has written. */
+  function forget(): void {
+    memory.sequence = null
+    forgetRows()
+  }
+
+  function forgetRows(): void {
+    memory.inboxId = null
+    memory.endpoints = null
+    contents.forget()
+    parcels.forget()
+  }
+
+  return {
+    async transaction(work) {
+      try {
+        return await engine.transaction(async () => {
+          if (engine.changedElsewhere()) forget()
+          const before = memory.sequence ?? (await loadNumber(session, SEQUENCE))
+          memory.sequence = before
+          const result = await work(tx)
+          if (memory.sequence !== before) await saveSetting(session, SEQUENCE, Buffer.from(String(memory.sequence)))
+          return result
+        })
+      } catch (error) {
+        forget()
+        throw error
+      }
+    },
+    async savepoint(_tx, work) {
+      try {
+        return await engine.savepoint(work)
+      } catch (error) {
+        // Numbers given in it are not given again.
+        forgetRows()
+        throw error
+      }
+    },
+    isStorageFailure: (error) => engine.isStorageFailure(error),
+  }
+}
+
+function openParts({ session }: WriteEngine): Parts {
+  const memory: Memory = { sequence: null, inboxId: null, endpoints: null }
+  return {
+    session,
+    memory,
+    contents: createContents(session),
+    parcels: createKnownParcels(session),
+    leases: createLeases(),
+    endpoints: {
+      async list() {
+        memory.endpoints ??= await listEndpoints(session)
+        return memory.endpoints
+      },
+      change() {
+        memory.endpoints = null
+      },
+      note(endpointId, health) {
+        memory.endpoints = memory.endpoints?.map((state) => (state.endpoint.id === endpointId ? { ...state, health } : state)) ?? null
+      },
+    },
+    sequence: {
+      async next() {
+        memory.sequence = (memory.sequence ?? 0) + 1
+        return memory.sequence
+      },
+      last: async () => memory.sequence ?? 0,
+    },
+  }
+}
+
+function recordingVerbs(parts: Parts) {
+  const { session, parcels, memory, endpoints } = parts
+  const source = { session, contents: parts.contents, known: parcels, leases: parts.leases }
+  return {
+    async loadSnapshot(batch) {
+      const lastInbox = memory.inboxId ?? (await lastInboxId(session))
+      const next = { parcelId: (await parcels.lastId()) + 1, sequence: (memory.sequence ?? 0) + 1, inboxId: lastInbox + 1 }
+      return { ...(await loadSnapshot(source, batch)), endpoints: await endpoints.list(), next }
+    },
+    async loadNeeds(snapshot, needs, nowMs) {
+      return { ...snapshot, ...(await loadNeeds(source, snapshot, needs, nowMs)) }
+    },
+    async applyChanges({ writes, next }) {
+      await applyChanges(source, writes)
+      memory.sequence = next.sequence - 1
+      // The highest number may be gone with a push that gave way to another.
+      memory.inboxId = writes.some(({ dropped }) => dropped.length > 0) ? null : next.inboxId - 1
+    },
+  } satisfies Partial<WriteTx>
+}

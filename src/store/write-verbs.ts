@@ -1,0 +1,161 @@
+import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
+import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
+import type { WriteTx } from '../flow/write-store.ts'
+import { cancelJob, insertJob, listUnendedJobs, saveJob } from './admin/jobs.ts'
+import { cancelRemoved, queueDelivery, reviewClaims, saveComposedEvent } from './delivery/deliveries.ts'
+import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
+import { duePushes, prunedTo, settlePush } from './delivery/feed.ts'
+import { readFeedEntries } from './delivery/feed-entries.ts'
+import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
+import { replayDeliveries } from './delivery/replays.ts'
+import { saveSettlements } from './delivery/settlements.ts'
+import type { Session } from './engine.ts'
+import type { Contents } from './history/contents.ts'
+import { markRefused, pollableIdentifiers } from './history/parcels.ts'
+import { loadSightings } from './history/sightings.ts'
+import { findPush } from './ingest/inbox-lists.ts'
+import { findAskable, findDuePolls } from './polling/due-polls.ts'
+import type { Leases } from './polling/leases.ts'
+import { shiftSchedule } from './polling/schedule-shift.ts'
+import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
+
+/** Parcels and what finds them, within a transaction: what was read of them stays true until it ends. */
+export interface Parcels {
+  findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
+  saveIdentifier(identifier: IdentifierState): void
+  create(nowMs: number): Promise<ParcelState>
+  /** Null: there is none, because it was joined to another. */
+  find(parcelId: number): Promise<ParcelState | null>
+  save(state: ParcelState): void
+  /** Statements have changed parcels that `save` was not told of. */
+  forget(): void
+}
+
+/** The endpoints that are not removed. */
+export interface Endpoints {
+  list(): Promise<readonly EndpointState[]>
+  /** To be called before one is added, changed or removed. */
+  change(): void
+  /** To be called when only an endpoint's health has changed. */
+  note(endpointId: string, health: EndpointState['health']): void
+}
+
+/** The one counter of everything that is learnt. */
+export interface Sequence {
+  next(): Promise<number>
+  last(): Promise<number>
+}
+
+/** What the verbs of a transaction stand on: what engines keep in different ways. */
+export interface WriteParts {
+  readonly session: Session
+  readonly contents: Contents
+  readonly parcels: Parcels
+  readonly endpoints: Endpoints
+  readonly sequence: Sequence
+  readonly leases: Leases
+}
+
+/** Recording is each engine's own: it loads and applies in sets. */
+type Recording = 'loadSnapshot' | 'loadNeeds' | 'applyChanges'
+
+/** Every other verb of a transaction. */
+export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, Recording> {
+  return {
+    ...historyVerbs(parts),
+    ...feedVerbs(parts),
+    ...pollingVerbs(parts),
+    ...endpointVerbs(parts),
+    ...deliveryVerbs(parts),
+    ...adminVerbs(parts),
+  }
+}
+
+function historyVerbs({ session, contents, parcels, sequence }: WriteParts) {
+  return {
+    nextSequence: sequence.next,
+    findIdentifiers: parcels.findIdentifiers,
+    saveIdentifier: parcels.saveIdentifier,
+    createParcel: parcels.create,
+    findParcel: parcels.find,
+    async loadParcel(parcelId) {
+      const state = await parcels.find(parcelId)
+      if (state === null) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+      return state
+    },
+    saveParcel: parcels.save,
+    loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
+  } satisfies Partial<WriteTx>
+}
+
+function feedVerbs({ session, contents, sequence }: WriteParts) {
+  return {
+    feedSpan: async () => ({ last: await sequence.last(), prunedTo: await prunedTo(session) }),
+    readFeedEntries: (request) => readFeedEntries(session, contents, request),
+  } satisfies Partial<WriteTx>
+}
+
+function pollingVerbs({ session, parcels, leases }: WriteParts) {
+  return {
+    duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
+    settlePush: (entry) => settlePush(session, entry),
+    duePolls: (request) => findDuePolls(session, leases, request),
+    askableOf: (request) => findAskable(session, leases, request),
+    pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),
+    leasePolls: leases.take,
+    releasePoll: leases.release,
+    async shiftSchedule(request) {
+      if (request.afterParcelId === 0) leases.putBack(request.byMs)
+      parcels.forget()
+      return await shiftSchedule(session, request)
+    },
+    markNotPollable: (identifier, nowMs) => markRefused(session, identifier, nowMs),
+    markLanguageAsked: (parcelId, language, upTo) => markLanguageAsked(session, parcelId, language, upTo),
+  } satisfies Partial<WriteTx>
+}
+
+function endpointVerbs({ session, endpoints }: WriteParts) {
+  return {
+    listEndpoints: endpoints.list,
+    reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
+    async saveEndpoint(state) {
+      endpoints.change()
+      return await saveEndpoint(session, state)
+    },
+    saveHealth(endpointId, health) {
+      endpoints.note(endpointId, health)
+      saveHealth(session, endpointId, health)
+    },
+    async removeEndpoint(endpointId, nowMs) {
+      endpoints.change()
+      await removeEndpoint(session, endpointId, nowMs)
+    },
+  } satisfies Partial<WriteTx>
+}
+
+function deliveryVerbs({ session }: WriteParts) {
+  return {
+    saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
+    queueDelivery: (delivery) => queueDelivery(session, delivery),
+    reviewClaims: (deliveryIds) => reviewClaims(session, deliveryIds),
+    findNextDeliveries: (request) => findNextDeliveries(session, request),
+    findProbe: (request) => findProbe(session, request),
+    hastenDelivery: (deliveryId) => hastenDelivery(session, deliveryId),
+    waitsForOthers: (endpointId, parcelId) => waitsForOthers(session, endpointId, parcelId),
+    cancelRemoved: (limit) => cancelRemoved(session, limit),
+    replayDeliveries: (request) => replayDeliveries(session, request),
+    saveSettlements: (settled, nowMs) => saveSettlements(session, settled, nowMs),
+  } satisfies Partial<WriteTx>
+}
+
+function adminVerbs({ session }: WriteParts) {
+  return {
+    findPush: (inboxId) => findPush(session, inboxId),
+    insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
+    listUnendedJobs: (limit) => listUnendedJobs(session, limit),
+    saveJob: (job, nowMs) => saveJob(session, job, nowMs),
+    cancelJob: (id, nowMs) => cancelJob(session, id, nowMs),
+    loadSetting: (name) => loadSetting(session, name),
+    saveSetting: (name, value) => saveSetting(session, name, value),
+  } satisfies Partial<WriteTx>
+}
