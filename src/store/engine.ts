@@ -30,7 +30,7 @@ export interface WriteEngine {
 
 export interface ReadEngine {
   readonly session: Session
-  /** All that `work` reads is of one moment. Callers wait for one another. */
-  snapshot<T>(work: () => Promise<T>): Promise<T>
+  /** All that `work` reads through its session is of one moment. */
+  snapshot<T>(work: (session: Session) => Promise<T>): Promise<T>
   close(): Promise<void>
 }

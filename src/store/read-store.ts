@@ -35,8 +35,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
   const { session } = engine
   const contents = createContents(session)
   return {
-    readFeed: (request) => engine.snapshot(() => readFeed(session, contents, request)),
-    findParcel: (identifier) => engine.snapshot(() => findParcel(session, contents, identifier)),
+    readFeed: (request) => engine.snapshot((of) => readFeed(of, contents, request)),
+    findParcel: (identifier) => engine.snapshot((of) => findParcel(of, contents, identifier)),
     async counts(nowMs) {
       const [all] = await session.all(parcels, {})
       const [polled] = await session.all(watched, {})
@@ -48,16 +48,16 @@ export function createReadStore(engine: ReadEngine): ReadSide {
         quarantined: await countQuarantined(session),
       }
     },
-    listParcels: (query) => engine.snapshot(() => listParcels(session, query)),
+    listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
     listStatuses: () => listStatuses(session),
-    inspectParcel: (identifier) => engine.snapshot(() => inspectParcel(session, contents, identifier)),
+    inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, contents, identifier)),
     listEndpoints: () => listEndpoints(session),
     countBacklog: (endpointId) => countBacklog(session, Number(endpointId)),
-    listDeliveries: (query) => engine.snapshot(() => listDeliveries(session, query)),
-    listInbox: (query) => engine.snapshot(() => listInbox(session, query)),
+    listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),
+    listInbox: (query) => engine.snapshot((of) => listInbox(of, query)),
     findPush: (inboxId) => findPush(session, inboxId),
-    findDelivery: (id) => engine.snapshot(() => findDelivery(session, id)),
-    countReplayable: ({ selection, limit, untilMs }) => engine.snapshot(() => countReplayable(session, selection, limit, untilMs)),
+    findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
+    countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
     async ping() {

@@ -10,8 +10,10 @@ export type Params = Readonly<Record<string, SqlValue>>
 export interface Dialect {
   /** Builds queries and compiles them; it never runs one. */
   readonly builder: Kysely<Tables>
-  /** The values of a list, to stand behind `in`. */
-  oneOf<Value extends number | string>(list: readonly Value[]): RawBuilder<Value>
+  /** The numbers of a list, to stand behind `in`. */
+  oneOf(list: readonly number[]): RawBuilder<number>
+  /** The texts of a list, to stand behind `in`. */
+  oneOfTexts(list: readonly string[]): RawBuilder<string>
   /** The values of a list as a table with the one column `value`. */
   rowsOf(list: readonly number[]): RawBuilder<{ readonly value: number }>
   /** The smaller of two; null if either is. */

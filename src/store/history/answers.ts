@@ -57,11 +57,11 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     .where('parcel_id', 'in', oneOf(p.ids))
     .orderBy('parcel_id'),
 )
-const keepOnly = statement<{ ids: readonly number[]; kept: readonly string[] }>()((db, p, { oneOf, hex }) =>
+const keepOnly = statement<{ ids: readonly number[]; kept: readonly string[] }>()((db, p, { oneOf, oneOfTexts, hex }) =>
   db
     .deleteFrom('answer')
     .where('parcel_id', 'in', oneOf(p.ids))
-    .where(sql<string>`parcel_id || '/' || language || '/' || ${hex(sql.ref('digest'))}`, 'not in', oneOf(p.kept)),
+    .where(sql<string>`parcel_id || '/' || language || '/' || ${hex(sql.ref('digest'))}`, 'not in', oneOfTexts(p.kept)),
 )
 const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
   db.updateTable('answer').set({ parcel_id: p.into, decides_order: 0 }).where('parcel_id', 'in', oneOf(p.ids)),

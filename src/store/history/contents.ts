@@ -11,7 +11,9 @@ const findByDigest = statement<{ digest: Uint8Array }>()((db, p) => db.selectFro
 const insertContent = statement<{ digest: Uint8Array; json: string }>()((db, p) =>
   db.insertInto('content').values({ digest: p.digest, json: p.json }).returning('id'),
 )
-const findById = statement<{ id: number }>()((db, p) => db.selectFrom('content').select('json').where('id', '=', p.id))
+const findByIds = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('content').select(['id', 'json']).where('id', 'in', oneOf(p.ids)),
+)
 
 export interface StoredContent {
   readonly content: Content
@@ -26,7 +28,8 @@ export interface Contents {
   idOf(json: string): Promise<number>
   /** What the store has under an id, if that is at hand. */
   recallContent(id: number): StoredContent | undefined
-  read(id: number): Promise<StoredContent>
+  /** What the store has under some ids. */
+  read(ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
   /** After a transaction was undone, ids given in it are worth nothing. */
   forget(): void
 }
@@ -48,11 +51,13 @@ export function createContents(session: Session): Contents {
       return made.id
     },
     recallContent: (id) => known.get(id),
-    async read(id) {
-      const [row] = await session.all(findById, { id })
-      if (row === undefined) throw new Error(`the store holds a sighting of content ${id}, and no such content`)
-      const read = { json: row.json, content: decodeContent(row.json) }
-      known.set(id, read)
+    async read(ids) {
+      const read = new Map<number, StoredContent>()
+      for (const { id, json } of await session.all(findByIds, { ids })) {
+        const content = { json, content: decodeContent(json) }
+        known.set(id, content)
+        read.set(id, content)
+      }
       return read
     },
     forget() {

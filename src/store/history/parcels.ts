@@ -89,8 +89,8 @@ export async function deleteParcels(session: Session, parcelIds: readonly number
 const selectIdentifier = statement<{ value: string }>()((db, p) =>
   db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', '=', p.value),
 )
-const selectIdentifiers = statement<{ values: readonly string[] }>()((db, p, { oneOf }) =>
-  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', 'in', oneOf(p.values)),
+const selectIdentifiers = statement<{ values: readonly string[] }>()((db, p, { oneOfTexts }) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id', 'is_tracking_id']).where('value', 'in', oneOfTexts(p.values)),
 )
 const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('identifier').selectAll().where('parcel_id', '=', p.parcelId),

@@ -81,9 +81,18 @@ export async function loadSightings(
     second === null
       ? await session.all(ofParcel, { parcelId })
       : await session.all(ofSecond, { parcelId, fromMs: second * 1000, toMs: second * 1000 + 1000 })
-  const kept: KeptSighting[] = []
-  for (const row of rows) kept.push(decodeSighting(row, contents.recallContent(row.content_id) ?? (await contents.read(row.content_id))))
-  return kept
+  return await decodeSightings(contents, rows)
+}
+
+async function decodeSightings(contents: Contents, rows: readonly Tables['sighting'][]): Promise<readonly KeptSighting[]> {
+  const unknown = new Set<number>()
+  for (const { content_id: id } of rows) if (contents.recallContent(id) === undefined) unknown.add(id)
+  const read = unknown.size === 0 ? null : await contents.read([...unknown])
+  return rows.map((row) => {
+    const content = contents.recallContent(row.content_id) ?? read?.get(row.content_id)
+    if (content === undefined) throw new Error(`the store holds a sighting of content ${row.content_id}, and no such content`)
+    return decodeSighting(row, content)
+  })
 }
 
 /** See the verb of the same name. */
@@ -93,10 +102,11 @@ export async function loadSightingsOf(
   parcelIds: readonly number[],
 ): Promise<ReadonlyMap<number, readonly KeptSighting[]>> {
   const byParcel = new Map<number, KeptSighting[]>()
-  for (const row of await session.all(ofParcels, { ids: parcelIds })) {
-    const kept = decodeSighting(row, contents.recallContent(row.content_id) ?? (await contents.read(row.content_id)))
-    const others = byParcel.get(row.parcel_id)
-    if (others === undefined) byParcel.set(row.parcel_id, [kept])
+  const rows = await session.all(ofParcels, { ids: parcelIds })
+  for (const [at, kept] of (await decodeSightings(contents, rows)).entries()) {
+    const parcelId = rows[at]?.parcel_id ?? 0
+    const others = byParcel.get(parcelId)
+    if (others === undefined) byParcel.set(parcelId, [kept])
     else others.push(kept)
   }
   return byParcel

@@ -13,6 +13,7 @@ const sqliteDialect: Dialect = {
   }),
   // A list is bound as JSON, so that one statement serves lists of any length.
   oneOf: (list) => sql`(select value from json_each(${list}))`,
+  oneOfTexts: (list) => sql`(select value from json_each(${list}))`,
   rowsOf: (list) => sql`json_each(${list})`,
   least: (one, other) => sql`min(${one}, ${other})`,
   greatest: (one, other) => sql`max(${one}, ${other})`,

@@ -148,9 +148,10 @@ export function openSqliteReader(path: string): ReadEngine {
   const begin = db.prepare('BEGIN')
   const end = db.prepare('COMMIT')
   const inTurn = createTurns()
+  const session = createSession(db)
   return {
-    session: createSession(db),
-    snapshot: (work) => inTurn(() => bracket(db, begin, end, work)),
+    session,
+    snapshot: (work) => inTurn(() => bracket(db, begin, end, () => work(session))),
     close: () => inTurn(async () => void db.close()),
   }
 }
