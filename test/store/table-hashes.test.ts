@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import { writeSeededStore } from '../support/seeded-store.ts'
+import { hashTables } from '../support/table-hashes.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const CHECKED_IN: unknown = JSON.parse(readFileSync(new URL('table-hashes.json', import.meta.url), 'utf8'))
+
+async function seededStore(): Promise<string> {
+  const path = join(temporaryFolder(), 'relay.db')
+  await writeSeededStore(path)
+  return path
+}
+
+/** In each table one row changes, most by no more than the kind of a value. */
+const PLANTED: Readonly<Record<string, string>> = {
+  answer: 'update answer set is_flawed = 1 - is_flawed where body = (select min(body) from answer)',
+  attempt: "update attempt set reason = '' where id = (select min(id) from attempt where reason is null)",
+  audit: "update audit set detail = detail || ' ' where sequence = (select min(sequence) from audit)",
+  composed_event: 'update composed_event set body = cast(body as text) where sequence = (select min(sequence) from composed_event)',
+  content: 'update content set json = cast(json as blob) where id = (select min(id) from content)',
+  delivery: 'update delivery set settled_at_ms = 0 where id = (select min(id) from delivery where settled_at_ms is null)',
+  endpoint: "update endpoint set disabled = '' where id = (select min(id) from endpoint where disabled is null)",
+  expected_push: 'delete from expected_push where entry = (select max(entry) from expected_push)',
+  feed: 'update feed set told_before = told_before + 1 where sequence = (select max(sequence) from feed)',
+  identifier: 'update identifier set refused_at_ms = 0 where value = (select min(value) from identifier where refused_at_ms is null)',
+  inbox: "update inbox set reason = '' where id = (select max(id) from inbox where reason is null)",
+  job: 'update job set done = done + 1',
+  language_asked: "insert into language_asked (parcel_id, language, sequence) values (0, '', 0)",
+  parcel: 'update parcel set failures = failures + 1 where id = (select max(id) from parcel)',
+  parcel_status: "insert into parcel_status (status) values ('')",
+  setting: "update setting set value = value || x'00' where name = 'push-channel'",
+  sighting: 'update sighting set told = told + 1 where sequence = (select min(sequence) from sighting)',
+  sqlite_sequence: "update sqlite_sequence set seq = seq + 1 where name = 'parcel'",
+}
+
+test('seeded observations leave the same rows in every table as ever; `npm run -s tables` prints them when that is meant to change', async () => {
+  expect(hashTables(await seededStore())).toEqual(CHECKED_IN)
+})
+
+test('a change of one row is seen in the hash of its table, and in no other', async () => {
+  const path = await seededStore()
+  const db = new Database(path)
+  onTestFinished(() => void db.close())
+  let before = hashTables(path)
+  expect(Object.keys(PLANTED)).toEqual(Object.keys(before))
+  for (const [table, change] of Object.entries(PLANTED)) {
+    expect([table, db.prepare(change).run().changes]).toEqual([table, 1])
+    const after = hashTables(path)
+    expect(Object.keys(after).filter((name) => after[name] !== before[name])).toEqual([table])
+    before = after
+  }
+})
+
+test('a secret that a store makes for itself is not hashed', () => {
+  const path = join(temporaryFolder(), 'settings.db')
+  const db = new Database(path)
+  onTestFinished(() => void db.close())
+  db.exec("create table setting (name text primary key, value blob) without rowid; insert into setting values ('sequence', x'31')")
+  const before = hashTables(path)
+  db.exec("insert into setting values ('token-key', x'01'), ('relay-id', x'02')")
+  expect(hashTables(path)).toEqual(before)
+})
