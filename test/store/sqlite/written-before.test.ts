@@ -1,0 +1,124 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { type AnswerAt, openAnswersAt } from '../../support/answers-at.ts'
+import { pushBody } from '../../support/builders.ts'
+import { strictLog } from '../../support/observed.ts'
+import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { ask, logIn, startTestRelay } from '../../support/relay.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+interface Recorded {
+  /** When the answers were given: `Age`, and what is due, are of this time. */
+  readonly nowMs: number
+  readonly answers: readonly AnswerAt[]
+}
+
+const recorded = readRecorded(JSON.parse(unpacked('answers.json.gz').toString()))
+const PARCEL = '10010'
+
+function unpacked(name: string): Buffer {
+  return gunzipSync(readFileSync(new URL(`written-before/${name}`, import.meta.url)))
+}
+
+function readRecorded(value: unknown): Recorded {
+  if (isRecorded(value)) return value
+  throw new Error('these are no recorded answers')
+}
+
+function isRecorded(value: unknown): value is Recorded {
+  return typeof value === 'object' && value !== null && 'nowMs' in value && 'answers' in value && Array.isArray(value.answers)
+}
+
+/** A copy of the store, in a folder of its own. */
+function copyStore(): { readonly folder: string; readonly path: string } {
+  const folder = temporaryFolder()
+  const path = join(folder, 'relay.db')
+  writeFileSync(path, unpacked('relay.db.gz'), { mode: 0o600 })
+  return { folder, path }
+}
+
+/** Opens a store as this version does, at the time the answers were given. */
+async function openAt(path: string) {
+  const { nowMs } = recorded
+  const clock = { now: () => nowMs, monotonic: () => 0 }
+  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+  const reads = sqlite.openReadStore(path)
+  const answers = await openAnswersAt({ reads, writes, nowMs })
+  onTestFinished(async () => {
+    await answers.close()
+    await reads.close()
+    await writes.close()
+  })
+  return { writes, get: answers.get }
+}
+
+/** Asks everything again in the order it was asked, as an app's question may start a stopped parcel's polls; returns what is answered otherwise. */
+async function differing(path: string): Promise<readonly { readonly was: AnswerAt; readonly is: AnswerAt }[]> {
+  const { get } = await openAt(path)
+  const pairs = []
+  for (const was of recorded.answers) pairs.push({ was, is: await get(was.path) })
+  return pairs.filter(({ was, is }) => JSON.stringify(was) !== JSON.stringify(is))
+}
+
+/** A list in the body of an answer. */
+function listed({ path, body }: AnswerAt, name: string): readonly unknown[] {
+  const members = new Map<string, unknown>(Object.entries(JSON.parse(body)))
+  const list = members.get(name)
+  if (Array.isArray(list)) return list
+  throw new Error(`${path} has no ${name}: ${body}`)
+}
+
+/** Where the feed ended when it was read. */
+function feedEndOf(answers: readonly AnswerAt[]): string {
+  return answers.findLast(({ path }) => path.startsWith('/relay/events'))?.path.match(/after=(\d+)/)?.[1] ?? ''
+}
+
+test('a store that the version before has written gives the answers that version gave, byte for byte', async () => {
+  expect(recorded.answers.length).toBeGreaterThan(200)
+  expect(await differing(copyStore().path)).toEqual([])
+})
+
+test('one place that is stored otherwise is seen in the answers', async () => {
+  const { path } = copyStore()
+  const db = new Database(path)
+  const change = "update content set json = replace(json, 'Umeå', 'Umea') where id = (select min(id) from content where json like '%Umeå%')"
+  expect(db.prepare(change).run().changes).toBe(1)
+  db.close()
+  expect((await differing(path)).length).toBeGreaterThan(0)
+})
+
+test('a push to a store that the version before has written makes its history, its feed and its deliveries longer', async () => {
+  const { writes, get } = await openAt(copyStore().path)
+  const look = async () => ({
+    entries: listed(await get(`/v1/status/${PARCEL}/all?language=en`), 'statuses'),
+    events: listed(await get(`/relay/events?after=${feedEndOf(recorded.answers)}`), 'events'),
+    deliveries: listed(await get(`/relay/deliveries?parcel=${PARCEL}&limit=500`), 'deliveries'),
+  })
+  const before = await look()
+  const body = pushBody({ eventTime: new Date(recorded.nowMs).toISOString(), trackingIds: [PARCEL], texts: { en: 'After the change' } })
+  const { outcomes } = await writes.record([parsePush({ body, contentEncoding: null, receivedAtMs: recorded.nowMs, keyIndex: 0 })])
+  expect(outcomes).toMatchObject([{ kind: 'recorded', newEntries: 1, queued: 4 }])
+  const { entries, events, deliveries } = await look()
+  expect(entries.slice(1)).toEqual(before.entries)
+  expect(entries[0]).toMatchObject({ consumerDescription: 'After the change' })
+  expect([before.events, events.length]).toEqual([[], 1])
+  expect(deliveries.slice(4)).toEqual(before.deliveries)
+  // One of its endpoints has answered 410 before, so what comes for it is held.
+  expect(deliveries.slice(0, 4)).toMatchObject([{ state: 'held' }, ...Array.from({ length: 3 }, () => ({ state: 'queued' }))])
+})
+
+test('the relay itself starts on a store that the version before has written, and answers for its parcels', async () => {
+  const relay = await startTestRelay(copyStore().folder, 'http://127.0.0.1:9', { upstream: { languages: ['en', 'sv'] } })
+  onTestFinished(() => relay.stop())
+  const token = await logIn(relay.internalUrl)
+  for (const { path, body, status } of recorded.answers.filter(({ path }) => path.endsWith('/all?language=sv'))) {
+    const answer = await ask(relay.internalUrl, token, path)
+    expect([path, answer.status, await answer.text()]).toEqual([path, status, body])
+  }
+})

@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAuthenticate } from '../../src/flow/admin/authenticate.ts'
+import { createManageInbox } from '../../src/flow/admin/manage-inbox.ts'
+import { createParcelQueries } from '../../src/flow/admin/parcel-queries.ts'
+import { createFeedTail } from '../../src/flow/delivery/feed-tail.ts'
+import { createFollowFeed } from '../../src/flow/delivery/follow-feed.ts'
+import { createManageDeliveries } from '../../src/flow/delivery/manage-deliveries.ts'
+import { createServe } from '../../src/flow/history/serve.ts'
+import type { Log } from '../../src/flow/ports.ts'
+import type { ReadSide } from '../../src/flow/read-side.ts'
+import type { WriteSide } from '../../src/flow/write-side.ts'
+import { createInternalListener } from '../../src/http/server/internal.ts'
+import { createTokens } from '../../src/http/server/tokens.ts'
+import { createAnswerCache } from '../../src/runtime/answer-cache.ts'
+import { createFeedSignal } from '../../src/runtime/feed-signal.ts'
+import { createMemory } from '../../src/runtime/memory.ts'
+import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
+
+/** An answer as it is compared: without the headers that tell when and over which connection it was sent, and the id of a problem, which is random. */
+export interface AnswerAt {
+  readonly path: string
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+const OF_THE_CONNECTION = new Set(['date', 'connection', 'keep-alive'])
+
+const notAsked = () => Promise.reject(new Error('not asked'))
+const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+const noEndpoints = {
+  list: notAsked,
+  find: notAsked,
+  add: notAsked,
+  change: notAsked,
+  rotate: notAsked,
+  retry: notAsked,
+  remove: notAsked,
+  test: notAsked,
+}
+
+/** The internal listener over a store, on a clock that stands still and with a carrier that cannot be reached: it answers what the store says. */
+export async function openAnswersAt({ reads, writes, nowMs }: { reads: ReadSide; writes: WriteSide; nowMs: number }) {
+  const clock = { now: () => nowMs, monotonic: () => 0 }
+  const authenticate = createAuthenticate(
+    {
+      tokens: createTokens({ key: await writes.tokenKey(), clock }),
+      verifyPassword: async (hash, password) => hash === password,
+      verified: createMemory({ entriesMax: 10 }),
+      clock,
+    },
+    {
+      apps: [{ username: 'keeper', passwordHash: 'secret', scopes: ['status', 'admin'] }],
+      tokenLifetimeMs: 3_600_000,
+      dummyHash: 'nobody',
+    },
+  )
+  const serve = createServe(
+    {
+      carrier: { fetchAll: async () => ({ kind: 'unavailable', reason: 'network' }) },
+      recorder: { submit: notAsked },
+      reads,
+      write: writes,
+      cache: createAnswerCache({ bytesMax: 1_000_000, changes: createChangeTable() }),
+      meter: { served: () => {} },
+      notFound: createMemory({ entriesMax: 10 }),
+      pauses: createMemory({ entriesMax: 1000 }),
+      admitUnknown: async () => null,
+      log: silent,
+      clock,
+    },
+    { languages: ['en', 'sv'], notFoundForMs: 60_000, fetchUnknown: true, fetchMissingLanguage: true, refreshOlderThanMs: null },
+  )
+  const feedSignal = createFeedSignal()
+  const listener = createInternalListener({
+    log: silent,
+    authenticate,
+    serve,
+    followFeed: createFollowFeed({
+      tail: createFeedTail({ reads, turn: async () => {} }),
+      signal: feedSignal,
+      clock,
+      spread: async () => {},
+    }),
+    feedFollowersMax: 10,
+    manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {} }),
+    manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
+    lookAtParcels: createParcelQueries({ reads }),
+    watchList: notAsked,
+    upstream: { read: notAsked },
+    manageEndpoints: noEndpoints,
+    manageDeliveries: createManageDeliveries(
+      {
+        write: writes,
+        reads,
+        clock,
+        review: () => {},
+        work: () => {},
+        inTurn: (work) => work(),
+        stopping: new AbortController().signal,
+      },
+      { relayId: await writes.relayId() },
+    ),
+    manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
+    admitLogin: async () => async () => {},
+    countFailure: async (_req, error) => error,
+    readiness: notAsked,
+    metrics: notAsked,
+  })
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${portOf(server.address())}`
+  const token = await authenticate.issueToken({ username: 'keeper', password: 'secret' })
+
+  return {
+    async get(path: string): Promise<AnswerAt> {
+      const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } })
+      const headers = Object.fromEntries([...response.headers].filter(([name]) => !OF_THE_CONNECTION.has(name)))
+      const body = (await response.text()).replace(/"instance":"[^"]*"/, '"instance":""')
+      return { path, status: response.status, headers, body }
+    },
+    async close(): Promise<void> {
+      feedSignal.close()
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === 'string') throw new Error('a server without a port')
+  return address.port
+}
