@@ -35,6 +35,8 @@ test('1.4: an observation that names ids of two parcels makes them one, and writ
   db.close()
   expect(audit.map((row) => [row.kind, row.parcel_id])).toEqual([['join', older?.parcelId]])
   expect(JSON.parse(audit[0]?.detail ?? '')).toMatchObject({
+    // Named as in the trails of stores that are there.
+    from: { revivedAtMs: NOON, heardAtMs: NOON },
     identifiers: ['2001'],
     sightings: [[expect.any(String), 0, expect.any(Number), 1]],
   })

@@ -1,4 +1,4 @@
-import type { JoinedParcel, ParcelJoin } from '../../domain/history/parcel-state.ts'
+import type { JoinedParcel, ParcelJoin, ParcelState } from '../../domain/history/parcel-state.ts'
 import { encodeInstant, encodeTold } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
 import { listEndpoints } from '../delivery/endpoints.ts'
@@ -26,8 +26,8 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   for (const other of join.others) {
     const { state, sequence } = other
     const detail = {
-      from: state,
-      into: join.survivor.state,
+      from: auditNamesOf(state),
+      into: auditNamesOf(join.survivor.state),
       identifiers: (identifiers.get(state.parcelId) ?? []).map(({ value }) => value),
       sightings: await heldBy(contents, other),
       answers: answers.flatMap(({ parcelId, answer: { language, digest, askedAtMs } }) =>
@@ -70,4 +70,11 @@ async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<
 function compareKeys(a: readonly number[], b: readonly number[]): number {
   const at = a.findIndex((part, place) => part !== b[place])
   return (a[at] ?? 0) - (b[at] ?? 0)
+}
+
+/** The audit trail is read long after it was written, so in it a parcel keeps the names it had there first. */
+const AUDIT_NAMES: Readonly<Record<string, string>> = { activatedAtMs: 'revivedAtMs', lastSeenAtMs: 'heardAtMs' }
+
+function auditNamesOf(state: ParcelState): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(state).map(([name, value]) => [AUDIT_NAMES[name] ?? name, value]))
 }
