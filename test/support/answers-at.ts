@@ -1,14 +1,15 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createAuthenticate } from '../../src/flow/admin/authenticate.ts'
+import { type Authenticate, createAuthenticate } from '../../src/flow/admin/authenticate.ts'
 import { createManageInbox } from '../../src/flow/admin/manage-inbox.ts'
 import { createParcelQueries } from '../../src/flow/admin/parcel-queries.ts'
 import { createFeedTail } from '../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../src/flow/delivery/follow-feed.ts'
 import { createManageDeliveries } from '../../src/flow/delivery/manage-deliveries.ts'
+import type { FeedSignal } from '../../src/flow/delivery/ports.ts'
 import { createServe } from '../../src/flow/history/serve.ts'
-import type { Log } from '../../src/flow/ports.ts'
+import type { Clock, Log } from '../../src/flow/ports.ts'
 import type { ReadSide } from '../../src/flow/read-side.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
 import { createInternalListener } from '../../src/http/server/internal.ts'
@@ -18,7 +19,7 @@ import { createFeedSignal } from '../../src/runtime/feed-signal.ts'
 import { createMemory } from '../../src/runtime/memory.ts'
 import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
 
-/** An answer as it is compared: without the headers that tell when and over which connection it was sent, and the id of a problem, which is random. */
+/** An answer as it is compared: without the headers of the moment and the connection, and without the id of a problem, which is random. */
 export interface AnswerAt {
   readonly path: string
   readonly status: number
@@ -41,10 +42,14 @@ const noEndpoints = {
   test: notAsked,
 }
 
-/** The internal listener over a store, on a clock that stands still and with a carrier that cannot be reached: it answers what the store says. */
-export async function openAnswersAt({ reads, writes, nowMs }: { reads: ReadSide; writes: WriteSide; nowMs: number }) {
-  const clock = { now: () => nowMs, monotonic: () => 0 }
-  const authenticate = createAuthenticate(
+interface StoreAt {
+  readonly reads: ReadSide
+  readonly writes: WriteSide
+  readonly clock: Clock
+}
+
+async function authenticateAt({ writes, clock }: StoreAt) {
+  return createAuthenticate(
     {
       tokens: createTokens({ key: await writes.tokenKey(), clock }),
       verifyPassword: async (hash, password) => hash === password,
@@ -57,7 +62,10 @@ export async function openAnswersAt({ reads, writes, nowMs }: { reads: ReadSide;
       dummyHash: 'nobody',
     },
   )
-  const serve = createServe(
+}
+
+function serveAt({ reads, writes, clock }: StoreAt) {
+  return createServe(
     {
       carrier: { fetchAll: async () => ({ kind: 'unavailable', reason: 'network' }) },
       recorder: { submit: notAsked },
@@ -73,17 +81,30 @@ export async function openAnswersAt({ reads, writes, nowMs }: { reads: ReadSide;
     },
     { languages: ['en', 'sv'], notFoundForMs: 60_000, fetchUnknown: true, fetchMissingLanguage: true, refreshOlderThanMs: null },
   )
-  const feedSignal = createFeedSignal()
-  const listener = createInternalListener({
+}
+
+function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
+  return createManageDeliveries(
+    {
+      write: writes,
+      reads,
+      clock,
+      review: () => {},
+      work: () => {},
+      inTurn: (work) => work(),
+      stopping: new AbortController().signal,
+    },
+    { relayId },
+  )
+}
+
+async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: FeedSignal): Promise<RequestListener> {
+  const { reads, writes, clock } = store
+  return createInternalListener({
     log: silent,
     authenticate,
-    serve,
-    followFeed: createFollowFeed({
-      tail: createFeedTail({ reads, turn: async () => {} }),
-      signal: feedSignal,
-      clock,
-      spread: async () => {},
-    }),
+    serve: serveAt(store),
+    followFeed: createFollowFeed({ tail: createFeedTail({ reads, turn: async () => {} }), signal, clock, spread: async () => {} }),
     feedFollowersMax: 10,
     manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {} }),
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
@@ -91,25 +112,21 @@ export async function openAnswersAt({ reads, writes, nowMs }: { reads: ReadSide;
     watchList: notAsked,
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,
-    manageDeliveries: createManageDeliveries(
-      {
-        write: writes,
-        reads,
-        clock,
-        review: () => {},
-        work: () => {},
-        inTurn: (work) => work(),
-        stopping: new AbortController().signal,
-      },
-      { relayId: await writes.relayId() },
-    ),
+    manageDeliveries: deliveriesAt(store, await writes.relayId()),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     admitLogin: async () => async () => {},
     countFailure: async (_req, error) => error,
     readiness: notAsked,
     metrics: notAsked,
   })
-  const server = createServer(listener).listen(0, '127.0.0.1')
+}
+
+/** The internal listener over a store, on a clock that stands still and with a carrier that is down: it answers what the store says. */
+export async function openAnswersAt({ nowMs, ...sides }: Omit<StoreAt, 'clock'> & { readonly nowMs: number }) {
+  const store = { ...sides, clock: { now: () => nowMs, monotonic: () => 0 } }
+  const authenticate = await authenticateAt(store)
+  const feedSignal = createFeedSignal()
+  const server = createServer(await listenerAt(store, authenticate, feedSignal)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${portOf(server.address())}`
   const token = await authenticate.issueToken({ username: 'keeper', password: 'secret' })

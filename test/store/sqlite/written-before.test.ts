@@ -10,7 +10,7 @@ import { type AnswerAt, openAnswersAt } from '../../support/answers-at.ts'
 import { pushBody } from '../../support/builders.ts'
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
-import { ask, logIn, startTestRelay } from '../../support/relay.ts'
+import { ask, logIn, push, startTestRelay } from '../../support/relay.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 interface Recorded {
@@ -58,7 +58,7 @@ async function openAt(path: string) {
   return { writes, get: answers.get }
 }
 
-/** Asks everything again in the order it was asked, as an app's question may start a stopped parcel's polls; returns what is answered otherwise. */
+/** Asks everything again, in the same order, as a question may start a stopped parcel's polls; returns what is answered otherwise. */
 async function differing(path: string): Promise<readonly { readonly was: AnswerAt; readonly is: AnswerAt }[]> {
   const { get } = await openAt(path)
   const pairs = []
@@ -113,7 +113,7 @@ test('a push to a store that the version before has written makes its history, i
   expect(deliveries.slice(0, 4)).toMatchObject([{ state: 'held' }, ...Array.from({ length: 3 }, () => ({ state: 'queued' }))])
 })
 
-test('the relay itself starts on a store that the version before has written, and answers for its parcels', async () => {
+test('the relay itself starts on a store that the version before has written, answers for its parcels and takes a push for one', async () => {
   const relay = await startTestRelay(copyStore().folder, 'http://127.0.0.1:9', { upstream: { languages: ['en', 'sv'] } })
   onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl)
@@ -121,4 +121,9 @@ test('the relay itself starts on a store that the version before has written, an
     const answer = await ask(relay.internalUrl, token, path)
     expect([path, answer.status, await answer.text()]).toEqual([path, status, body])
   }
+  const newest = { trackingIds: [PARCEL], eventTime: new Date().toISOString() }
+  expect((await push(relay.publicUrl, pushBody(newest))).status).toBe(200)
+  const all = `/v1/status/${PARCEL}/all`
+  const { statuses } = JSON.parse(await (await ask(relay.internalUrl, token, all)).text())
+  expect(statuses[0]).toMatchObject({ eventTimestamp: newest.eventTime })
 })
