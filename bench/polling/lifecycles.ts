@@ -23,9 +23,9 @@ const SHA256: Readonly<Record<RhythmName, string>> = {
 }
 
 /** The first parcels of a rhythm. Throws when the file is not the one that was checked in. */
-export function loadLifecycles(rhythm: RhythmName, parcels: number): readonly Lifecycle[] {
-  const bytes = readFileSync(new URL(`./data/${rhythm}.jsonl.gz`, import.meta.url))
-  if (createHash('sha256').update(bytes).digest('hex') !== SHA256[rhythm]) throw new Error(`${rhythm}.jsonl.gz is not the file it was`)
+export function loadLifecycles(scanRate: RhythmName, parcels: number): readonly Lifecycle[] {
+  const bytes = readFileSync(new URL(`./data/${scanRate}.jsonl.gz`, import.meta.url))
+  if (createHash('sha256').update(bytes).digest('hex') !== SHA256[scanRate]) throw new Error(`${scanRate}.jsonl.gz is not the file it was`)
   const lines = gunzipSync(bytes).toString('utf8').split('\n', parcels)
   return lines.filter((line) => line !== '').map(decodeLifecycle)
 }

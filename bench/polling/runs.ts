@@ -16,14 +16,14 @@ export const CURVE: readonly string[] = ['loss 5 %', ...SCALES.map(scaled)]
 
 /** What is run first; the scarce runs need to know what was wanted. */
 const SCENARIOS: readonly Scenario[] = [
-  { name: NO_PUSHES, rhythm: 'daily', loss: 1 },
-  { name: 'loss 20 %', rhythm: 'daily', loss: 0.2 },
-  { name: 'memoryless, loss 5 %', rhythm: 'memoryless', loss: 0.05 },
-  { name: 'loss 5 %', rhythm: 'daily', loss: 0.05 },
-  { name: 'no push lost', rhythm: 'daily', loss: 0 },
-  { name: SILENCE, rhythm: 'daily', loss: 0.05, silence: eveningSilence() },
-  { name: 'carrier out for 6 h, loss 5 %', rhythm: 'daily', loss: 0.05, outage: OUTAGE },
-  ...SCALES.map((scale): Scenario => ({ name: scaled(scale), rhythm: 'daily', loss: 0.05, scale })),
+  { name: NO_PUSHES, scanRate: 'daily', loss: 1 },
+  { name: 'loss 20 %', scanRate: 'daily', loss: 0.2 },
+  { name: 'memoryless, loss 5 %', scanRate: 'memoryless', loss: 0.05 },
+  { name: 'loss 5 %', scanRate: 'daily', loss: 0.05 },
+  { name: 'no push lost', scanRate: 'daily', loss: 0 },
+  { name: SILENCE, scanRate: 'daily', loss: 0.05, silence: eveningSilence() },
+  { name: 'carrier out for 6 h, loss 5 %', scanRate: 'daily', loss: 0.05, outage: OUTAGE },
+  ...SCALES.map((scale): Scenario => ({ name: scaled(scale), scanRate: 'daily', loss: 0.05, scale })),
 ]
 /** What is run with a tenth of the calls that were wanted. */
 export const SCARCE: readonly { readonly wanted: string; readonly loss: number }[] = [
@@ -61,7 +61,7 @@ export async function runAll(self: string, parcels: number, say: (text: string) 
   await runEach(SCENARIOS)
   await runEach(
     SCARCE.flatMap(({ wanted, loss }): readonly Scenario[] => {
-      const scarce = { rhythm: 'daily', loss, callsPerMinute: tenthOfWanted(of(wanted).relay) } as const
+      const scarce = { scanRate: 'daily', loss, callsPerMinute: tenthOfWanted(of(wanted).relay) } as const
       return [
         { ...scarce, name: `${wanted}, a tenth of the calls by worth` },
         { ...scarce, name: `${wanted}, a tenth of the calls, first come`, firstCome: true },

@@ -21,7 +21,7 @@ export const DEFAULTS: CadencePolicy = {
 
 export interface Scenario {
   readonly name: string
-  readonly rhythm: RhythmName
+  readonly scanRate: RhythmName
   readonly loss: number
   readonly silence?: Span
   readonly outage?: Span
@@ -42,7 +42,7 @@ export interface ScenarioRun {
 
 /** Runs one scenario: the relay, then the fixed poller and the oracle with as many calls and the same losses. */
 export async function runScenario(scenario: Scenario, parcels: number): Promise<ScenarioRun> {
-  const lifecycles = loadLifecycles(scenario.rhythm, parcels)
+  const lifecycles = loadLifecycles(scenario.scanRate, parcels)
   const pushes = drawPushes(lifecycles, scenario.loss, scenario.silence ?? null, SEED)
   const { outage, callsPerMinute, firstCome, scale } = scenario
   const relay = await runRelay(lifecycles, pushes, {

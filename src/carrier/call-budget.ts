@@ -1,6 +1,6 @@
 import type { DayCalls } from '../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
-import { createCallDays, dayOf, leftOfDayMs } from './call-days.ts'
+import { createCallDays, dayOf, remainingDayMs } from './call-days.ts'
 
 /** How many calls are written down ahead at most, and which part of the day's: so many a kill may waste. */
 const AHEAD_MAX = 64
@@ -26,7 +26,7 @@ export interface EarlierCalls {
 }
 
 /** What became of the wish to call. Times are monotonic milliseconds. */
-export type Take =
+export type SlotResult =
   | { readonly kind: 'taken' }
   | { readonly kind: 'wait'; readonly untilMs: number }
   | { readonly kind: 'paused'; readonly untilMs: number }
@@ -40,7 +40,7 @@ export type Take =
 /** The one budget of every call to the carrier (DOMAIN 6.4), as pure bookkeeping: it is told the time and waits for nothing. */
 export interface CallBudget {
   /** Takes a slot if one is free now; what is taken must be released. */
-  takeSlot(nowMs: number, wallMs: number): Take
+  takeSlot(nowMs: number, wallMs: number): SlotResult
   release(): void
   /** No call leaves before `untilMs`; an earlier, longer pause stands. */
   pauseUntil(untilMs: number): void
@@ -82,7 +82,7 @@ export function createCallBudget(options: CallBudgetOptions): CallBudget {
 
   return {
     takeSlot(nowMs, wallMs) {
-      if (days.made(wallMs) >= callsPerDay) return { kind: 'spent', retryAfterMs: clampRetryAfterMs(leftOfDayMs(wallMs)) }
+      if (days.made(wallMs) >= callsPerDay) return { kind: 'spent', retryAfterMs: clampRetryAfterMs(remainingDayMs(wallMs)) }
       if (pausedUntilMs > nowMs) return { kind: 'paused', untilMs: pausedUntilMs }
       if (inFlight >= concurrency) return { kind: 'busy' }
       const untilMs = earliestMs(nowMs, 0)

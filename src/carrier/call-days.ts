@@ -58,6 +58,6 @@ export function dayOf(wallMs: number): number {
 }
 
 /** How long the UTC day of a time still lasts. */
-export function leftOfDayMs(wallMs: number): number {
+export function remainingDayMs(wallMs: number): number {
   return DAY_MS - (wallMs % DAY_MS)
 }

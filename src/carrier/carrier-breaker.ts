@@ -1,4 +1,12 @@
-import { type Asker, admit, afterAnswer, afterFailure, afterNothing, afterProbeLeft, closedBreaker } from '../domain/polling/breaker.ts'
+import {
+  admit,
+  afterAnswer,
+  afterFailure,
+  afterNoVerdict,
+  type CallPriority,
+  closedBreaker,
+  startProbe,
+} from '../domain/polling/breaker.ts'
 import type { CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
@@ -8,7 +16,7 @@ const FAILURES: ReadonlySet<UnavailableReason> = new Set(['network', 'timeout', 
 
 export interface CarrierBreaker {
   /** Asks, unless the carrier rests; `ask` answers null when the question was taken back. */
-  guard(asker: Asker, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
+  guard(asker: CallPriority, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
   state(): CarrierState['breaker']
 }
 
@@ -18,10 +26,10 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
 
   const settle = (outcome: StatusOutcome | null, wasProbe: boolean): void => {
     const before = breaker
-    if (outcome === null) breaker = afterNothing(breaker, wasProbe)
+    if (outcome === null) breaker = afterNoVerdict(breaker, wasProbe)
     else if (outcome.kind !== 'unavailable') breaker = afterAnswer()
-    else if (outcome.telling && FAILURES.has(outcome.reason)) breaker = afterFailure(breaker, wasProbe, clock.monotonic(), random())
-    else breaker = afterNothing(breaker, wasProbe)
+    else if (outcome.conclusive && FAILURES.has(outcome.reason)) breaker = afterFailure(breaker, wasProbe, clock.monotonic(), random())
+    else breaker = afterNoVerdict(breaker, wasProbe)
     const { state, failures, restUntilMs } = breaker
     if (before.state === 'closed' && state === 'open') {
       log.debug(
@@ -36,10 +44,10 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
     async guard(asker, ask) {
       const admission = admit(breaker, asker, clock.monotonic())
       if (admission.kind === 'rest') {
-        return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker', telling: false }
+        return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker', conclusive: false }
       }
       const wasProbe = admission.kind === 'probe'
-      if (wasProbe) breaker = afterProbeLeft(breaker)
+      if (wasProbe) breaker = startProbe(breaker)
       let outcome: StatusOutcome | null = null
       try {
         outcome = await ask()

@@ -3,11 +3,11 @@ import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import type { Carrier, Clock, Log } from '../flow/ports.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../outbound/deadline.ts'
 import { createProxiedAgent } from '../outbound/proxied-agent.ts'
-import { trusting } from '../outbound/trust.ts'
+import { createTlsContext } from '../outbound/tls-context.ts'
 import { createCallBudget } from './call-budget.ts'
 import { createCallQueue } from './call-queue.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
-import { createCarrierLedger, leftOfWait } from './carrier-ledger.ts'
+import { createCarrierLedger, remainingWaitMs } from './carrier-ledger.ts'
 import { createCarrierLog } from './carrier-log.ts'
 import { createExchange } from './exchange.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
@@ -54,7 +54,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
   const agent = createAgent(options)
   const startedMs = clock.monotonic()
-  const left = (untilMs: number | null): number => (memory === null ? 0 : leftOfWait(untilMs, memory.atMs, clock.now()))
+  const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
   const pausedUntilMs = startedMs + left(memory?.pausedUntilMs ?? null)
   const budget = createCallBudget({ ...options, earlier: memory === null ? null : { ...memory, pausedUntilMs, endedMs: startedMs } })
   const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember: options.remember, clock, log })
@@ -74,7 +74,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     await ledger.keep()
   }
   const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
-  const news = createCarrierLog(clock, log)
+  const carrierLog = createCarrierLog(clock, log)
   const breaker = createCarrierBreaker(clock, log)
 
   return {
@@ -90,7 +90,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
           const takenBack = signal?.aborted === true || deadlines.closed()
           return answered.kind === 'unavailable' && takenBack ? null : answered
         })
-        return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : news.tell(outcome)
+        return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : carrierLog.record(outcome)
       } finally {
         deadline.end()
       }
@@ -99,7 +99,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     state: () => ({
       breaker: breaker.state(),
       credentials: tokens.credentials(),
-      ...news.latest(),
+      ...carrierLog.latest(),
       budget: { waiting: queue.waiting(), inFlight: budget.inFlight(), callsToday: budget.callsToday(clock.now()), callsPerDay },
     }),
     async close() {
@@ -116,7 +116,7 @@ function createAgent({ concurrency, timeoutMs, ca, proxy }: CarrierOptions): Dis
     connections: concurrency,
     allowH2: false,
     // Said out loud, because the environment could otherwise turn the check off.
-    connect: { timeout: timeoutMs, rejectUnauthorized: true, secureContext: trusting(ca) },
+    connect: { timeout: timeoutMs, rejectUnauthorized: true, secureContext: createTlsContext(ca) },
   })
 }
 

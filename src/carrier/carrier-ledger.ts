@@ -60,6 +60,6 @@ export function createCarrierLedger({ budget, tokens, remember, clock, log }: Ca
 }
 
 /** How long a wait still lasts that an earlier run wrote down in wall time: no longer than it was to last then, whatever the clock says now. */
-export function leftOfWait(untilMs: number | null, atMs: number, nowMs: number): number {
+export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))
 }

@@ -5,7 +5,7 @@ import type { StatusOutcome } from './status-call.ts'
 
 export interface CarrierLog {
   /** Takes note of how a question ended, and says it in the words of the port. */
-  tell(outcome: StatusOutcome): CarrierAnswer
+  record(outcome: StatusOutcome): CarrierAnswer
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
 
@@ -42,40 +42,40 @@ const LINES_EVERY_MS = 60_000
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
-  let told: Trouble | null = null
+  let loggedTrouble: Trouble | null = null
   let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
 
   /** Whether a line may be logged now. */
-  const mayTell = (): boolean => {
+  const mayLog = (): boolean => {
     const nowMs = clock.monotonic()
     if (nowMs - minute.fromMs >= LINES_EVERY_MS) minute = { fromMs: nowMs, lines: 0 }
     minute = { ...minute, lines: minute.lines + 1 }
     return minute.lines <= LINES_MAX
   }
-  const tellTrouble = ({ reason, detail, retryAfterMs, telling }: StatusOutcome & { kind: 'unavailable' }): void => {
+  const logTrouble = ({ reason, detail, retryAfterMs, conclusive }: StatusOutcome & { kind: 'unavailable' }): void => {
     // A question cut by our own waiting, like our own budget, is no trouble of the carrier's.
-    const trouble = reason === 'timeout' && !telling ? null : TROUBLES[reason]
+    const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
     if (reason === 'budget' || trouble !== null) lastFailure = { reason, atMs: clock.now() }
     const fields = { reason, detail, retryAfterMs }
-    if (trouble === null || trouble === told || !mayTell()) {
+    if (trouble === null || trouble === loggedTrouble || !mayLog()) {
       log.debug(fields, 'the carrier could not be asked')
       return
     }
-    told = trouble
+    loggedTrouble = trouble
     if (trouble === 'redirect') log.error(fields, MESSAGES[trouble])
     else log.warn(fields, MESSAGES[trouble])
   }
 
   return {
-    tell(outcome) {
+    record(outcome) {
       if (outcome.kind === 'unavailable') {
         const { reason, retryAfterMs } = outcome
-        tellTrouble(outcome)
+        logTrouble(outcome)
         return { kind: 'unavailable', reason, ...(retryAfterMs === undefined ? {} : { retryAfterMs: clampRetryAfterMs(retryAfterMs) }) }
       }
-      if (told !== null && mayTell()) {
-        log.info({ after: told }, 'the carrier answers again')
-        told = null
+      if (loggedTrouble !== null && mayLog()) {
+        log.info({ after: loggedTrouble }, 'the carrier answers again')
+        loggedTrouble = null
       }
       lastAnswerAtMs = clock.now()
       return outcome

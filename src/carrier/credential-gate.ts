@@ -10,7 +10,7 @@ export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 const TROUBLE_WAIT_MS = SECOND
 const TROUBLE_WAIT_MAX_MS = MINUTE
 
-export type Closing = 'credentials' | 'trouble'
+export type GateClosure = 'credentials' | 'trouble'
 
 /** Decides when the credentials may be presented again. Pure bookkeeping in monotonic milliseconds. */
 export interface CredentialGate {
@@ -24,7 +24,7 @@ export interface CredentialGate {
   troubled(nowMs: number, waitMs: number | null): void
   /** A token worked, or the credentials changed: what was counted no longer counts. */
   reset(): void
-  closedBy(nowMs: number): Closing | null
+  closedBy(nowMs: number): GateClosure | null
   tries(): number
 }
 
@@ -43,7 +43,7 @@ export function createCredentialGate(earlier: EarlierTries | null = null): Crede
   let tries = earlier?.tries ?? 0
   let troubles = 0
   let opensAtMs = earlier?.opensAtMs ?? Number.NEGATIVE_INFINITY
-  let closing: Closing = earlier === null ? 'trouble' : 'credentials'
+  let closing: GateClosure = earlier === null ? 'trouble' : 'credentials'
   return {
     tries: () => tries,
     waitMs: (nowMs) => Math.max(0, opensAtMs - nowMs),

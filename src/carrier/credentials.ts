@@ -2,9 +2,9 @@ import type { CarrierState } from '../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
 import type { Clock, Log } from '../flow/ports.ts'
-import { leftOfWait } from './carrier-ledger.ts'
+import { remainingWaitMs } from './carrier-ledger.ts'
 import { CREDENTIAL_WAIT_MAX_MS, type CredentialGate, createCredentialGate } from './credential-gate.ts'
-import { isMarked, markOf } from './password-mark.ts'
+import { fingerprintPassword, hasFingerprint } from './password-fingerprint.ts'
 import type { NoToken } from './token-request.ts'
 
 /** What is known of the credentials, and so whether a token may be asked for now (DOMAIN 6.4). */
@@ -63,10 +63,10 @@ export function openCredentials(options: CredentialOptions): Credentials {
     gate.refused(nowMs)
     state = 'refused'
     refusedSinceObtained = true
-    mark = presented === null ? mark : markOf(presented)
+    mark = presented === null ? mark : fingerprintPassword(presented)
     const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
     log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
-    return { kind: 'none', reason: 'credentials', retryAfterMs, detail, telling: true }
+    return { kind: 'none', reason: 'credentials', retryAfterMs, detail, conclusive: true }
   }
 
   return {
@@ -75,11 +75,11 @@ export function openCredentials(options: CredentialOptions): Credentials {
       const by = gate.closedBy(nowMs)
       if (by === null) return null
       const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
-      if (by === 'trouble') return { ...trouble.last(), retryAfterMs, telling: false }
+      if (by === 'trouble') return { ...trouble.last(), retryAfterMs, conclusive: false }
       const password = readPassword(options.password)
-      if (presented === null && password !== null && mark !== null && isMarked(password, mark)) presented = password
+      if (presented === null && password !== null && mark !== null && hasFingerprint(password, mark)) presented = password
       if (password === null || password === presented)
-        return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', telling: false }
+        return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
       gate.reset()
       return null
     },
@@ -122,7 +122,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
 
 /** Why the last try brought no token, logged once while it lasts. */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
-  let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier', telling: false }
+  let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier', conclusive: false }
   let logged: string | null = null
   return {
     last: () => last,
@@ -146,7 +146,7 @@ function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number):
   const nowMs = clock.monotonic()
   const refusal = earlier?.refusal ?? null
   if (earlier !== null && refusal !== null) {
-    const waitMs = Math.min(CREDENTIAL_WAIT_MAX_MS, leftOfWait(refusal.untilMs, earlier.atMs, clock.now()))
+    const waitMs = Math.min(CREDENTIAL_WAIT_MAX_MS, remainingWaitMs(refusal.untilMs, earlier.atMs, clock.now()))
     return createCredentialGate({ tries: refusal.tries, opensAtMs: Math.max(nowMs + waitMs, pausedUntilMs) })
   }
   const gate = createCredentialGate()

@@ -1,4 +1,4 @@
-import { type Dispatcher, errors, request } from 'undici'
+import { type Dispatcher, errors, request as sendRequest } from 'undici'
 import { systemCode } from '../domain/errors.ts'
 import type { CallPriority, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { Clock } from '../flow/ports.ts'
@@ -14,7 +14,7 @@ const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 
 
 const NO_HTTP = 'NO_HTTP'
 
-export interface Question {
+export interface CarrierRequest {
   readonly method: 'GET' | 'POST'
   readonly url: string
   /** Read when the question leaves, which may be long after it was asked. */
@@ -44,12 +44,12 @@ export interface Failed {
   /** A code without any text of others in it, fit for the log. */
   readonly detail: string
   /** Whether it says anything about the other side: the question left, and if it was cut, it had had a fair share of its time. */
-  readonly telling: boolean
+  readonly conclusive: boolean
   readonly quick: boolean
 }
 
 /** One question and its answer: one call of the budget. Never throws for what the other side or the network does. */
-export type Exchange = (question: Question) => Promise<Answered | Failed>
+export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
 interface ExchangePorts {
   readonly agent: Dispatcher
@@ -61,36 +61,43 @@ interface ExchangePorts {
 
 export function createExchange(ports: ExchangePorts): Exchange {
   const { queue, clock, fairShareMs } = ports
-  return async (question) => {
-    const { deadline, priority, giveUpAtMs } = question
+  return async (request) => {
+    const { deadline, priority, giveUpAtMs } = request
     const slot = await queue.take({ priority, giveUpAtMs, signal: deadline.signal })
     if (slot.kind === 'refused') {
-      return { kind: 'failed', reason: slot.reason, retryAfterMs: slot.retryAfterMs, detail: 'did_not_leave', telling: false, quick: false }
+      return {
+        kind: 'failed',
+        reason: slot.reason,
+        retryAfterMs: slot.retryAfterMs,
+        detail: 'did_not_leave',
+        conclusive: false,
+        quick: false,
+      }
     }
     deadline.start()
     const leftAtMs = clock.monotonic()
     const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {
-      return await ask(question, ports.agent, clock.now(), isFair)
+      return await ask(request, ports.agent, clock.now(), isFair)
     } finally {
       slot.release()
     }
   }
 }
 
-async function ask(question: Question, agent: Dispatcher, askedAtMs: number, isFair: () => boolean): Promise<Answered | Failed> {
-  const { method, url, headers, body, deadline, bodyBytesMax } = question
+async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number, isFair: () => boolean): Promise<Answered | Failed> {
+  const { method, url, headers, body, deadline, bodyBytesMax } = request
   const { signal } = deadline
   const failed = (reason: UnavailableReason, detail: string, quick = false): Failed => ({
     kind: 'failed',
     reason,
     detail,
-    telling: reason !== 'timeout' || isFair(),
+    conclusive: reason !== 'timeout' || isFair(),
     quick,
   })
   let response: Dispatcher.ResponseData
   try {
-    response = await request(url, { method, headers: headers(), body: body ?? null, dispatcher: agent, signal })
+    response = await sendRequest(url, { method, headers: headers(), body: body ?? null, dispatcher: agent, signal })
   } catch (error) {
     const code = codeOf(error)
     if (signal.aborted || code === 'UND_ERR_CONNECT_TIMEOUT') return failed('timeout', code)

@@ -15,7 +15,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   const attempt = async (): Promise<Answered | Failed> => {
     const result = await ask()
     // A further try that was not let out, or cut at once, says less than the one before.
-    if (last === null || result.kind === 'answered' || result.telling) last = result
+    if (last === null || result.kind === 'answered' || result.conclusive) last = result
     if (isPassing(last)) throw passing
     return last
   }
@@ -23,7 +23,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
     return await pRetry(attempt, { retries: RETRIES, minTimeout: FIRST_PAUSE_MS, randomize: true, signal })
   } catch (error) {
     if (error !== passing && !signal.aborted) throw error
-    return last ?? { kind: 'failed', reason: 'timeout', detail: 'did_not_leave', telling: false, quick: false }
+    return last ?? { kind: 'failed', reason: 'timeout', detail: 'did_not_leave', conclusive: false, quick: false }
   }
 }
 

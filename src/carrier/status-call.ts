@@ -38,7 +38,7 @@ export type StatusOutcome =
       readonly retryAfterMs?: number | undefined
       readonly detail: string
       /** Whether it says anything about the carrier: what did not leave, or was cut too soon, does not. */
-      readonly telling: boolean
+      readonly conclusive: boolean
     }
 
 interface Unauthorized {
@@ -82,9 +82,9 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
     })
   const answer = await withQuickRetries(ask, deadline.signal)
   if (answer.kind === 'failed') {
-    const { reason, detail, telling } = answer
-    const retryAfterMs = reason === 'timeout' && !telling ? CUT_RETRY_MS : answer.retryAfterMs
-    return { kind: 'unavailable', reason, retryAfterMs, detail, telling }
+    const { reason, detail, conclusive } = answer
+    const retryAfterMs = reason === 'timeout' && !conclusive ? CUT_RETRY_MS : answer.retryAfterMs
+    return { kind: 'unavailable', reason, retryAfterMs, detail, conclusive }
   }
   if (answer.status === 401) return { kind: 'unauthorized', token }
   if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
@@ -98,13 +98,13 @@ async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: 
     const reading = parseAllAnswer(body, { asked, language, contentLanguage: answer.header('content-language'), askedAtMs })
     return reading.ok
       ? { kind: 'found', observation: reading.observation }
-      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, telling: true }
+      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, conclusive: true }
   }
   if (status === 404 || status === 410) return { kind: 'not_found' }
   const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
   // Both statuses speak of the service, not of the parcel: nobody asks it anything meanwhile.
   if (waitMs !== null && (status === 429 || status === 503)) await pause(waitMs)
-  return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}`, telling: true }
+  return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}`, conclusive: true }
 }
 
 function reasonOf(status: number): UnavailableReason {

@@ -41,8 +41,8 @@ interface Held {
   readonly renewAtMs: number | null
 }
 
-const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'token_wait', telling: false }
-const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable', telling: false }
+const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'token_wait', conclusive: false }
+const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable', conclusive: false }
 
 /**
  * Without a token, needing one asks for one, unless the gate is closed. With one, it serves until the status API refuses it; when its hint
@@ -60,7 +60,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     if (password === null) return credentials.troubled(PASSWORD_UNREADABLE)
     credentials.present(password)
     const result = await requestToken(options, password)
-    if (result.kind === 'trouble' && !result.failure.telling) return result.failure
+    if (result.kind === 'trouble' && !result.failure.conclusive) return result.failure
     if (result.kind !== 'token') {
       const none = result.kind === 'refused' ? credentials.notTaken(result.detail) : credentials.troubled(result.failure)
       // Before anybody hears of it: a crash right after must not forget the try, nor the wait that was asked for.
@@ -75,7 +75,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     const reason = flight === null ? credentials.closed() : null
     if (reason !== null) return Promise.resolve(reason)
     // Of all who wait for one request, one hears what it tells.
-    if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, telling: false }))
+    if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, conclusive: false }))
     flight = present().finally(() => {
       flight = null
     })
@@ -97,7 +97,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     refuse(rejected) {
       // Of many questions refused with the same token only the first counts.
       if (held?.token !== rejected)
-        return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', telling: false }
+        return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', conclusive: false }
       held = null
       const none = credentials.refused('status API: 401')
       void options.keep()

@@ -15,11 +15,11 @@ export interface NoToken {
   /** Fit for the log. */
   readonly detail: string
   /** Whether a token was asked for, by this very question, and that says something about the carrier. */
-  readonly telling: boolean
+  readonly conclusive: boolean
 }
 
 /** How presenting the credentials ended. */
-export type Presented =
+export type TokenOutcome =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'refused'; readonly detail: string }
   | { readonly kind: 'trouble'; readonly failure: NoToken }
@@ -33,7 +33,7 @@ export interface TokenRequestOptions {
 }
 
 /** `POST {authUrl}` (spec, "Authentication"): within the budget, with a deadline of its own because many may wait for it. */
-export async function requestToken(options: TokenRequestOptions, password: string): Promise<Presented> {
+export async function requestToken(options: TokenRequestOptions, password: string): Promise<TokenOutcome> {
   const deadline = options.openDeadline()
   const { authUrl: url, username, exchange, clock } = options
   const ask = (): Promise<Answered | Failed> =>
@@ -49,20 +49,20 @@ export async function requestToken(options: TokenRequestOptions, password: strin
       deadline,
     })
   try {
-    return readPresented(await withQuickRetries(ask, deadline.signal), clock.now())
+    return readTokenOutcome(await withQuickRetries(ask, deadline.signal), clock.now())
   } finally {
     deadline.end()
   }
 }
 
-function readPresented(answer: Answered | Failed, nowMs: number): Presented {
-  const trouble = (reason: UnavailableReason, detail: string, retryAfterMs?: number | null, telling = true): Presented => {
+function readTokenOutcome(answer: Answered | Failed, nowMs: number): TokenOutcome {
+  const trouble = (reason: UnavailableReason, detail: string, retryAfterMs?: number | null, conclusive = true): TokenOutcome => {
     const wait = retryAfterMs === undefined || retryAfterMs === null ? {} : { retryAfterMs }
-    return { kind: 'trouble', failure: { kind: 'none', reason, detail, telling, ...wait } }
+    return { kind: 'trouble', failure: { kind: 'none', reason, detail, conclusive, ...wait } }
   }
   if (answer.kind === 'failed') {
     const reason = answer.reason === 'bad_response' ? 'token_bad_response' : answer.reason
-    return trouble(reason, answer.detail, answer.retryAfterMs, answer.telling)
+    return trouble(reason, answer.detail, answer.retryAfterMs, answer.conclusive)
   }
   const { status } = answer
   const detail = `token endpoint: ${status}`

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { SEEN_STATUSES } from '../domain/history/status-entry.ts'
+import { DOCUMENTED_STATUSES } from '../domain/history/status-entry.ts'
 import { suggestName } from '../domain/near-name.ts'
 import { type SchemaContext, secret } from './secret-setting.ts'
 import {
@@ -125,8 +125,8 @@ function cadence(context: SchemaContext) {
     .transform(({ default: defaultMs, whenPushIsHealthy, ...byStatus }, issues) => {
       if (context.warn) {
         for (const status of Object.keys(byStatus)) {
-          if (SEEN_STATUSES.includes(status)) continue
-          const near = suggestName(status, [...SEEN_STATUSES, ...Object.keys(named)])
+          if (DOCUMENTED_STATUSES.includes(status)) continue
+          const near = suggestName(status, [...DOCUMENTED_STATUSES, ...Object.keys(named)])
           const message = `is not a status the carrier is known to send${near === null ? '' : `; did you mean ${near}?`}`
           issues.addIssue({ code: 'custom', path: [status], message, params: { warning: true } })
         }

@@ -1,7 +1,7 @@
 /** Deepest nesting that is read at all (DOMAIN 5.3): what follows may recurse. */
 const DEPTH_MAX = 64
 
-export type JsonReading =
+export type ParsedJson =
   | { readonly ok: true; readonly value: unknown; readonly text: string }
   | { readonly ok: false; readonly reason: 'utf8' | 'json_syntax' | 'too_deep' }
 
@@ -14,7 +14,7 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * Reads bytes as JSON text in UTF-8, altering nothing: a BOM, a NUL byte (UTF-16) or a malformed sequence is `utf8`. `JSON.parse` is
  * iterative, so it may meet any depth; nothing recursive runs before the depth is known.
  */
-export function readJson(body: Uint8Array): JsonReading {
+export function readJson(body: Uint8Array): ParsedJson {
   let text: string
   try {
     text = strictUtf8.decode(body)

@@ -10,8 +10,8 @@ type InputError = { readonly detail: string } & ({ readonly pointer: string } | 
 
 type Path = readonly PropertyKey[]
 
-const ERRORS_TOLD = 20
-const NAME_LENGTH_TOLD = 100
+const ERRORS_SHOWN = 20
+const NAME_LENGTH_SHOWN = 100
 
 /**
  * Reads what was sent by a schema whose own messages follow a name, as in "must be a duration such as 30s". Throws `bad_request` with
@@ -35,7 +35,7 @@ export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unkno
     const known = namesAt.get(JSON.stringify(issue.path)) ?? []
     return issue.keys.map((key) => errorAt(kind, [...issue.path, key], describeUnknown(kind, [...issue.path, key], known)))
   })
-  throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_TOLD) } })
+  throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_SHOWN) } })
 }
 
 /** The same refusal for what only the rest of the relay can tell of one member or parameter. `detail` is a sentence. */
@@ -44,8 +44,8 @@ export function wrongInput(kind: InputKind, name: string, detail: string): AppEr
 }
 
 function sentencesOf(errors: readonly InputError[]): string {
-  const more = errors.length - ERRORS_TOLD
-  const told = errors.slice(0, ERRORS_TOLD).map(({ detail }) => detail)
+  const more = errors.length - ERRORS_SHOWN
+  const told = errors.slice(0, ERRORS_SHOWN).map(({ detail }) => detail)
   return [...told, ...(more > 0 ? [`${more} more things are wrong.`] : [])].join(' ')
 }
 
@@ -106,10 +106,10 @@ function bound(origin: unknown, much: string): string {
 }
 
 function dotted(path: Path): string {
-  return path.map(String).join('.').slice(0, NAME_LENGTH_TOLD)
+  return path.map(String).join('.').slice(0, NAME_LENGTH_SHOWN)
 }
 
 function pointerOf(path: Path): string {
   const segments = path.map((segment) => `/${String(segment).replaceAll('~', '~0').replaceAll('/', '~1')}`)
-  return `#${segments.join('')}`.slice(0, NAME_LENGTH_TOLD)
+  return `#${segments.join('')}`.slice(0, NAME_LENGTH_SHOWN)
 }

@@ -20,6 +20,6 @@ function byteRank(unit: number): number {
 }
 
 /** The bytewise greatest, any non-empty one before the empty one; undefined of none (DOMAIN 2.5). */
-export function mostTelling(texts: readonly string[]): string | undefined {
+export function greatestText(texts: readonly string[]): string | undefined {
   return texts.reduce<string | undefined>((best, text) => (best === undefined || compareBytes(text, best) > 0 ? text : best), undefined)
 }

@@ -1,7 +1,7 @@
 import { buildConnector, errors } from 'undici'
 import { orWhenAborted } from './deadline.ts'
 import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
-import { trusting } from './trust.ts'
+import { createTlsContext } from './tls-context.ts'
 
 /** A connection that was not opened because it may not be. */
 export class EgressRefused extends Error {
@@ -31,7 +31,7 @@ export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: Co
     allowH2: false,
     // Said out loud, because the environment could otherwise turn the check off.
     rejectUnauthorized: true,
-    secureContext: trusting(ca),
+    secureContext: createTlsContext(ca),
   })
 
   return (options, callback) => {

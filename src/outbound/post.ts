@@ -8,7 +8,7 @@ const ANSWER_BYTES_MAX = 65_536
 /** Most provisional (1xx) answers to one request. */
 const PROVISIONAL_MAX = 100
 
-export interface Posted {
+export interface PostTarget {
   readonly origin: string
   /** With the query. */
   readonly path: string
@@ -17,7 +17,7 @@ export interface Posted {
   readonly body: Uint8Array
 }
 
-export interface Reading {
+export interface PostHandlers {
   readonly now: () => number
   /** Why there was no answer, from the error it ended with. */
   readonly failureOf: (error: unknown) => SendFailure
@@ -28,14 +28,18 @@ export interface Reading {
 /** Ends a post now, connection and all. A status that is there stands; without one this is why there is no answer. */
 export type EndPost = (why: SendFailure) => void
 
-export const NOTHING = new Uint8Array()
+export const EMPTY_BODY = new Uint8Array()
 const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
 
 /**
  * One post on a connection of the dispatcher. Neither follows redirects nor inflates. The client's own `request` makes a stream, a signal
  * and their listeners for each: that costs more than all the rest of a delivery, and here the first bytes of an answer are all that is kept.
  */
-export function startPost(dispatcher: Dispatcher, { origin, path, headers, body }: Posted, { now, failureOf, onEnd }: Reading): EndPost {
+export function startPost(
+  dispatcher: Dispatcher,
+  { origin, path, headers, body }: PostTarget,
+  { now, failureOf, onEnd }: PostHandlers,
+): EndPost {
   let controller: Dispatcher.DispatchController | null = null
   let outcome: AttemptOutcome | null = null
   let provisional = 0
@@ -47,7 +51,7 @@ export function startPost(dispatcher: Dispatcher, { origin, path, headers, body 
     if (isOver) return
     isOver = true
     controller?.abort(new errors.RequestAbortedError())
-    onEnd(outcome ?? unanswered(why), outcome === null || kept === null ? NOTHING : Buffer.concat(kept))
+    onEnd(outcome ?? failedOutcome(why), outcome === null || kept === null ? EMPTY_BODY : Buffer.concat(kept))
   }
 
   const handler: Dispatcher.DispatchHandler = {
@@ -88,6 +92,6 @@ function outcomeOf(status: number, retryAfter: string | string[] | undefined, no
   return { kind: 'rejected', status, retryAfterMs: parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : null, nowMs) }
 }
 
-export function unanswered(failure: SendFailure): AttemptOutcome {
+export function failedOutcome(failure: SendFailure): AttemptOutcome {
   return { kind: 'failed', ...failure }
 }

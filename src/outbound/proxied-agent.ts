@@ -1,5 +1,5 @@
 import { type Dispatcher, Pool, ProxyAgent } from 'undici'
-import { trusting } from './trust.ts'
+import { createTlsContext } from './tls-context.ts'
 
 export interface ProxiedOptions {
   /** The proxy's own address, with its user and password if it wants them. */
@@ -15,7 +15,7 @@ export interface ProxiedOptions {
 /** Sends through an HTTP proxy: what is https through a tunnel that the proxy cannot see into, what is http by asking the proxy for it. */
 export function createProxiedAgent({ proxy, ca, timeoutMs, connections }: ProxiedOptions): Dispatcher {
   // Said out loud, because the environment could otherwise turn the check off.
-  const tls = { secureContext: trusting(ca), rejectUnauthorized: true, timeout: timeoutMs }
+  const tls = { secureContext: createTlsContext(ca), rejectUnauthorized: true, timeout: timeoutMs }
   return new ProxyAgent({
     uri: proxy,
     allowH2: false,

@@ -4,10 +4,10 @@ import type { PostRequest, Route } from '../domain/delivery/post-request.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
-import { createDeadlines } from './deadlines.ts'
+import { createDeadlineList } from './deadline-list.ts'
 import type { EgressGuard } from './egress-guard.ts'
 import { createGuardedConnector } from './guarded-connector.ts'
-import { type EndPost, NOTHING, startPost, unanswered } from './post.ts'
+import { EMPTY_BODY, type EndPost, failedOutcome, startPost } from './post.ts'
 import { createProxiedAgent } from './proxied-agent.ts'
 import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts'
 
@@ -30,13 +30,13 @@ const TIMED_OUT: SendFailure = { reason: 'timeout', detail: 'DEADLINE' }
 
 export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer }: SenderOptions): Sender {
   const pools = createPools(guard, timeoutMs)
-  const running = createDeadlines(timeoutMs, startTimer)
+  const running = createDeadlineList(timeoutMs, startTimer)
   let isClosed = false
 
   function post({ url, headers, body, route = DIRECT }: PostRequest, onEnd: (result: AttemptResult) => void): void {
     const startedMs = clock.monotonic()
     const refused = (failure: SendFailure) =>
-      onEnd({ ...unanswered(failure), answerStart: NOTHING, durationMs: clock.monotonic() - startedMs })
+      onEnd({ ...failedOutcome(failure), answerStart: EMPTY_BODY, durationMs: clock.monotonic() - startedMs })
     if (isClosed) {
       refused(INTERRUPTED)
       return

@@ -1,15 +1,15 @@
 import type { Selectable } from 'kysely'
 import type { Job } from '../domain/admin/job.ts'
-import type { ListedDelivery, ReplayPlace } from '../domain/delivery/delivery-list.ts'
+import type { ListedDelivery, ReplayCursor } from '../domain/delivery/delivery-list.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
-import type { Carries } from '../domain/delivery/feed-entry.ts'
+import type { PayloadRef } from '../domain/delivery/feed-entry.ts'
 import type { FeedKind } from '../domain/delivery/feed-event.ts'
+import { type Audience, type BackfillSpan, fullAudience, noAudience } from '../domain/history/audience.ts'
 import type { KeptAnswer } from '../domain/history/parcel-record.ts'
 import type { ParcelState } from '../domain/history/parcel-state.ts'
-import { type BackfillSpan, type Told, toldAll, toldNobody } from '../domain/history/told.ts'
 import type { Instant } from '../domain/instant.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
@@ -102,13 +102,13 @@ const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
 /** A push by its number in the inbox, which is above 0. */
-export function encodeCarried(carries: Carries | null): number | null {
+export function encodePayloadRef(carries: PayloadRef | null): number | null {
   if (carries === null) return null
   if (carries.kind === 'push') return carries.inboxId
   return carries.backfill ? COMPOSED_BACKFILL : COMPOSED
 }
 
-export function decodeCarried(carries: number): Carries {
+export function decodePayloadRef(carries: number): PayloadRef {
   if (carries > 0) return { kind: 'push', inboxId: carries }
   return { kind: 'composed', backfill: carries === COMPOSED_BACKFILL }
 }
@@ -117,15 +117,15 @@ const NOBODY = 0
 const ALL = 1
 
 /** Backfill by its sequence below 0, the rest by the sequence after it: most are a number that takes no room. */
-export function encodeTold(told: Told): number {
+export function encodeAudience(told: Audience): number {
   if (told.kind === 'backfill') return -told.at
   if (told.kind === 'rest') return told.at + 1
   return told.kind === 'all' ? ALL : NOBODY
 }
 
-export function decodeTold(told: number): Told {
-  if (told === NOBODY) return toldNobody
-  if (told === ALL) return toldAll
+export function decodeAudience(told: number): Audience {
+  if (told === NOBODY) return noAudience
+  if (told === ALL) return fullAudience
   return told < 0 ? { kind: 'backfill', at: -told } : { kind: 'rest', at: told - 1 }
 }
 
@@ -270,11 +270,11 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
   }
 }
 
-export function encodePlace(place: ReplayPlace | null): string | null {
+export function encodePlace(place: ReplayCursor | null): string | null {
   return place === null ? null : JSON.stringify(place)
 }
 
-export function decodePlace(place: string | null): ReplayPlace | null {
+export function decodePlace(place: string | null): ReplayCursor | null {
   // Only `encodePlace` writes it.
-  return place === null ? null : (JSON.parse(place) as ReplayPlace)
+  return place === null ? null : (JSON.parse(place) as ReplayCursor)
 }

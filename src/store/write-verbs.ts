@@ -100,7 +100,7 @@ function pollingVerbs({ session, parcels, leases }: WriteParts) {
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
     settlePush: (entry) => settlePush(session, entry),
     duePolls: (request) => findDuePolls(session, leases, request),
-    askableOf: (request) => findAskable(session, leases, request),
+    pollCandidates: (request) => findAskable(session, leases, request),
     pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),
     leasePolls: leases.take,
     releasePoll: leases.release,

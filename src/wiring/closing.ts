@@ -1,11 +1,11 @@
 /** What was opened, to be closed in reverse. */
-export interface Closing {
+export interface GateClosure {
   add(close: () => unknown): void
   /** One after the other, the last that was added first. */
   closeAll(): Promise<void>
 }
 
-export function createClosing(): Closing {
+export function createClosing(): GateClosure {
   const steps: (() => unknown)[] = []
   return {
     add(close) {

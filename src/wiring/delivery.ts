@@ -8,7 +8,7 @@ import { createEndpointSigners } from '../flow/delivery/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
 import type { Vault } from '../flow/delivery/ports.ts'
-import { STRETCH } from '../flow/delivery/replays.ts'
+import { REPLAY_BATCH_SIZE } from '../flow/delivery/replays.ts'
 import type { Log, Meter } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
@@ -111,8 +111,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const longWork = startRetryingWorker(
     async () => {
       // Before jobs: one may replay what is to be cancelled.
-      if (!(await inTurn(() => write.cancelRemoved({ limit: STRETCH }))).isDone) return 'busy'
-      const { isDone } = await inTurn(() => write.workOnJobs({ limit: STRETCH, nowMs: clock.now() }))
+      if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
+      const { isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
       reorder()
       return isDone ? 'idle' : 'busy'
     },

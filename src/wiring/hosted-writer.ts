@@ -20,7 +20,7 @@ export interface WriterData {
   readonly ring: RingBuffer
   /** Where the thread that receives does, and calls from. */
   readonly receiver: { readonly ring: RingBuffer; readonly port: MessagePort }
-  /** Told after each commit. */
+  /** Audience after each commit. */
   readonly changes: ChangeTable
 }
 
@@ -59,7 +59,7 @@ const VERBS = [
   'dispatchRound',
   'adjustDelivery',
   'syncEndpoints',
-  'tellOperator',
+  'queueOperatorEvent',
   'replayFeed',
   'reserveEndpoint',
   'addEndpoint',

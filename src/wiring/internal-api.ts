@@ -55,7 +55,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     authenticate,
     serve: history.serve,
     followFeed: createFollowFeed({
-      tail: createFeedTail({ reads, turn: () => nextTurn() }),
+      tail: createFeedTail({ reads, yieldToOthers: () => nextTurn() }),
       signal: feedSignal,
       clock,
       spread: createSpread(FOLLOWERS_AT_ONCE),

@@ -1,9 +1,9 @@
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
-import { askableNow } from '../domain/polling/breaker.ts'
+import { callsAllowedNow } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import { isQuiet } from '../domain/polling/quiet-hours.ts'
-import { createCredentialsTeller } from '../flow/delivery/operator-events.tx.ts'
+import { createCredentialAlert } from '../flow/delivery/operator-events.tx.ts'
 import { createClockRollback } from '../flow/polling/clock-rollback.ts'
 import { createPoller } from '../flow/polling/poller.ts'
 import { createPollsUnderWay } from '../flow/polling/polls-under-way.ts'
@@ -11,7 +11,7 @@ import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { startWorker } from '../runtime/worker.ts'
-import type { Closing } from './closing.ts'
+import type { GateClosure } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage.ts'
 
@@ -27,7 +27,7 @@ export interface PollingPorts {
   /** There is something to deliver. */
   readonly wakeDispatcher: () => void
   readonly log: Log
-  readonly closing: Closing
+  readonly closing: GateClosure
 }
 
 /** The poller, which sleeps until it is woken, and what keeps its schedule in step with the clock. */
@@ -43,7 +43,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
     void carrier.keep()
   }
   const followClock = createClockRollback({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
-  const tellCredentials = createCredentialsTeller({
+  const alertOnRefusal = createCredentialAlert({
     write,
     credentials: () => carrier.state().credentials,
     now: clock.now,
@@ -54,7 +54,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
       ...history.asking,
       asking: underWay,
       refresh: history.refresh,
-      askable: () => askableNow(carrier.state().breaker, config.upstream.concurrency),
+      askable: () => callsAllowedNow(carrier.state().breaker, config.upstream.concurrency),
       isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
     },
     { concurrency: config.upstream.concurrency },
@@ -64,7 +64,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
     if (disk.trouble() === 'lost') return 'idle'
     await followClock()
     const result = disk.trouble() === null ? await poll() : 'idle'
-    await tellCredentials()
+    await alertOnRefusal()
     await pushes.follow()
     return result
   }

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { createVerifier, type Verifier } from '../domain/ingest/signature.ts'
 import { type CommitStats, commitStatsOf } from '../flow/history/commit-stats.ts'
-import { createEventTemplateCache, type KnownForm } from '../flow/ingest/event-template-cache.ts'
+import { type CachedTemplate, createEventTemplateCache } from '../flow/ingest/event-template-cache.ts'
 import { createReceive } from '../flow/ingest/receive.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { createAddressOf } from '../http/server/client-address.ts'
@@ -92,11 +92,11 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   let current = createVerifier(settings.sharedKeys)
   // Looked up at every push: a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
-  const readEvent = createEventTemplateCache(createMemory<KnownForm>({ entriesMax: EVENT_FORMS_MAX }))
+  const parseEvent = createEventTemplateCache(createMemory<CachedTemplate>({ entriesMax: EVENT_FORMS_MAX }))
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, readEvent, recorder: refuseInTrouble(commit, disk), meter, clock }),
+    receive: createReceive({ verifier, parseEvent, recorder: refuseInTrouble(commit, disk), meter, clock }),
     path: webhook.path,
     countFailure: createCountFailure(createPerMinute(limits.failuresPerMinute), createAddressOf(settings.listen.trustProxy)),
     bodies: createRawBodies({

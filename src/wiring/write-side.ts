@@ -10,7 +10,7 @@ import { createRecord } from '../flow/history/record.tx.ts'
 import { createCarrierMemory } from '../flow/polling/carrier-memory.tx.ts'
 import { type CarrierModelKeeper, createCarrierModelKeeper } from '../flow/polling/carrier-model.ts'
 import { type ModelCheckpoint, openModelCheckpoint } from '../flow/polling/model-checkpoint.ts'
-import { createWatch } from '../flow/polling/poll-results.tx.ts'
+import { createPollResults } from '../flow/polling/poll-results.tx.ts'
 import { createReschedulePolls } from '../flow/polling/reschedule-polls.tx.ts'
 import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../flow/ports.ts'
@@ -62,10 +62,10 @@ export async function openWriteSide(
 /** Everything that writes, as one value: put together here for whichever thread hosts it. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store, clock, log, checkpoint, model } = parts
-  const ports = { store, clock, log, model: model.current, learn: model.learn, found: model.found }
+  const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
   let rules = options.deliver
   const record = createRecord(ports, options.record)
-  const watch = createWatch(ports, options.record)
+  const watch = createPollResults(ports, options.record)
   const reschedulePolls = createReschedulePolls(ports, options.record)
   return {
     ...watch,

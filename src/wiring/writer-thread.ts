@@ -38,6 +38,6 @@ serveVerbs(parentPort, {
   },
   async dispatchRound(packed: EncodedRound) {
     const report = await verbs.dispatchRound(decodeRound(packed))
-    return packReport({ ...report, isRush: pace.isRush() })
+    return packReport({ ...report, isBusy: pace.isBusy() })
   },
 })

@@ -95,7 +95,7 @@ test('a run ends when the server goes away, and what it left open is counted', a
   await load.prepare(pushes(1000))
   const { outcomes } = await load.runWhatever({ port, connections: 4, pace: { kind: 'closed', durationMs: null } })
   expect(outcomes).toMatchObject({ 200: 50 })
-  expect((outcomes.broken ?? 0) + (outcomes.unanswered ?? 0)).toBeGreaterThan(0)
+  expect((outcomes.broken ?? 0) + (outcomes.failedOutcome ?? 0)).toBeGreaterThan(0)
 })
 
 test('in an open loop a stall of the server is felt by all that fell due meanwhile, on one connection too', async () => {

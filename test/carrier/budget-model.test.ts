@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCallBudget } from '../../src/carrier/call-budget.ts'
 import { createCallQueue } from '../../src/carrier/call-queue.ts'
-import { createCarrierLedger, leftOfWait } from '../../src/carrier/carrier-ledger.ts'
+import { createCarrierLedger, remainingWaitMs } from '../../src/carrier/carrier-ledger.ts'
 import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
 import { createTimeline } from './timeline.ts'
 
@@ -41,7 +41,7 @@ function openModel(seed: number) {
     const startedMs = trueMs()
     const clock = { now: () => START_MS + trueMs() + offsetMs, monotonic: () => trueMs() - startedMs }
     const memory = kept
-    const earlier = memory && { ...memory, pausedUntilMs: leftOfWait(memory.pausedUntilMs, memory.atMs, clock.now()), endedMs: 0 }
+    const earlier = memory && { ...memory, pausedUntilMs: remainingWaitMs(memory.pausedUntilMs, memory.atMs, clock.now()), endedMs: 0 }
     const budget = createCallBudget({ ...limits, earlier })
     const remember = (next: CarrierMemory) =>
       new Promise<void>((resolve) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CallBudgetOptions, createCallBudget, type EarlierCalls, type Take } from '../../src/carrier/call-budget.ts'
+import { type CallBudgetOptions, createCallBudget, type EarlierCalls, type SlotResult } from '../../src/carrier/call-budget.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
 const DAY_MS = 86_400_000
@@ -12,7 +12,7 @@ function aBudget(options: Partial<CallBudgetOptions> = {}) {
   return {
     ...budget,
     writes: () => writes,
-    takeSlot(nowMs: number, wallMs: number): Take {
+    takeSlot(nowMs: number, wallMs: number): SlotResult {
       const take = budget.takeSlot(nowMs, wallMs)
       if (take.kind !== 'unwritten') return take
       writes += 1

@@ -11,9 +11,9 @@ function openNews() {
     pass: (ms: number) => {
       nowMs += ms
     },
-    fail: (reason: UnavailableReason, detail = 'ECONNREFUSED', telling = true) =>
-      news.tell({ kind: 'unavailable', reason, detail, telling }),
-    answer: () => news.tell({ kind: 'not_found' }),
+    fail: (reason: UnavailableReason, detail = 'ECONNREFUSED', conclusive = true) =>
+      news.record({ kind: 'unavailable', reason, detail, conclusive }),
+    answer: () => news.record({ kind: 'not_found' }),
     told: () => lines.filter(({ level }) => level !== 'debug').map(({ level, message, fields }) => ({ level, message, ...fields })),
   }
 }

@@ -68,7 +68,7 @@ export async function startPublic(world: PublicWorld = {}) {
     meter,
     receive: createReceive({
       verifier: createVerifier(world.keys ?? [KEY]),
-      readEvent: parseWebhookEvent,
+      parseEvent: parseWebhookEvent,
       recorder: { submit },
       meter,
       clock: systemClock,

@@ -104,7 +104,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     log: silent,
     authenticate,
     serve: serveAt(store),
-    followFeed: createFollowFeed({ tail: createFeedTail({ reads, turn: async () => {} }), signal, clock, spread: async () => {} }),
+    followFeed: createFollowFeed({ tail: createFeedTail({ reads, yieldToOthers: async () => {} }), signal, clock, spread: async () => {} }),
     feedFollowersMax: 10,
     manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {} }),
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },

@@ -84,7 +84,7 @@ async function happen(writes: WriteSide, nth: number, nowMs: number): Promise<vo
   if (nth === 3) await writes.watchMany({ identifiers: [trackingNumberOf(1), trackingNumberOf(90)], nowMs })
   if (nth === 4) await writes.noteNotPollable(trackingIdOf(2))
   if (nth === 8) await writes.reprocess({ inboxId: 3, nowMs })
-  if (nth === 9) await writes.tellOperator({ event: 'credentials_refused' }, nowMs)
+  if (nth === 9) await writes.queueOperatorEvent({ event: 'credentials_refused' }, nowMs)
   if (nth === 10) await startReplay(writes, nowMs)
   if (nth === 11) await writes.rememberCarrier({ atMs: nowMs, days: [], pausedUntilMs: nowMs, tokenPausedUntilMs: null, refusal: null })
 }

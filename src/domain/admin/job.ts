@@ -1,4 +1,4 @@
-import type { ReplayPlace, ReplayTask } from '../delivery/delivery-list.ts'
+import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 
 /** What takes long, by its kind. */
 export type JobTask = { readonly kind: 'replay' } & ReplayTask
@@ -21,5 +21,5 @@ export interface Job {
 
 export interface UnendedJob extends Job {
   /** Where it goes on; null: it has not begun. */
-  readonly place: ReplayPlace | null
+  readonly place: ReplayCursor | null
 }

@@ -22,22 +22,22 @@ export interface ReplayTask {
 }
 
 /** Where a replay goes on: after the delivery with this sequence, or time, and id. */
-export interface ReplayPlace {
+export interface ReplayCursor {
   readonly at: number
   readonly id: number
 }
 
 export interface ReplayRequest extends ReplayTask {
   /** Null: it begins. */
-  readonly after: ReplayPlace | null
+  readonly after: ReplayCursor | null
   readonly limit: number
   readonly nowMs: number
 }
 
-export interface ReplayedStretch {
+export interface ReplayedBatch {
   readonly count: number
   /** Null: there is no more. */
-  readonly next: ReplayPlace | null
+  readonly next: ReplayCursor | null
 }
 
 export interface DeliveryQuery {
@@ -86,7 +86,7 @@ export interface ListedDelivery {
   readonly settledAtMs: number | null
 }
 
-export interface MadeAttempt {
+export interface AttemptRecord {
   readonly atMs: number
   readonly durationMs: number
   /** Null: there was no answer, for the reason given. */

@@ -98,7 +98,7 @@ export type Settlement =
  */
 
 /** Whether the endpoint had no part in it. */
-export function isOurs(outcome: AttemptOutcome): boolean {
+export function isOwnFailure(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'body_gone')
 }
 
@@ -113,7 +113,7 @@ export function isGone(outcome: AttemptOutcome): boolean {
  */
 export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs: number, isSpared = false): Delivery {
   const { attempts, spared, firstFailedAtMs } = delivery
-  if (isOurs(outcome)) return { attempts, spared, firstFailedAtMs }
+  if (isOwnFailure(outcome)) return { attempts, spared, firstFailedAtMs }
   return {
     attempts: attempts + 1,
     spared: spared + (isSpared ? 1 : 0),

@@ -110,5 +110,5 @@ export interface DispatchRoundReport {
   /** When something else falls due; null: nothing waits that has room to go. */
   readonly nextAtMs: number | null
   /** Whether pushes come as fast as they are recorded, so that their senders wait for every turn; absent: that is not known. */
-  readonly isRush?: boolean
+  readonly isBusy?: boolean
 }

@@ -1,5 +1,5 @@
 import { clampRetryAfterMs } from '../retry-after.ts'
-import { type AttemptOutcome, type EndpointRecord, isOurs } from './delivery.ts'
+import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 
 /** How an endpoint fares. Times are epoch milliseconds. */
 export interface EndpointHealth extends EndpointRecord {
@@ -40,7 +40,7 @@ const PAUSE_MAX_MS = 60 * 60_000
 const SEEN_MAX_MS = PAUSE_MAX_MS
 
 /** An endpoint that was just created. */
-export const freshHealth: EndpointHealth = {
+export const newHealth: EndpointHealth = {
   lastSuccessAtMs: null,
   failingSinceMs: null,
   failedForMs: 0,
@@ -58,36 +58,36 @@ export interface HealthAttempt {
 }
 
 /** Everything that waits is due at once, and the endpoint is not failing until it fails anew. */
-export function wokenHealth(health: EndpointHealth, nowMs: number): EndpointHealth {
+export function wakeWaiting(health: EndpointHealth, nowMs: number): EndpointHealth {
   return { ...health, failedParcels: [], probing: null, round: health.round + 1, wokenAtMs: nowMs }
 }
 
 /** If the endpoint is failing it is probed now. */
-export function hastenedHealth(health: EndpointHealth, nowMs: number): EndpointHealth {
+export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth {
   return health.probing === null ? health : { ...health, probing: { ...health.probing, atMs: nowMs } }
 }
 
 /** An endpoint that was enabled again: what was before is not held against it. */
-export function reenabledHealth({ round }: EndpointHealth, nowMs: number): EndpointHealth {
-  return wokenHealth({ ...freshHealth, round }, nowMs)
+export function resetHealth({ round }: EndpointHealth, nowMs: number): EndpointHealth {
+  return wakeWaiting({ ...newHealth, round }, nowMs)
 }
 
 /**
  * The health of an endpoint that is failing when some time has been seen to pass since the last failure, or the one before that, in which it
  * took nothing. Time is not the difference of two dates: a clock that is set would make days of a second.
  */
-export function outlastedHealth(health: EndpointHealth, outcome: AttemptOutcome, seenMs: number): EndpointHealth {
-  if (outcome.kind === 'accepted' || isOurs(outcome) || health.failingSinceMs === null) return health
+export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, seenMs: number): EndpointHealth {
+  if (outcome.kind === 'accepted' || isOwnFailure(outcome) || health.failingSinceMs === null) return health
   return { ...health, failedForMs: health.failedForMs + Math.min(SEEN_MAX_MS, Math.max(0, seenMs)) }
 }
 
 /** The health of an endpoint after an attempt: one success ends the failing, however sporadic it is; what it had no part in says nothing. */
 export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }: HealthAttempt, nowMs: number): EndpointHealth {
-  if (isOurs(outcome)) return health
+  if (isOwnFailure(outcome)) return health
   if (outcome.kind === 'accepted') {
     if (health.lastSuccessAtMs === nowMs && health.failingSinceMs === null) return health
     const healthy = { ...health, lastSuccessAtMs: nowMs, failingSinceMs: null, failedForMs: 0, failedParcels: [] }
-    return health.probing === null ? healthy : wokenHealth(healthy, nowMs)
+    return health.probing === null ? healthy : wakeWaiting(healthy, nowMs)
   }
   const failed = {
     ...health,
@@ -103,12 +103,12 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
  * Whether an endpoint is to be probed from now on. `ask`: only if nothing of another parcel waits for it than of the one it refused so often:
  * one event that is never accepted says nothing of the others.
  */
-export function beginsToFail({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {
+export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {
   if (probing !== null || failedParcels.length < FAILURES_LOOKED_AT) return 'no'
   return onlyFailedParcel(failedParcels) === null ? 'yes' : 'ask'
 }
 
-export function probedHealth(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
+export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
   return { ...health, probing: { atMs: nowMs + pauseMs(0, outcome), failed: 0 } }
 }
 
@@ -124,7 +124,7 @@ export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): 
 }
 
 /** The health of an endpoint when the clock was put back: what lies in a future that was taken back would count as later than all to come. */
-export function healthByClock(health: EndpointHealth, nowMs: number): EndpointHealth {
+export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
   const past = (atMs: number | null) => (atMs === null ? null : Math.min(atMs, nowMs))
   const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs } = health
   return {

@@ -1,4 +1,4 @@
-import type { BackfillSpan } from '../history/told.ts'
+import type { BackfillSpan } from '../history/audience.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
 import type { EndpointHealth } from './endpoint-health.ts'
 import type { SealedKeys } from './endpoint-keys.ts'

@@ -1,5 +1,5 @@
+import type { Audience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
-import type { Told } from '../history/told.ts'
 import type { FeedItem } from './feed-event.ts'
 
 /** What endpoints are sent for an entry: the bytes of a push, or an event that is composed (DOMAIN 7.1). */
@@ -20,10 +20,10 @@ export interface FeedEntry {
   readonly sequence: number
   readonly parcelId: number
   readonly entry: Entry
-  readonly carried: Payload
+  readonly payload: Payload
   readonly backfill: boolean
   /** Whom the entry had been told of before: they are not sent it. */
-  readonly toldBefore: Told
+  readonly earlierAudience: Audience
 }
 
 export interface FeedEvent {
@@ -36,13 +36,13 @@ export interface FeedEvent {
    */
   readonly entry: number
   /** What endpoints are sent for it, and who is not because the entry was told of before; null: nothing. */
-  readonly carries: (Carries & { readonly toldBefore: Told }) | null
+  readonly carries: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 
 /** A push as it was received, or an event composed of an entry. */
-export type Carries = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
+export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
 
-export interface FeedReading {
+export interface FeedSlice {
   readonly items: readonly FeedItem[]
   /** The last sequence that was looked at: that of parcels erased since included. */
   readonly next: number

@@ -6,19 +6,19 @@ import { parseWebhookEvent } from '../ingest/parse-push.ts'
 import type { Payload } from './feed-entry.ts'
 
 /** What brought an entry, and where the bytes of a push are kept. */
-export type Source =
+export type ObservationSource =
   | { readonly kind: 'push'; readonly observation: PushObservation; readonly inboxId: number }
   | { readonly kind: 'poll'; readonly observation: PollObservation }
 
 /** What an observation makes of an entry that it is the first to report. */
-export function payloadOf(source: Source): Payload {
+export function payloadOfNewEntry(source: ObservationSource): Payload {
   if (source.kind === 'push') {
     return { kind: 'push', inboxId: source.inboxId, distributionType: source.observation.sighting.distributionType ?? '' }
   }
   return composedFrom(source)
 }
 
-function composedFrom({ observation }: Source): Payload {
+function composedFrom({ observation }: ObservationSource): Payload {
   if (observation.kind === 'push') {
     return { kind: 'composed', trackingIds: observation.trackingIds, distributionType: observation.sighting.distributionType ?? '' }
   }
@@ -29,10 +29,10 @@ function composedFrom({ observation }: Source): Payload {
 /** The numbers that a parcel's pushes are kept under, the earliest of equal ones, by what they say. */
 export type FindPushes = () => ReadonlyMap<string, number>
 
-export interface Unrelayed {
+export interface PayloadRequest {
   readonly entry: Entry
   /** What showed that endpoints are owed the entry. */
-  readonly source: Source
+  readonly source: ObservationSource
   readonly findPushes: FindPushes
 }
 
@@ -43,12 +43,12 @@ export interface PayloadSighting {
 }
 
 /** What is sent for an entry that was reported before: its own push if its bytes are kept, the earliest of several. */
-export function payloadFor({ entry, source, findPushes }: Unrelayed): PayloadSighting {
+export function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): PayloadSighting {
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
   const [first] = pushes
   if (first === undefined) return { payload: composedFrom(source), sighting: firstOf(entry) }
   // Most often it is the push that is being recorded.
-  if (pushes.length === 1 && isOf(source, first)) return { payload: payloadOf(source), sighting: first }
+  if (pushes.length === 1 && isOf(source, first)) return { payload: payloadOfNewEntry(source), sighting: first }
   const found = findPushes()
   for (const sighting of pushes) {
     const inboxId = found.get(sightingId(sighting))
@@ -65,7 +65,7 @@ export function firstOf({ members, sequence }: Entry): KeptSighting {
   return first
 }
 
-function isOf({ kind, observation }: Source, kept: KeptSighting): boolean {
+function isOf({ kind, observation }: ObservationSource, kept: KeptSighting): boolean {
   return kind === 'push' && sightingsOf(observation).some((listed) => sightingId(listed) === sightingId(kept))
 }
 

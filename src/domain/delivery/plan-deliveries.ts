@@ -1,22 +1,22 @@
+import { type Audience, isInAudience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
 import type { Subscriber } from '../history/snapshot.ts'
-import { type Told, wasTold } from '../history/told.ts'
 import { encodeEvent } from './delivery-request.ts'
 import type { QueuedDelivery } from './dispatch-round.ts'
 import { endpointWants } from './endpoint.ts'
 import type { Payload } from './feed-entry.ts'
 import type { FeedAddition } from './planned-event.ts'
 
-export interface NewEvent {
+export interface DeliverableEvent {
   /** Its place in the feed, and so in the order of its parcel's deliveries. */
   readonly sequence: number
   readonly entry: Entry
   readonly parcelId: number
-  readonly carried: Payload
+  readonly payload: Payload
   /** Whether it is backfill (DOMAIN 6.6). */
   readonly backfill: boolean
   /** Whom the entry had been reported to before: they are not sent it. */
-  readonly toldBefore: Told
+  readonly earlierAudience: Audience
   readonly nowMs: number
 }
 
@@ -27,14 +27,16 @@ export interface PlannedDeliveries {
 }
 
 /** The deliveries of an event to those of some endpoints that want it and were not told of its entry before. */
-export function planDeliveries(subscribers: readonly Subscriber[], event: NewEvent): PlannedDeliveries {
-  const { entry, parcelId, carried, sequence, nowMs, backfill, toldBefore } = event
+export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
+  const { entry, parcelId, payload, sequence, nowMs, backfill, earlierAudience } = event
   const { status, detailedStatus, displayToConsumer } = entry
-  const offered = { status, detailedStatus, distributionType: carried.distributionType, displayToConsumer, backfill }
-  const takers = subscribers.filter(({ endpoint, backfilled }) => endpointWants(endpoint, offered) && !wasTold(toldBefore, backfilled))
-  const inboxId = carried.kind === 'push' ? carried.inboxId : null
+  const offered = { status, detailedStatus, distributionType: payload.distributionType, displayToConsumer, backfill }
+  const takers = subscribers.filter(
+    ({ endpoint, backfilled }) => endpointWants(endpoint, offered) && !isInAudience(earlierAudience, backfilled),
+  )
+  const inboxId = payload.kind === 'push' ? payload.inboxId : null
   return {
-    composed: takers.length > 0 && carried.kind === 'composed' ? bytesOf(entry, carried) : null,
+    composed: takers.length > 0 && payload.kind === 'composed' ? bytesOf(entry, payload) : null,
     deliveries: takers.map(({ endpoint }) => ({ endpointId: endpoint.id, parcelId, sequence, inboxId, nowMs })),
   }
 }
@@ -44,9 +46,9 @@ function bytesOf(entry: Entry, { trackingIds, distributionType }: Payload & { re
 }
 
 /** The event that endpoints are sent for what the feed says; null: nothing. */
-export function eventOf({ event, entry, payload }: FeedAddition, nowMs: number): NewEvent | null {
+export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
   const { sequence, parcelId, carries } = event
   if (carries === null || payload === null) return null
   const backfill = carries.kind === 'composed' && carries.backfill
-  return { sequence, entry, parcelId, carried: payload, backfill, toldBefore: carries.toldBefore, nowMs }
+  return { sequence, entry, parcelId, payload: payload, backfill, earlierAudience: carries.earlierAudience, nowMs }
 }

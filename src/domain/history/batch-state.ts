@@ -54,8 +54,8 @@ export interface BatchState {
   /** Pushes that this batch keeps, by digest: where, and of which parcel. */
   readonly kept: Map<string, { readonly inboxId: number; readonly parcelId: number }[]>
   readonly writes: WriteSet[]
-  readonly lessons: ScanSample[]
-  readonly found: number[]
+  readonly scanSamples: ScanSample[]
+  readonly foundByPoll: number[]
 }
 
 export function startBatch(snapshot: Snapshot, batch: RecordBatch): BatchState {
@@ -78,8 +78,8 @@ export function startBatch(snapshot: Snapshot, batch: RecordBatch): BatchState {
     drafts: new Map(),
     kept: new Map(),
     writes: [emptyWriteSet(null)],
-    lessons: [],
-    found: [],
+    scanSamples: [],
+    foundByPoll: [],
   }
 }
 

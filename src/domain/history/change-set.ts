@@ -96,9 +96,9 @@ export interface ChangeSet {
   /** What comes next after all numbers given here. */
   readonly next: NextNumbers
   /** What observations teach of the carrier: learnt after the commit. */
-  readonly lessons: readonly ScanSample[]
+  readonly scanSamples: readonly ScanSample[]
   /** When entries happened that a poll was the first to bring, epoch milliseconds. */
-  readonly found: readonly number[]
+  readonly foundByPoll: readonly number[]
   /** What observations broke on that were refused for it. */
   readonly failures: readonly unknown[]
 }

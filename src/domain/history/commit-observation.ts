@@ -1,5 +1,5 @@
-import type { Source } from '../delivery/payload.ts'
-import { eventOf, planDeliveries } from '../delivery/plan-deliveries.ts'
+import type { ObservationSource } from '../delivery/payload.ts'
+import { deliverableEventOf, planDeliveries } from '../delivery/plan-deliveries.ts'
 import { anomalyOf } from '../ingest/anomaly.ts'
 import { type BatchState, currentWrites, draftOf, type ParcelDraft } from './batch-state.ts'
 import { emptyWriteSet, type Recorded, type WriteSet } from './change-set.ts'
@@ -11,7 +11,7 @@ import type { RecordRules } from './record-rules.ts'
 /** An observation that is decided. */
 export interface Decided {
   readonly subject: Subject
-  readonly source: Source
+  readonly source: ObservationSource
   readonly merged: Merged
   readonly touched: readonly number[]
   readonly isNew: boolean
@@ -46,18 +46,18 @@ export function commitMerge(state: BatchState, decided: Decided, rules: RecordRu
   if (merged.updateSequence !== null) {
     writes.feed.push({ sequence: merged.updateSequence, kind: 'update', parcelId, entry: merged.updateSequence, carries: null })
   }
-  state.lessons.push(...merged.lessons)
+  state.scanSamples.push(...merged.scanSamples)
   if (source.kind === 'poll') {
     expectPushes(writes, merged, nowMs, rules.missedPushGraceMs)
-    for (const { kind, entry } of changes) if (kind === 'entry') state.found.push(entry.atMs)
+    for (const { kind, entry } of changes) if (kind === 'entry') state.foundByPoll.push(entry.atMs)
     writes.released.push(parcelId)
   }
   if (decided.isNew) writes.created.add(parcelId)
   saveDraft(state, writes, subject.body === null ? draft : { ...draft, bodies: [...draft.bodies, subject.body] })
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
-  const remark = anomalyOf(source.observation, draft.state.entryCount, nowMs)
+  const anomaly = anomalyOf(source.observation, draft.state.entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId, changed: changes.length > 0, newEntries, queued } as const
-  return { outcome: remark === null ? recorded : { ...recorded, remark }, touched }
+  return { outcome: anomaly === null ? recorded : { ...recorded, anomaly }, touched }
 }
 
 /** Puts what was planned in the feed, and queues what endpoints are owed for it; returns how many deliveries that made. */
@@ -67,7 +67,7 @@ function writeEvents({ snapshot, batch }: BatchState, writes: WriteSet, { events
   let queued = 0
   for (const planned of events) {
     writes.feed.push(planned.event)
-    const event = subscribers.length === 0 ? null : eventOf(planned, batch.nowMs)
+    const event = subscribers.length === 0 ? null : deliverableEventOf(planned, batch.nowMs)
     if (event === null) continue
     const { composed, deliveries } = planDeliveries(subscribers, event)
     if (composed !== null) writes.composed.push({ sequence: event.sequence, body: composed })
@@ -79,8 +79,8 @@ function writeEvents({ snapshot, batch }: BatchState, writes: WriteSet, { events
 
 /** Until its grace is over nobody can say that the push of an entry was missed; backfill never was (DOMAIN 6.6). */
 function expectPushes(writes: WriteSet, { events }: Merged, nowMs: number, missedPushGraceMs: number): void {
-  for (const { event, entry, told } of events) {
-    if (event.kind !== 'entry' || told?.told.kind === 'backfill') continue
+  for (const { event, entry, reported } of events) {
+    if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: entry.atMs, foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
   }

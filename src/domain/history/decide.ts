@@ -1,4 +1,4 @@
-import type { Source } from '../delivery/payload.ts'
+import type { ObservationSource } from '../delivery/payload.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import { reactivate } from '../polling/next-check.ts'
 import {
@@ -15,7 +15,7 @@ import {
 import type { ChangeSet, Recorded } from './change-set.ts'
 import { commitJoin, commitMerge, flagFull } from './commit-observation.ts'
 import { type DraftJoin, joinDrafts } from './join-drafts.ts'
-import { keepUnrecorded, noteDuplicate, twinOf } from './keep-push.ts'
+import { duplicateOf, keepUnrecorded, noteDuplicate } from './keep-push.ts'
 import { mergeObservation } from './merge-observation.ts'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 import type { IdentifierState } from './parcel-state.ts'
@@ -46,8 +46,8 @@ export function decide(snapshot: Snapshot, batch: RecordBatch, rules: RecordRule
   }
   const needs = needsOf(state)
   if (needs !== null) return { needs }
-  const { writes, next, lessons, found } = state
-  return { writes, recorded, next, lessons, found, failures }
+  const { writes, next, scanSamples, foundByPoll } = state
+  return { writes, recorded, next, scanSamples, foundByPoll, failures }
 }
 
 function decideOne(state: BatchState, incoming: Incoming, digest: string, rules: RecordRules): Recorded {
@@ -73,7 +73,7 @@ function decidePoll(state: BatchState, { observation, watch }: IncomingPoll, rul
       newNames: found.newNames,
       body: null,
     }
-    const source: Source = { kind: 'poll', observation }
+    const source: ObservationSource = { kind: 'poll', observation }
     const merged = mergeObservation(state, subject, source, rules)
     if (merged !== null) {
       if (found.join !== null) commitJoin(state, found.join)
@@ -100,12 +100,12 @@ function decidePush(state: BatchState, push: IncomingPush, digest: string, rules
   const found = findSubject(state, observation, push.receivedAtMs)
   const { draft } = found
   if (draft !== null) {
-    const twin = twinOf(state, found.join === null ? draft : found.join.draft, digest)
-    if (twin !== undefined && twin !== push.heldAs) {
+    const twin = duplicateOf(state, found.join === null ? draft : found.join.draft, digest)
+    if (twin !== undefined && twin !== push.inboxId) {
       state.next = next
       return noteDuplicate(state, push, twin)
     }
-    const inboxId = push.heldAs ?? state.next.inboxId++
+    const inboxId = push.inboxId ?? state.next.inboxId++
     const now = afterPush(draft, push, eventAtMs)
     const subject = {
       draft: now,
@@ -114,7 +114,7 @@ function decidePush(state: BatchState, push: IncomingPush, digest: string, rules
       newNames: found.newNames,
       body: { inboxId, body: push.body },
     }
-    const source: Source = { kind: 'push', observation, inboxId }
+    const source: ObservationSource = { kind: 'push', observation, inboxId }
     const merged = mergeObservation(state, subject, source, rules)
     if (merged !== null) {
       if (found.join !== null) commitJoin(state, found.join)

@@ -1,8 +1,8 @@
 import type { RawMembers } from '../json-body.ts'
-import { compareBytes, mostTelling } from '../text.ts'
+import { compareBytes, greatestText } from '../text.ts'
 import { canonicalSighting, wholeSighting } from './content.ts'
 import { type KeptSighting, sightingId } from './sightings.ts'
-import { groupOf, joinedKey, keyOf, keysFit, type SightingKey, type Texts, tellingRank } from './status-entry.ts'
+import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, type Texts } from './status-entry.ts'
 
 /** One status of a parcel, derived from all the sightings of it (DOMAIN 2). */
 export interface Entry {
@@ -63,7 +63,7 @@ function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
     if (there.length === 0) located.set(location, there)
     return there
   }
-  for (const kept of group.toSorted(compareTelling)) {
+  for (const kept of group.toSorted(compareJoining)) {
     const key = keyOf(kept.sighting)
     const takes = (entry: Founding) => !entry.listings.has(kept.listing) && keysFit(entry.key, key)
     const entry =
@@ -100,11 +100,11 @@ function listingsOf(kept: KeptSighting): Set<number> {
 }
 
 /** The order in which sightings of a group join (DOMAIN 2.3). */
-function compareTelling(a: KeptSighting, b: KeptSighting): number {
+function compareJoining(a: KeptSighting, b: KeptSighting): number {
   const aKey = keyOf(a.sighting)
   const bKey = keyOf(b.sighting)
   return (
-    tellingRank(aKey) - tellingRank(bKey) ||
+    precisionRank(aKey) - precisionRank(bKey) ||
     compareKeys(aKey, bKey) ||
     a.ordinal - b.ordinal ||
     compareBytes(canonicalSighting(a.sighting, a.content), canonicalSighting(b.sighting, b.content)) ||
@@ -130,7 +130,7 @@ function presentEntry(members: readonly KeptSighting[], founding: number): Entry
     detailedStatus: first?.sighting.detailedStatus ?? '',
     eventTimestamp: instant.text,
     atMs: instant.atMs,
-    location: lastAsked?.location ?? mostTelling(pushes.map((push) => push.location)) ?? '',
+    location: lastAsked?.location ?? greatestText(pushes.map((push) => push.location)) ?? '',
     displayToConsumer: shown ?? pushes.some((push) => push.displayToConsumer === true),
     texts: presentTexts(polls, pushes),
     extra: lastAsked?.extra ?? [],
@@ -164,7 +164,7 @@ function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
 }
 
 function greatestInstant<T extends { readonly text: string }>(instants: readonly T[]): T | undefined {
-  const text = mostTelling(instants.map((instant) => instant.text))
+  const text = greatestText(instants.map((instant) => instant.text))
   return instants.find((instant) => instant.text === text)
 }
 
@@ -174,7 +174,7 @@ function presentTexts(polls: readonly KeptSighting[], pushes: readonly KeptSight
   const textIn = (language: string, field: keyof Texts): string | null | undefined => {
     const poll = polls.find((kept) => kept.sighting.texts[language]?.[field] !== undefined)
     if (poll !== undefined) return poll.sighting.texts[language]?.[field]
-    return mostTelling(pushes.flatMap((push) => push.texts[language]?.[field] ?? []))
+    return greatestText(pushes.flatMap((push) => push.texts[language]?.[field] ?? []))
   }
   return Object.fromEntries(
     [...languages].map((language) => {
@@ -221,7 +221,7 @@ function compareRanked(a: Ranked, b: Ranked): number {
 }
 
 /** The sequence up to which whoever knows these entries has learnt of any; 0 for none. */
-export function knownTo(entries: readonly Entry[]): number {
+export function lastSequenceOf(entries: readonly Entry[]): number {
   return entries.reduce((last, { sequence }) => Math.max(last, sequence), 0)
 }
 

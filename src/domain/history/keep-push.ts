@@ -4,23 +4,23 @@ import type { InboxWrite, Recorded } from './change-set.ts'
 import { NO_PARCEL, pushKey } from './snapshot.ts'
 
 /** The number that a push of equal bytes is kept under among those of a parcel. */
-export function twinOf(state: BatchState, draft: ParcelDraft, digest: string): number | undefined {
+export function duplicateOf(state: BatchState, draft: ParcelDraft, digest: string): number | undefined {
   for (const origin of draft.origins) {
     const inboxId = state.snapshot.pushes.get(pushKey(origin, digest))
     if (inboxId !== undefined) return inboxId
   }
-  return twinInBatch(state, draft.state.parcelId, digest)
+  return duplicateInBatch(state, draft.state.parcelId, digest)
 }
 
-function twinInBatch(state: BatchState, parcelId: number, digest: string): number | undefined {
+function duplicateInBatch(state: BatchState, parcelId: number, digest: string): number | undefined {
   return state.kept.get(digest)?.find((one) => survivorOf(state, one.parcelId) === parcelId)?.inboxId
 }
 
 /** A push that came again is counted; one that was kept already gives way to the other. */
-export function noteDuplicate(state: BatchState, { heldAs }: IncomingPush, twin: number): Recorded {
+export function noteDuplicate(state: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(state)
   writes.duplicates.push(twin)
-  if (heldAs !== undefined) writes.dropped.push(heldAs)
+  if (inboxId !== undefined) writes.dropped.push(inboxId)
   return { outcome: { kind: 'duplicate' }, touched: [] }
 }
 
@@ -30,9 +30,9 @@ type Unrecorded = Omit<InboxWrite, 'inboxId' | 'parcelId'>
 export function keepUnrecorded(state: BatchState, { push, digest, reason, ...unrecorded }: Unrecorded): Recorded {
   const { snapshot, missing, kept } = state
   if (!snapshot.unrecorded.has(digest)) missing.unrecorded.add(digest)
-  const twin = snapshot.pushes.get(pushKey(NO_PARCEL, digest)) ?? twinInBatch(state, NO_PARCEL, digest)
-  if (twin !== undefined && twin !== push.heldAs) return noteDuplicate(state, push, twin)
-  const inboxId = push.heldAs ?? state.next.inboxId++
+  const twin = snapshot.pushes.get(pushKey(NO_PARCEL, digest)) ?? duplicateInBatch(state, NO_PARCEL, digest)
+  if (twin !== undefined && twin !== push.inboxId) return noteDuplicate(state, push, twin)
+  const inboxId = push.inboxId ?? state.next.inboxId++
   currentWrites(state).inbox.push({ inboxId, push, digest, reason, ...unrecorded, parcelId: NO_PARCEL })
   kept.set(digest, [...(kept.get(digest) ?? []), { inboxId, parcelId: NO_PARCEL }])
   return { outcome: { kind: 'quarantined', reason: reason ?? 'failed' }, touched: [] }

@@ -1,6 +1,6 @@
-import { indexPushes, type Source } from '../delivery/payload.ts'
+import { indexPushes, type ObservationSource } from '../delivery/payload.ts'
 import { type FeedAddition, planEvents } from '../delivery/planned-event.ts'
-import { noLater, planCheck } from '../polling/next-check.ts'
+import { keepEarlierCheck, scheduleCheck } from '../polling/next-check.ts'
 import type { ScanSample } from '../polling/scan-rate.ts'
 import { scanSamplesOf } from '../polling/scan-samples.ts'
 import {
@@ -46,11 +46,11 @@ export interface Merged {
   readonly events: readonly FeedAddition[]
   /** The sequence of an update of the parcel as a whole; null: there is none. */
   readonly updateSequence: number | null
-  readonly lessons: readonly ScanSample[]
+  readonly scanSamples: readonly ScanSample[]
 }
 
 /** Adds what an observation says to what is known. Null: a parcel cannot hold it (DOMAIN 1.6). */
-export function mergeObservation(batch: BatchState, subject: Subject, source: Source, rules: RecordRules): Merged | null {
+export function mergeObservation(batch: BatchState, subject: Subject, source: ObservationSource, rules: RecordRules): Merged | null {
   const { draft, newNames, isJoined } = subject
   const { state } = draft
   const { observation } = source
@@ -78,18 +78,18 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: So
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
   const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
-  const isReframed = envelope !== null && envelope !== envelopeOf(batch, after, entries)
-  const updateSequence = unreported && (newNames.length > 0 || isReframed) ? nextSequence(batch) : null
+  const isEnvelopeChanged = envelope !== null && envelope !== envelopeOf(batch, after, entries)
+  const updateSequence = unreported && (newNames.length > 0 || isEnvelopeChanged) ? nextSequence(batch) : null
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
-  const scheduled = planCheck(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence)
+  const scheduled = scheduleCheck(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence)
   return {
-    draft: { ...after, state: observation.kind === 'push' ? noLater(scheduled, subject.plannedMs) : scheduled },
+    draft: { ...after, state: observation.kind === 'push' ? keepEarlierCheck(scheduled, subject.plannedMs) : scheduled },
     sightings,
     answer: answered?.write ?? null,
     changes,
     events,
     updateSequence,
-    lessons: scanSamplesOf(state, observation, entries),
+    scanSamples: scanSamplesOf(state, observation, entries),
   }
 }
 
@@ -97,9 +97,10 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: So
 function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
   const [only] = changed
   const [event] = events
-  if (only !== undefined && changed.length === 1 && events.length === 1 && event?.told?.sequence === only.sequence) return [event.told]
+  if (only !== undefined && changed.length === 1 && events.length === 1 && event?.reported?.sequence === only.sequence)
+    return [event.reported]
   const bySequence = new Map(changed.map((kept) => [kept.sequence, kept]))
-  for (const { told } of events) if (told !== null) bySequence.set(told.sequence, told)
+  for (const { reported } of events) if (reported !== null) bySequence.set(reported.sequence, reported)
   return [...bySequence.values()]
 }
 
@@ -124,7 +125,7 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
 }
 
 /** The clock may have been put back while the carrier was asked: a check in the future would put the next one off by as much. */
-function afterPoll({ batch }: BatchState, parcel: ParcelState, { observation }: Source): Partial<ParcelState> | null {
+function afterPoll({ batch }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
   if (observation.kind === 'push') return null
   const checkedAtMs = Math.min(observation.askedAtMs, batch.nowMs)
   return {

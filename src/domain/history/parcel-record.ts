@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { RawMembers } from '../json-body.ts'
-import { compareBytes, mostTelling } from '../text.ts'
+import { compareBytes, greatestText } from '../text.ts'
 import { deriveEntries, type Entry, orderHistory } from './history.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import type { AnswerSource } from './pull-response.ts'
@@ -86,7 +86,7 @@ export function presentParcel(entries: readonly Entry[], answers: readonly KeptA
   return {
     entries,
     trackingIds: [...listed, ...others],
-    distributionType: polled ?? mostTelling(pushed) ?? '',
+    distributionType: polled ?? greatestText(pushed) ?? '',
     extra: lastAsked[0]?.extra ?? [],
   }
 }

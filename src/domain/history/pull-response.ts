@@ -32,13 +32,13 @@ export interface AnswerContext {
   readonly askedAtMs: number
 }
 
-export type AnswerReading = { readonly ok: true; readonly observation: PollObservation } | { readonly ok: false; readonly reason: string }
+export type ParsedAnswer = { readonly ok: true; readonly observation: PollObservation } | { readonly ok: false; readonly reason: string }
 
 /**
  * Reads the body of a carrier's `all` (spec, "GetAllStatusesResponse"). A bad entry or identifier is skipped and counted; an answer that is
  * no such object at all is refused as a whole, with the reason.
  */
-export function parseAllAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
+export function parseAllAnswer(body: Uint8Array, context: AnswerContext): ParsedAnswer {
   const reading = readJson(body)
   if (!reading.ok) return reading
   if (!isObject(reading.value)) return { ok: false, reason: 'not_an_object' }
@@ -190,7 +190,7 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
 }
 
 /** Whether some entry says nothing in a language, neither by its exact tag nor by its primary subtag (DOMAIN 4.2). */
-export function lackedLanguage(entries: readonly Entry[], language: string): boolean {
+export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)
 }

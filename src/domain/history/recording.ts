@@ -21,7 +21,7 @@ export type RecordOutcome =
       /** Deliveries that were queued for it. */
       readonly queued: number
       /** What was odd about it, to be counted. */
-      readonly remark?: Anomaly
+      readonly anomaly?: Anomaly
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }

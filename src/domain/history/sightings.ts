@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { compareBytes } from '../text.ts'
+import { type Audience, noAudience, uniteAudiences } from './audience.ts'
 import { canonicalSighting, encodeContent, wholeSighting } from './content.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
-import { type Told, toldEither, toldNobody } from './told.ts'
 
 /**
  * A sighting as it is kept. Of equal listings (all that one observation says of a group) only one is, whatever their unknown members: the
@@ -25,11 +25,11 @@ export interface KeptSighting {
   /** When we learnt of it, by our own counter. */
   readonly sequence: number
   /** Whom it was told of; what is derived from sightings does not depend on it. */
-  readonly told: Told
+  readonly audience: Audience
 }
 
 /** A sighting that has not been given its place in the sequence, and that nobody was told of. */
-export type ListedSighting = Omit<KeptSighting, 'sequence' | 'told'>
+export type ListedSighting = Omit<KeptSighting, 'sequence' | 'audience'>
 
 /** What makes a kept sighting the same as another: equal ids are equal sightings, but for unknown members. */
 export function sightingId(kept: ListedSighting): string {
@@ -92,7 +92,7 @@ export interface Merged {
 export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
   const [first] = listed
   if (kept.length === 0 && listed.length === 1 && first !== undefined) {
-    const only = [{ ...first, sequence: nextSequence(), told: toldNobody }]
+    const only = [{ ...first, sequence: nextSequence(), audience: noAudience }]
     return { kept: only, changed: only }
   }
   const byId = new Map(kept.map((one) => [sightingId(one), one]))
@@ -102,7 +102,7 @@ export function mergeSightings(kept: readonly KeptSighting[], listed: readonly L
     const id = sightingId(one)
     const known = byId.get(id)
     if (known !== undefined && !outranks(one, known)) continue
-    const now = { ...one, sequence: known?.sequence ?? nextSequence(), told: known?.told ?? toldNobody }
+    const now = { ...one, sequence: known?.sequence ?? nextSequence(), audience: known?.audience ?? noAudience }
     byId.set(id, now)
     changed.set(id, now)
   }
@@ -168,7 +168,7 @@ export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): Uni
       else {
         shared.add(id)
         const sequence = Math.min(known.sequence, kept.sequence)
-        byId.set(id, { ...(outranks(kept, known) ? kept : known), sequence, told: toldEither(known.told, kept.told) })
+        byId.set(id, { ...(outranks(kept, known) ? kept : known), sequence, audience: uniteAudiences(known.audience, kept.audience) })
       }
     }
   }

@@ -1,9 +1,9 @@
 import type { Endpoint } from '../delivery/endpoint.ts'
 import type { CadenceModel } from '../polling/cadence.ts'
+import type { BackfillSpan } from './audience.ts'
 import type { KeptAnswer } from './parcel-record.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { KeptSighting } from './sightings.ts'
-import type { BackfillSpan } from './told.ts'
 
 /** What decides whether an endpoint is sent an event. */
 export interface Subscriber {

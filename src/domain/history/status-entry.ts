@@ -1,7 +1,7 @@
 import { type Instant, isWhole } from '../instant.ts'
 
 /** Those that the carrier's specification shows; any other is as normal (DOMAIN 2.7). */
-export const SEEN_STATUSES: readonly string[] = [
+export const DOCUMENTED_STATUSES: readonly string[] = [
   'Created',
   'Ingested',
   'TerminalArrived',
@@ -62,7 +62,7 @@ export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey
 }
 
 /** How telling a key is, 0 the most: ms + location, ms, whole + location, whole (DOMAIN 2.3). */
-export function tellingRank(key: SightingKey): number {
+export function precisionRank(key: SightingKey): number {
   return (key.whole ? 2 : 0) + (key.location === '' ? 1 : 0)
 }
 

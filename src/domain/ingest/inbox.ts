@@ -16,7 +16,7 @@ export interface IncomingPush extends ReceivedPush {
   /** What the body says, or why it says nothing. */
   readonly reading: ParsedEvent
   /** The number it is kept under already, when a push from the inbox is recorded again. */
-  readonly heldAs?: number
+  readonly inboxId?: number
 }
 
 /** A push that is in the inbox, and what became of it. */

@@ -3,7 +3,7 @@ import { type HourlyRates, hourOfWeek } from './scan-rate.ts'
 const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
-export interface PollTimeQuestion {
+export interface PollTimeInput {
   /** When it was last certain that no scan had come since the latest one known: epoch milliseconds. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
@@ -35,7 +35,7 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  * two checks cost what they save; before an hour in which scans come it is after most of them came; and when a push that should have come
  * has not, it is then, because with S small the silence itself says that a push was lost.
  */
-export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeQuestion): number {
+export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeInput): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
   const { unscannedAfter, rootOfRate } = factorsOf(hourlyRates)
   const savesPerRoot = Math.sqrt(2 * priceHours * hidden)
@@ -97,8 +97,8 @@ const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
  * How many entries are likely to be there and not known at a time, when nothing was heard since the last certainty: the next scan, if it came
  * and its push was lost, and what followed it.
  */
-export function unknownAt(
-  { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeQuestion, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,
+export function expectedUnknownEntries(
+  { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeInput, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,
   toMs: number,
 ): number {
   const endMs = Math.min(toMs, fromMs + EXPECTED_OVER_MS)

@@ -21,7 +21,7 @@ export interface Breaker {
 }
 
 /** Whether somebody waits for the answer, as in the budget. */
-export type Asker = 'app' | 'schedule'
+export type CallPriority = 'app' | 'schedule'
 
 /** What becomes of a question: it leaves, it leaves as the one probe, or nobody is asked for so long. */
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }
@@ -43,8 +43,8 @@ const APP_REST_MS = 5000
 /** Part of a rest that is random, so that several relays do not come back together. */
 const JITTER = 0.2
 
-/** Whether a question may leave now. Pure: who is let through as a probe must be told to `afterProbeLeft`. */
-export function admit(breaker: Breaker, asker: Asker, nowMs: number): Admission {
+/** Whether a question may leave now. Pure: who is let through as a probe must be told to `startProbe`. */
+export function admit(breaker: Breaker, asker: CallPriority, nowMs: number): Admission {
   if (breaker.state === 'closed') return { kind: 'ask' }
   const untilMs = asker === 'app' ? Math.min(breaker.restUntilMs, breaker.failedAtMs + APP_REST_MS) : breaker.restUntilMs
   if (breaker.state === 'open' && nowMs >= untilMs) return { kind: 'probe' }
@@ -52,13 +52,13 @@ export function admit(breaker: Breaker, asker: Asker, nowMs: number): Admission 
 }
 
 /** How many questions the schedule may ask at once: `most`, one to probe, or none. */
-export function askableNow({ state, restMs }: { readonly state: Breaker['state']; readonly restMs: number }, most: number): number {
+export function callsAllowedNow({ state, restMs }: { readonly state: Breaker['state']; readonly restMs: number }, most: number): number {
   if (state === 'closed') return most
   return state === 'open' && restMs <= 0 ? 1 : 0
 }
 
 /** A probe is under way. */
-export function afterProbeLeft(breaker: Breaker): Breaker {
+export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }
 
@@ -68,7 +68,7 @@ export function afterAnswer(): Breaker {
 }
 
 /** It ended without saying anything about the carrier: it never left, or waited here for so long that it was cut too soon. */
-export function afterNothing(breaker: Breaker, wasProbe: boolean): Breaker {
+export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
   return wasProbe ? { ...breaker, state: 'open' } : breaker
 }
 

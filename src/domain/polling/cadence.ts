@@ -1,4 +1,4 @@
-import { bestPollTimeMs, unknownAt } from './best-poll-time.ts'
+import { bestPollTimeMs, expectedUnknownEntries } from './best-poll-time.ts'
 import type { PushHealth } from './push-health.ts'
 import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
@@ -39,7 +39,7 @@ export interface CadenceModel {
   readonly pushHealth: PushHealth
   /** The part of pushes that is lost, while they come at all. */
   readonly pushLoss: number
-  readonly rhythm: ScanRate
+  readonly scanRate: ScanRate
 }
 
 export type NextCheck =
@@ -113,7 +113,7 @@ function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePoli
   const { latest, checkedAtMs, parcelId } = facts
   // Nothing is known and nobody was asked: there is nothing to wait for but a push that may be on its way.
   if (latest === null && checkedAtMs === null) return facts.activatedAtMs + Math.min(FIRST_CHECK_MS, statusIntervalMs(undefined, policy))
-  const learnt = latest === null ? null : hourlyRatesOf(model.rhythm, latest.status, facts.entryCount)
+  const learnt = latest === null ? null : hourlyRatesOf(model.scanRate, latest.status, facts.entryCount)
   const fullMs = statusIntervalMs(latest?.status, policy)
   if (latest === null || learnt === null)
     return (checkedAtMs ?? facts.activatedAtMs) + staggered(intervalMs(facts, model, policy), parcelId)
@@ -140,24 +140,24 @@ function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePoli
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
-    ? priceForAll(model.rhythm, policy)
+    ? priceForAll(model.scanRate, policy)
     : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
 }
 
 /** Asked for at every push and poll; a rhythm is learnt anew only now and then, a policy stays. */
 const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
-function priceForAll(rhythm: ScanRate, policy: CadencePolicy): number {
-  const known = pricesForAll.get(rhythm)
+function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
+  const known = pricesForAll.get(scanRate)
   if (known?.policy === policy) return known.hours
   let checks = 0
   let density = 0
-  for (const { status, hours, meanRate } of statusShares(rhythm)) {
+  for (const { status, hours, meanRate } of statusShares(scanRate)) {
     checks += (hours * HOUR_MS) / statusIntervalMs(status, policy)
     density += hours * Math.sqrt(meanRate)
   }
   const hours = (density / checks) ** 2 / 2
-  pricesForAll.set(rhythm, { policy, hours })
+  pricesForAll.set(scanRate, { policy, hours })
   return hours
 }
 
@@ -179,7 +179,7 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
  * the parcel's turn would come again; what is likely to happen by then would be found at that turn and not now, and is taken off: it is better
  * to ask after a parcel's busy hours than before. Who has waited long goes before others all the same.
  */
-export function worthOf(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
+export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
   // After a delivery nothing is expected: what is not in doubt can wait until there is nothing else to ask.
   if (latest?.status === FINISHED && doubtOf(facts, model, policy) === 0) return Number.NEGATIVE_INFINITY
@@ -197,9 +197,9 @@ function unknownBy(facts: CadenceFacts, model: CadenceModel, policy: CadencePoli
   const doubt = unseen + doubtOf(facts, model, policy)
   if (latest?.status === FINISHED) return doubt
   const hidden = hiddenPart(model, policy)
-  const learnt = latest === null ? hourlyRatesAt(model.rhythm, 1) : hourlyRatesOf(model.rhythm, latest.status, entryCount)
+  const learnt = latest === null ? hourlyRatesAt(model.scanRate, 1) : hourlyRatesOf(model.scanRate, latest.status, entryCount)
   if (learnt === null) return doubt + hidden * UNSEEN_RATE * hoursBetween(fromMs, atMs)
-  return unknownAt({ fromMs, hourlyRates: learnt, hidden, doubt }, atMs)
+  return expectedUnknownEntries({ fromMs, hourlyRates: learnt, hidden, doubt }, atMs)
 }
 
 function hoursBetween(fromMs: number, toMs: number): number {
@@ -213,11 +213,11 @@ function hoursBetween(fromMs: number, toMs: number): number {
 function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
   if (latest === null || sinceMs === null || latest.atMs <= sinceMs) return 0
-  const all = statusShares(model.rhythm)
+  const all = statusShares(model.scanRate)
   const scans = all.reduce((sum, { hours, meanRate }) => sum + hours * meanRate, 0)
   const hours = all.reduce((sum, share) => sum + share.hours, 0)
   const lostExpected = (hiddenPart(model, policy) * (scans / hours) * (latest.atMs - sinceMs)) / HOUR_MS
-  return missingBefore(model.rhythm, latest.status, entryCount, lostExpected)
+  return missingBefore(model.scanRate, latest.status, entryCount, lostExpected)
 }
 
 /** The interval where nothing is learnt. */

@@ -24,7 +24,7 @@ export interface MissedPushes {
 }
 
 const hours = z.array(z.number().nonnegative()).length(WEEK_HOURS)
-const rhythmRecord = z.object({
+const scanRateRecord = z.object({
   format: z.literal(FORMAT),
   asOfMs: z.number(),
   kinds: z.record(z.string(), z.object({ scans: hours, hours })),
@@ -49,15 +49,15 @@ const pushRecord = z.object({
   toldSilent: z.boolean(),
 })
 
-export function encodeScanRate(rhythm: ScanRate): string {
+export function encodeScanRate(scanRate: ScanRate): string {
   const rounded = (_name: string, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(DIGITS)) : value
-  return JSON.stringify({ format: FORMAT, ...rhythm }, rounded)
+  return JSON.stringify({ format: FORMAT, ...scanRate }, rounded)
 }
 
 /** Null: it is damaged, or of another format. */
 export function parseScanRate(text: string): ScanRate | null {
-  const { asOfMs, kinds, places } = read(text, rhythmRecord) ?? {}
+  const { asOfMs, kinds, places } = read(text, scanRateRecord) ?? {}
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
 }
 

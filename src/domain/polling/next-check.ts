@@ -2,7 +2,7 @@ import type { ParcelState } from '../history/parcel-state.ts'
 import { type CadenceModel, type CadencePolicy, nextCheck } from './cadence.ts'
 
 /** Sets when a parcel is asked about again. `isPollable`: whether the carrier may be asked for any of its identifiers. */
-export function planCheck(parcel: ParcelState, isPollable: () => boolean, model: CadenceModel, cadence: CadencePolicy): ParcelState {
+export function scheduleCheck(parcel: ParcelState, isPollable: () => boolean, model: CadenceModel, cadence: CadencePolicy): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   // A parcel the carrier did not know: a new identifier may have come, or the refusal may be old enough. Others need no look.
   const unpollable = parcel.stopped === 'unknown' && !isPollable()
@@ -12,7 +12,7 @@ export function planCheck(parcel: ParcelState, isPollable: () => boolean, model:
 }
 
 /** A check that a push puts off stays where it is: whether it is later by now is found when its time has come, once for all pushes. */
-export function noLater(scheduled: ParcelState, plannedMs: number | null): ParcelState {
+export function keepEarlierCheck(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
   return { ...scheduled, nextPollAtMs: plannedMs }
 }

@@ -37,7 +37,7 @@ export interface MissedPush {
   readonly foundAtMs: number
 }
 
-export interface Watched {
+export interface WatchResult {
   readonly parcelId: number
   /** No parcel had the identifier. */
   readonly created: boolean
@@ -54,19 +54,19 @@ export interface PushChannelView {
   readonly missed: MissedPushes
 }
 
-export interface PushNews {
+export interface PushHealthUpdate {
   readonly health: PushHealth
   /** An operator event was queued. */
-  readonly told: boolean
+  readonly eventQueued: boolean
 }
 
 /** A place in the order of falling due. */
-export interface DuePlace {
+export interface DueCursor {
   readonly parcelId: number
   readonly dueAtMs: number
 }
 
-export interface AskablePoll extends DuePoll {
+export interface PollCandidate extends DuePoll {
   /** A push came since the last check, so that the check may no longer be due. */
   readonly pushedSince: boolean
 }

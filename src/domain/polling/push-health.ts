@@ -74,7 +74,7 @@ const PROBATION_MS = HOUR_MS / 2
 const DAY_FADE = 0.8
 
 /** The part of entries whose push is lost, leaning on one in twenty while little is known. */
-export function lossOf({ pushed, missed }: PushChannel): number {
+export function estimatePushLoss({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.verdicts)
 }
 
@@ -107,7 +107,7 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
 }
 
 /** Entries that polls found and no push has brought, of those that happened after the last push. */
-export interface Unpushed {
+export interface UnpushedEntries {
   readonly found: number
   /** Those of them that happened before `settledToMs`. */
   readonly overdue: number
@@ -119,7 +119,7 @@ export interface Unpushed {
  * Whether a finding counts as a missed push is decided later, when a push that is on its way has had the grace from the finding on; that none
  * comes at all can be seen now.
  */
-export function afterUnpushed(channel: PushChannel, unpushed: Unpushed): PushChannel {
+export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed) ? silenced(channel) : channel
 }
 
@@ -129,9 +129,9 @@ export function afterUnpushed(channel: PushChannel, unpushed: Unpushed): PushCha
  * every entry that polls go on finding speaks against. So a busy carrier's silence is seen within minutes of the grace, a small one's after
  * as many losses in a row as its pushes never had, and a quiet day, where polls find nothing, is none.
  */
-function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Unpushed): boolean {
+function isSilence(channel: PushChannel, { found, overdue, settledToMs }: UnpushedEntries): boolean {
   if (found < FOUND_MIN) return false
-  const loss = Math.min(0.9, Math.max(LOSS_MIN, lossOf(channel)))
+  const loss = Math.min(0.9, Math.max(LOSS_MIN, estimatePushLoss(channel)))
   // At the full cadence polls find whatever happens, on an unusual day as well: then only the losses speak.
   const noneCame =
     channel.health === 'healthy' ? Math.exp(-expectedSinceLastPush(channel, settledToMs)) + UNUSUAL * UNUSUAL_FIND ** found : 1
@@ -181,7 +181,7 @@ function countArrivals(channel: PushChannel, atMs: number, arrived: number): Pus
 function assess(channel: PushChannel, nowMs: number): PushChannel {
   const { health, pushed, missed, lastPushAtMs } = channel
   if (health === 'silent' || lastPushAtMs === null || pushed + missed < VERDICTS_MIN * 0.9) return channel
-  const loss = lossOf(channel)
+  const loss = estimatePushLoss(channel)
   if (loss > LOSSY_ABOVE) return { ...channel, health: 'lossy' }
   if (health === 'healthy') return channel
   if (health === 'lossy' && loss > HEALTHY_BELOW) return channel

@@ -73,15 +73,15 @@ const SCANS_MIN = 30
 const PRIOR_SCANS = 16
 
 /** What was seen of each status as a whole, for those of which enough was: hours waited, and scans an hour. */
-export function statusShares(rhythm: ScanRate): readonly StatusShare[] {
-  const known = shares.get(rhythm)
+export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
+  const known = shares.get(scanRate)
   if (known !== undefined) return known
-  const made = Object.entries(rhythm.kinds).flatMap(([kind, seen]): StatusShare[] => {
+  const made = Object.entries(scanRate.kinds).flatMap(([kind, seen]): StatusShare[] => {
     const scans = sum(seen.scans)
     const hours = sum(seen.hours)
     return kind.includes(PLACE_MARK) || scans < SCANS_MIN || hours === 0 ? [] : [{ status: kind, hours, meanRate: scans / hours }]
   })
-  shares.set(rhythm, made)
+  shares.set(scanRate, made)
   return made
 }
 
@@ -99,41 +99,41 @@ export function hourOfWeek(atMs: number): number {
 }
 
 /** Adds lessons to what is known, which fades by the time that passed. The order of the lessons does not matter. */
-export function learnScanRate(rhythm: ScanRate, lessons: readonly ScanSample[], nowMs: number): ScanRate {
-  const fade = rhythm.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - rhythm.asOfMs) / HALF_LIFE_MS)
+export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSample[], nowMs: number): ScanRate {
+  const fade = scanRate.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - scanRate.asOfMs) / HALF_LIFE_MS)
   const kinds = new Map(
-    Object.entries(rhythm.kinds).map(([kind, { scans, hours }]) => [
+    Object.entries(scanRate.kinds).map(([kind, { scans, hours }]) => [
       kind,
       { scans: scans.map((value) => value * fade), hours: hours.map((value) => value * fade) },
     ]),
   )
-  const places = new Map(Object.entries(rhythm.places).map(([kind, count]) => [kind, count * fade]))
-  for (const lesson of lessons) {
-    if (lesson.status.includes(PLACE_MARK)) continue
-    const kind = kindOf(lesson.status, lesson.entryCount)
-    if (lesson.kind === 'place') {
+  const places = new Map(Object.entries(scanRate.places).map(([kind, count]) => [kind, count * fade]))
+  for (const sample of scanSamples) {
+    if (sample.status.includes(PLACE_MARK)) continue
+    const kind = kindOf(sample.status, sample.entryCount)
+    if (sample.kind === 'place') {
       if (places.has(kind) || places.size < KINDS_MAX) places.set(kind, (places.get(kind) ?? 0) + 1)
       continue
     }
-    if (lesson.toMs <= lesson.fromMs || lesson.toMs - lesson.fromMs > WAIT_MAX_MS) continue
-    for (const one of [lesson.status, kind]) {
+    if (sample.toMs <= sample.fromMs || sample.toMs - sample.fromMs > WAIT_MAX_MS) continue
+    for (const one of [sample.status, kind]) {
       const known = kinds.get(one) ?? { scans: zeros(), hours: zeros() }
       if (!kinds.has(one) && kinds.size >= KINDS_MAX) continue
       kinds.set(one, known)
-      addWait(known, lesson)
+      addWait(known, sample)
     }
   }
-  return { asOfMs: Math.max(rhythm.asOfMs, nowMs), kinds: Object.fromEntries(kinds), places: Object.fromEntries(places) }
+  return { asOfMs: Math.max(scanRate.asOfMs, nowMs), kinds: Object.fromEntries(kinds), places: Object.fromEntries(places) }
 }
 
 /**
  * How many entries are likely to be missing before one that looks like the nth of its parcel, when `lostExpected` are missing on average:
  * by how often whole histories had its status at this place, and how often at the next ones.
  */
-export function missingBefore(rhythm: ScanRate, status: string, entryCount: number, lostExpected: number): number {
+export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (place: number) => {
     const kind = kindOf(status, place)
-    return 1 + (Object.hasOwn(rhythm.places, kind) ? (rhythm.places[kind] ?? 0) : 0)
+    return 1 + (Object.hasOwn(scanRate.places, kind) ? (scanRate.places[kind] ?? 0) : 0)
   }
   let total = seenAt(entryCount)
   let missing = 0
@@ -170,17 +170,17 @@ const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
  * What is to be expected of a parcel that waits in a status, as its nth entry; null: too little was seen to say. From rough to fine, each
  * estimate leaning on the one before while its own scans are few: the status, its hours of the day, its place's hours of the day, of the week.
  */
-export function hourlyRatesOf(rhythm: ScanRate, status: string, entryCount: number): HourlyRates | null {
+export function hourlyRatesOf(scanRate: ScanRate, status: string, entryCount: number): HourlyRates | null {
   const kind = kindOf(status, entryCount)
-  return remembered(rhythm, kind, () => {
-    const rates = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind))
-    return rates === null ? null : { ...rates, followingRates: followingRates(rhythm, entryCount + 1) }
+  return remembered(scanRate, kind, () => {
+    const rates = estimate(waitingHours(scanRate, status), waitingHours(scanRate, kind))
+    return rates === null ? null : { ...rates, followingRates: followingRates(scanRate, entryCount + 1) }
   })
 }
 
-function remembered(rhythm: ScanRate, kind: string, make: () => HourlyRates | null): HourlyRates | null {
-  const known = cachedRates.get(rhythm) ?? new Map<string, HourlyRates | null>()
-  cachedRates.set(rhythm, known)
+function remembered(scanRate: ScanRate, kind: string, make: () => HourlyRates | null): HourlyRates | null {
+  const known = cachedRates.get(scanRate) ?? new Map<string, HourlyRates | null>()
+  cachedRates.set(scanRate, known)
   const before = known.get(kind)
   if (before !== undefined) return before
   const made = make()
@@ -189,31 +189,31 @@ function remembered(rhythm: ScanRate, kind: string, make: () => HourlyRates | nu
 }
 
 /** What is to be expected of a parcel of which only the place is known; null: too little was seen to say. */
-export function hourlyRatesAt(rhythm: ScanRate, place: number): HourlyRates | null {
-  return remembered(rhythm, kindOf('', place), () => {
-    const rates = followingRates(rhythm, place)
+export function hourlyRatesAt(scanRate: ScanRate, place: number): HourlyRates | null {
+  return remembered(scanRate, kindOf('', place), () => {
+    const rates = followingRates(scanRate, place)
     const meanRate = sum([...rates]) / WEEK_HOURS
-    return meanRate === 0 ? null : { meanRate, rates, followingRates: followingRates(rhythm, place + 1) }
+    return meanRate === 0 ? null : { meanRate, rates, followingRates: followingRates(scanRate, place + 1) }
   })
 }
 
 /** What parcels wait like at a place, whatever their status there: by how many whole histories had which. */
-function followingRates(rhythm: ScanRate, place: number): Float64Array {
+function followingRates(scanRate: ScanRate, place: number): Float64Array {
   const mixed = new Float64Array(WEEK_HOURS)
-  const there = Object.entries(rhythm.places).filter(([kind]) => kind.endsWith(kindOf('', place)))
+  const there = Object.entries(scanRate.places).filter(([kind]) => kind.endsWith(kindOf('', place)))
   const total = sum(there.map(([, count]) => count))
   for (const [kind, count] of there) {
     const status = kind.slice(0, kind.lastIndexOf(PLACE_MARK))
-    const { rates } = estimate(waitingHours(rhythm, status), waitingHours(rhythm, kind)) ?? {}
+    const { rates } = estimate(waitingHours(scanRate, status), waitingHours(scanRate, kind)) ?? {}
     if (rates !== undefined)
       for (let hour = 0; hour < WEEK_HOURS; hour++) mixed[hour] = (mixed[hour] ?? 0) + ((rates[hour] ?? 0) * count) / total
   }
   return mixed
 }
 
-function waitingHours(rhythm: ScanRate, kind: string): WaitingHours | undefined {
+function waitingHours(scanRate: ScanRate, kind: string): WaitingHours | undefined {
   // A status is the carrier's word: `constructor` must find nothing.
-  return Object.hasOwn(rhythm.kinds, kind) ? rhythm.kinds[kind] : undefined
+  return Object.hasOwn(scanRate.kinds, kind) ? scanRate.kinds[kind] : undefined
 }
 
 function estimate(ofStatus: WaitingHours | undefined, ofPlace: WaitingHours | undefined): Omit<HourlyRates, 'followingRates'> | null {

@@ -39,7 +39,7 @@ export interface WatchListError {
 const BATCH = 500
 /** As many as are all or none whatever the store does: thirty milliseconds. A hundred thousand would keep pushes waiting for seconds. */
 export const ATOMIC_MAX = 2000
-const ERRORS_TOLD = 1000
+const ERRORS_SHOWN = 1000
 const RETRY_AFTER_MS = 5000
 
 /**
@@ -62,7 +62,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
       if (line.kind === 'identifier') identifiers.push(line.identifier)
       if (line.kind === 'bad') {
         tally.failed += 1
-        if (errors.length < ERRORS_TOLD) errors.push({ line: tally.lines, reason: line.reason })
+        if (errors.length < ERRORS_SHOWN) errors.push({ line: tally.lines, reason: line.reason })
       }
     }
     if (atomic && tally.failed > 0) throw refused(tally)

@@ -1,5 +1,5 @@
 import type { UnendedJob } from '../../domain/admin/job.ts'
-import type { ReplayedStretch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
+import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 
@@ -14,7 +14,7 @@ const UNENDED_MAX = 100
  */
 export function createJobs(store: WriteStore): Jobs {
   return {
-    replayDeliveries: (request) => store.transaction((tx) => replayStretch(tx, request)),
+    replayDeliveries: (request) => store.transaction((tx) => replayBatch(tx, request)),
     cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit)),
     startJob: ({ task, by, nowMs }) =>
       store.transaction(async (tx) => {
@@ -35,14 +35,14 @@ export function createJobs(store: WriteStore): Jobs {
 
 async function workOn(tx: WriteTx, job: UnendedJob, limit: number, nowMs: number): Promise<UnendedJob> {
   const { selection, to, untilMs } = job.task
-  const stretch = await replayStretch(tx, { selection, to, untilMs, after: job.place, limit, nowMs })
+  const stretch = await replayBatch(tx, { selection, to, untilMs, after: job.place, limit, nowMs })
   if (stretch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }
   const done = job.done + stretch.count
   if (stretch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }
   return { ...job, state: 'running', done, place: stretch.next }
 }
 
-async function replayStretch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedStretch | null> {
+async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
   // Removed meanwhile, or about to be queued the same from the feed.
   return to === undefined || to.queuedTo !== null ? null : await tx.replayDeliveries(request)

@@ -11,7 +11,7 @@ export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'findPush'>
   readonly clock: Clock
-  /** Told what was recorded, as of any commit. */
+  /** Audience what was recorded, as of any commit. */
   readonly onCommitted: (report: BatchReport) => void
 }
 

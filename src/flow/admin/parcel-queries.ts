@@ -2,7 +2,7 @@ import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor }
 import { AppError } from '../../domain/errors.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
-import { SEEN_STATUSES } from '../../domain/history/status-entry.ts'
+import { DOCUMENTED_STATUSES } from '../../domain/history/status-entry.ts'
 import { suggestName } from '../../domain/near-name.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import { readIdentifier } from '../read-identifier.ts'
@@ -27,7 +27,7 @@ export interface ParcelQueries {
 }
 
 /** A carrier that makes up a status for every parcel has no list that helps anybody. */
-const STATUSES_TOLD_MAX = 100
+const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
 export function createParcelQueries({
@@ -37,8 +37,8 @@ export function createParcelQueries({
 }): ParcelQueries {
   /** Any status may come from the carrier; but one that never came is a slip, and an empty list would hide it. */
   async function refuseUnknown(status: string): Promise<void> {
-    const known = [...new Set([...SEEN_STATUSES, ...(await reads.listStatuses())])]
-    if (known.includes(status) || known.length > STATUSES_TOLD_MAX) return
+    const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
+    if (known.includes(status) || known.length > STATUSES_SHOWN_MAX) return
     const near = suggestName(status, known)
     const hint = near === null ? '' : `; did you mean ${near}?`
     throw wrongInput('query', 'status', `status must be one that parcels had: ${known.join(', ')}${hint === '' ? '.' : hint}`)

@@ -19,7 +19,7 @@ export function createReprocess(ports: RecordPorts, rules: RecordRules): Pick<Wr
         const { body, contentEncoding, keyIndex } = held
         if (body === null) return 'body_gone'
         const push = parsePush({ body, contentEncoding, keyIndex, receivedAtMs: Math.min(held.receivedAtMs, nowMs) })
-        return await recordEach(tx, [{ ...push, heldAs: inboxId }], ports, rules)
+        return await recordEach(tx, [{ ...push, inboxId: inboxId }], ports, rules)
       })
       if (typeof done === 'string') return { kind: done }
       learn(done, ports)

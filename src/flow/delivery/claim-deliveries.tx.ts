@@ -11,7 +11,7 @@ export interface ClaimOptions {
 
 export interface DeliveryClaims {
   readonly states: readonly EndpointState[]
-  readonly turn: DispatchRound
+  readonly request: DispatchRound
 }
 
 /**
@@ -20,10 +20,10 @@ export interface DeliveryClaims {
  */
 export async function claimDeliveries(
   tx: WriteTx,
-  { states, turn }: DeliveryClaims,
+  { states, request }: DeliveryClaims,
   options: ClaimOptions,
 ): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
-  const { nowMs } = turn
+  const { nowMs } = request
   const more: string[] = []
   const found: (readonly NextDelivery[])[] = []
   const overtaken: ClaimRef[] = []
@@ -31,9 +31,9 @@ export async function claimDeliveries(
   for (const state of states) {
     const { id } = state.endpoint
     if (state.disabled !== null) continue
-    const claims = await tx.reviewClaims(turn.inFlight[id] ?? [])
+    const claims = await tx.reviewClaims(request.inFlight[id] ?? [])
     overtaken.push(...claims.overtaken.map((deliveryId) => ({ endpointId: id, deliveryId })))
-    const room = roomOf(state, turn, options)
+    const room = roomOf(state, request, options)
     if (room <= 0) {
       more.push(id)
       continue
@@ -41,7 +41,7 @@ export async function claimDeliveries(
     const { round, wokenAtMs, probing } = state.health
     if (probing !== null) {
       // One at a time: what is under way says first what became of it.
-      const isUnderWay = (turn.inFlight[id] ?? []).length > 0
+      const isUnderWay = (request.inFlight[id] ?? []).length > 0
       const { probe, atMs } = isUnderWay ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
       if (probe !== null) found.push([probe])
       nextAtMs = earlier(nextAtMs, atMs)
@@ -53,7 +53,7 @@ export async function claimDeliveries(
     if (due.length === room) more.push(id)
     nextAtMs = earlier(nextAtMs, next[due.length]?.dueAtMs ?? null)
   }
-  return { claimed: inTurns(found), overtaken, more, nextAtMs }
+  return { claimed: interleave(found), overtaken, more, nextAtMs }
 }
 
 interface ProbeLook {
@@ -83,7 +83,7 @@ async function findProbe(
  * The first of each endpoint, then the second of each: so their answers, too, come from all at much the same time, and one turn takes them
  * all. Who is furthest behind begins: else who begins would always be answered first, and endpoints that are owed the same would drift apart.
  */
-function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
+function interleave(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
   const ordered = lists.toSorted(
     ([one], [other]) => (one?.dueAtMs ?? 0) - (other?.dueAtMs ?? 0) || (one?.sequence ?? 0) - (other?.sequence ?? 0),
   )
@@ -102,10 +102,13 @@ function inTurns(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedD
  * To one that takes what it is sent, more is handed out than it is sent at the same time: when an attempt ends another begins, and does not
  * wait until the first is written down. Not to one with a rate, which would be sent in a burst what it should be sent by and by.
  */
-function roomOf({ endpoint, health }: EndpointState, turn: DispatchRound, { perEndpoint }: ClaimOptions): number {
+function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
   const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
-  return Math.min(atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (turn.inFlight[endpoint.id]?.length ?? 0), allowanceOf(endpoint, turn))
+  return Math.min(
+    atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (request.inFlight[endpoint.id]?.length ?? 0),
+    allowanceOf(endpoint, request),
+  )
 }
 
 /** Whoever asks first does not know yet that the endpoint has a rate: one attempt is within any. */

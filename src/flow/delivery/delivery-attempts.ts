@@ -55,9 +55,9 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
   function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     const atMs = clock.now()
     underWay += 1
-    const onAgain = () => rates.started(delivery.endpointId)
+    const onResend = () => rates.started(delivery.endpointId)
     const onEnd = (result: AttemptResult) => end(delivery, queue, atMs, result)
-    send(delivery, queue.state, atMs, { onAgain, onEnd })
+    send(delivery, queue.state, atMs, { onResend, onEnd })
   }
 
   function end(delivery: ClaimedDelivery, queue: EndpointQueue, atMs: number, result: AttemptResult): void {

@@ -79,7 +79,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
         const inFlight = queues.inFlight()
         const report = await write.dispatchRound({ settled, inFlight, allowance: currentAllowance(), claimsMax, nowMs: clock.now() })
         queues.settled(settled)
-        if (report.isRush === true) times.spaceOut(beganMs)
+        if (report.isBusy === true) times.spaceOut(beganMs)
         endpoints = report.endpoints
         takeIn(report, ports)
         reviewed = asOf

@@ -1,11 +1,11 @@
 import { changeEndpoint } from '../../domain/delivery/endpoint.ts'
-import { freshHealth, reenabledHealth } from '../../domain/delivery/endpoint-health.ts'
+import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
 import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
-import { backfillSpan } from '../../domain/history/told.ts'
+import { backfillSpan } from '../../domain/history/audience.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { nextOf, startPosition } from './start-position.tx.ts'
+import { firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
 
@@ -26,10 +26,10 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
           endpoint: { ...settings, id },
           origin: 'managed',
           disabled: settings.enabled ? null : 'operator',
-          health: freshHealth,
+          health: newHealth,
           keys: onlyKey(key),
           queuedTo: start.queuedTo,
-          backfilled: backfillSpan(null, settings.backfill, await nextOf(tx, start.queuedTo)),
+          backfilled: backfillSpan(null, settings.backfill, await firstUnqueuedSequence(tx, start.queuedTo)),
         }
         await tx.saveEndpoint(state)
         return { kind: 'done', state }
@@ -44,7 +44,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
         if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
         const keys = keysAfter(state.keys, request.key, request.nowMs)
         if (keys === 'not_rotating') return { kind: 'not_rotating' }
-        const after = { ...changed(state, request, await nextOf(tx, state.queuedTo)), keys }
+        const after = { ...changed(state, request, await firstUnqueuedSequence(tx, state.queuedTo)), keys }
         await tx.saveEndpoint(after)
         return { kind: 'done', state: after }
       }),
@@ -79,7 +79,7 @@ function changed(state: EndpointState, { change, nowMs }: EndpointChangeRequest,
     ...state,
     endpoint: { ...endpoint, enabled: disabled === null },
     disabled,
-    health: isEnabledAgain ? reenabledHealth(state.health, nowMs) : state.health,
+    health: isEnabledAgain ? resetHealth(state.health, nowMs) : state.health,
     backfilled: backfillSpan(state.backfilled, endpoint.backfill, next),
   }
 }

@@ -30,7 +30,7 @@ const RETRY_AFTER_MS = 60_000
 /** Watches over the key that the keys of endpoints are sealed with: without it they are worth nothing. */
 export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { keyFile }: EndpointKeysOptions): EndpointKeys {
   const where = keyFile ?? 'secrets.atRestKeys'
-  let told: LostKeys | null = null
+  let reported: LostKeys | null = null
 
   async function findLost(): Promise<{ readonly sealed: number; readonly lost: LostKeys | null }> {
     const sealed = (await reads.listEndpoints()).filter(isSealed)
@@ -52,17 +52,17 @@ export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { k
 
   async function check(): Promise<LostKeys | null> {
     const { lost } = await findLost()
-    if (lost !== null && told === null)
+    if (lost !== null && reported === null)
       log.error(
         { ...lost },
         `the keys of endpoints cannot be opened: nothing is sent to these endpoints, and everything for them waits. Restore ${where} as it was`,
       )
-    if (lost === null && told !== null) log.info({}, 'the keys of endpoints can be opened again')
-    told = lost
+    if (lost === null && reported !== null) log.info({}, 'the keys of endpoints can be opened again')
+    reported = lost
     return lost
   }
 
-  return { vault: { open: vault.open, seal }, check, lost: async () => (told === null ? null : await check()) }
+  return { vault: { open: vault.open, seal }, check, lost: async () => (reported === null ? null : await check()) }
 }
 
 function isSealed(state: EndpointState): state is EndpointState & { readonly keys: NonNullable<EndpointState['keys']> } {

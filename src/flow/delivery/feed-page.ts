@@ -1,4 +1,4 @@
-import type { FeedReading } from '../../domain/delivery/feed-entry.ts'
+import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { encodeFeedItem } from '../../domain/delivery/feed-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -29,17 +29,17 @@ export interface PageRequest {
 export interface FeedPagePorts {
   readonly reads: Pick<ReadSide, 'readFeed'>
   /** Lets everything else that waits go first. */
-  readonly turn: () => Promise<unknown>
+  readonly yieldToOthers: () => Promise<unknown>
 }
 
 /** How many events are read in one go: between two goes others have their turn. Of unknown size, fewer: they may not fit on the page. */
-export const READ_AT_ONCE = { most: 25, first: 5 }
+export const EVENTS_PER_READ = { most: 25, first: 5 }
 
-export function keyOf({ after, limit, charsMax, inStep }: PageRequest): string {
+export function pageKey({ after, limit, charsMax, inStep }: PageRequest): string {
   return [after, limit, charsMax, inStep].join()
 }
 
-export function encode(item: FeedReading['items'][number]): EncodedEvent {
+export function encodeItem(item: FeedSlice['items'][number]): EncodedEvent {
   return { sequence: item.sequence, json: encodeFeedItem(item) }
 }
 
@@ -47,7 +47,7 @@ export function charsOf(events: readonly EncodedEvent[]): number {
   return events.reduce((sum, { json }) => sum + json.length, 0)
 }
 
-export async function readSome(reads: FeedPagePorts['reads'], request: { after: number; limit: number }): Promise<FeedReading> {
+export async function readFeedSlice(reads: FeedPagePorts['reads'], request: { after: number; limit: number }): Promise<FeedSlice> {
   try {
     return await reads.readFeed(request)
   } catch (cause) {

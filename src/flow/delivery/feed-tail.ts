@@ -1,14 +1,14 @@
-import type { FeedReading } from '../../domain/delivery/feed-entry.ts'
+import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import {
   charsOf,
   type EncodedEvent,
-  encode,
+  EVENTS_PER_READ,
+  encodeItem,
   type FeedPage,
   type FeedPagePorts,
-  keyOf,
   type PageRequest,
-  READ_AT_ONCE,
-  readSome,
+  pageKey,
+  readFeedSlice,
 } from './feed-page.ts'
 import { createStoredPages } from './stored-pages.ts'
 
@@ -21,7 +21,7 @@ export interface FeedTail {
 }
 
 /** How many goes the tail is moved on at once; whoever wants more asks again. */
-const GOES_MAX = 20
+const READS_MAX = 20
 /** How much of the end of the feed is kept encoded: some seconds of a carrier's rush. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
 const KEPT_PAGES_MAX = 16
@@ -38,7 +38,7 @@ interface Kept {
  * reads pages of the store until he meets the end. An event may so be told as it stood some seconds ago: what changed since comes after it.
  */
 export function createFeedTail(ports: FeedPagePorts): FeedTail {
-  const { reads, turn } = ports
+  const { reads, yieldToOthers } = ports
   let kept: Kept | null = null
   let moving: Promise<void> | null = null
   let movingNext: Promise<void> | null = null
@@ -71,16 +71,16 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
   }
 
   async function move(): Promise<void> {
-    for (let go = 0; go < GOES_MAX && kept !== null; go++) {
+    for (let go = 0; go < READS_MAX && kept !== null; go++) {
       const before: Kept = kept
-      const reading = await readSome(reads, { after: before.to, limit: READ_AT_ONCE.most })
+      const reading = await readFeedSlice(reads, { after: before.to, limit: EVENTS_PER_READ.most })
       // Meanwhile somebody else has moved it, perhaps by a look that began before.
       if (kept !== before) continue
       const after = movedOn(before, reading)
       if (after === null) kept = null
       else if (after !== before) keep(after)
       if (reading.ended) return
-      await turn()
+      await yieldToOthers()
     }
   }
 
@@ -88,7 +88,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
     if (!holds(kept, request.after)) return null
     await moveOn()
     if (!holds(kept, request.after)) return null
-    const key = keyOf(request)
+    const key = pageKey(request)
     const page = pages.get(key) ?? pageOf(kept, request)
     if (pages.size >= KEPT_PAGES_MAX) pages.clear()
     pages.set(key, page)
@@ -113,10 +113,10 @@ function holds(kept: Kept | null, after: number): kept is Kept {
 }
 
 /** The end of the feed with what was committed since; null: what was kept of it is gone. */
-function movedOn(before: Kept, { prunedTo, last, next, items }: FeedReading): Kept | null {
+function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   if (prunedTo <= before.from && next <= before.to) return before
-  const more = items.map(encode)
+  const more = items.map(encodeItem)
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 

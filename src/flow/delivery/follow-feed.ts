@@ -38,10 +38,10 @@ export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPort
         const untilMs = clock.monotonic() + waitMs
         for (;;) {
           if (seen !== null) await signal.wait(seen, Math.max(0, untilMs - clock.monotonic()), left)
-          const told = signal.seen()
+          const seenNow = signal.seen()
           const page = await tail.read({ ...request, after: from })
           from = page.next
-          seen = page.ended ? told : null
+          seen = page.ended ? seenNow : null
           if (page.events.length === 0 && clock.monotonic() < untilMs && !left.aborted && !signal.isClosed()) continue
           if (waitMs > 0) await spread()
           return page

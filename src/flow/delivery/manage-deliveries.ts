@@ -1,5 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
-import type { DeliverySelection, FoundDelivery, ListedDelivery, MadeAttempt, SentEvent } from '../../domain/delivery/delivery-list.ts'
+import type { AttemptRecord, DeliverySelection, FoundDelivery, ListedDelivery, SentEvent } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -66,7 +66,9 @@ export interface ManageDeliveries {
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
-  find(id: string): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly MadeAttempt[]; readonly request: ShownRequest }>
+  find(
+    id: string,
+  ): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly AttemptRecord[]; readonly request: ShownRequest }>
   /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
   replay(id: string, body: unknown): Promise<void>
   /** Attempts one that waits now, and not when its schedule says. Throws `not_found` and `not_retryable`. */

@@ -1,5 +1,5 @@
 import { noFilters } from '../../domain/delivery/endpoint.ts'
-import { freshHealth, reenabledHealth } from '../../domain/delivery/endpoint-health.ts'
+import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
@@ -13,7 +13,7 @@ const OPERATOR = '(operator)'
 const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
 
 /** Operator events travel as deliveries do, to an endpoint that the config's `operator` makes: they survive a restart and are tried again. */
-export async function tellOperator(tx: WriteTx, event: OperatorEvent, nowMs: number): Promise<void> {
+export async function queueOperatorEvent(tx: WriteTx, event: OperatorEvent, nowMs: number): Promise<void> {
   const operator = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   if (operator === undefined) return
   const sequence = await tx.nextSequence()
@@ -43,7 +43,7 @@ export async function syncOperator(tx: WriteTx, url: string | null, nowMs: numbe
     },
     origin: 'operator',
     disabled: null,
-    health: known === undefined ? freshHealth : known.disabled === null ? known.health : reenabledHealth(known.health, nowMs),
+    health: known === undefined ? newHealth : known.disabled === null ? known.health : resetHealth(known.health, nowMs),
     keys: null,
     queuedTo: null,
     backfilled: null,
@@ -52,20 +52,20 @@ export async function syncOperator(tx: WriteTx, url: string | null, nowMs: numbe
 }
 
 /** Tells once when the carrier begins to refuse the relay's credentials; to be called whenever it may have. */
-export function createCredentialsTeller(ports: {
-  readonly write: Pick<WriteSide, 'tellOperator'>
+export function createCredentialAlert(ports: {
+  readonly write: Pick<WriteSide, 'queueOperatorEvent'>
   readonly credentials: () => CarrierState['credentials']
   readonly now: () => number
   readonly wake: () => void
 }): () => Promise<void> {
-  let told = false
+  let isQueued = false
   return async () => {
     const isRefused = ports.credentials() === 'refused'
-    if (isRefused === told) return
+    if (isRefused === isQueued) return
     if (isRefused) {
-      await ports.write.tellOperator({ event: 'credentials_refused' }, ports.now())
+      await ports.write.queueOperatorEvent({ event: 'credentials_refused' }, ports.now())
       ports.wake()
     }
-    told = isRefused
+    isQueued = isRefused
   }
 }

@@ -1,11 +1,11 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type {
+  AttemptRecord,
   DeliveryPage,
   DeliveryQuery,
   DeliverySelection,
   FoundDelivery,
-  MadeAttempt,
-  ReplayedStretch,
+  ReplayedBatch,
   ReplayRequest,
   SentEvent,
 } from '../../domain/delivery/delivery-list.ts'
@@ -29,7 +29,7 @@ import type {
   EndpointEdit,
   EndpointState,
 } from '../../domain/delivery/endpoint-state.ts'
-import type { FeedEntries, FeedReading } from '../../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 
@@ -59,13 +59,13 @@ export interface FeedSignal {
 /** The verbs of delivery that write; see `WriteSide`. */
 export interface DeliveryWrites {
   /** Settles attempts and claims the next ones, in one transaction. */
-  dispatchRound(turn: DispatchRound): Promise<DispatchRoundReport>
+  dispatchRound(request: DispatchRound): Promise<DispatchRoundReport>
   /** How deliveries are settled and handed out from now on. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /** Makes the endpoints of origin `config`, and the operator's, what the config file says; those it no longer names are removed. */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null): Promise<void>
   /** Queues an operator event, if the config says where they go. */
-  tellOperator(event: OperatorEvent, nowMs: number): Promise<void>
+  queueOperatorEvent(event: OperatorEvent, nowMs: number): Promise<void>
   /** An id for an endpoint that is yet to be added: its key is sealed for it alone. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under an id that was reserved: it is owed what is in the feed from a sequence on; null: from now on. */
@@ -82,7 +82,7 @@ export interface DeliveryWrites {
   /** Removes a managed endpoint; what waits for it is cancelled, see `cancelRemoved`. */
   removeEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
   /** Queues a stretch of the events of ended deliveries again, under the ids they had; null: nothing can be queued for that endpoint now. */
-  replayDeliveries(request: ReplayRequest): Promise<ReplayedStretch | null>
+  replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch | null>
   /** Writes down as cancelled what still waits for endpoints that were removed, a stretch at a time; `isDone`: nothing does. */
   cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
   /** Makes everything that waits for an endpoint due now. `disabled`: nothing is sent to it until it is enabled. */
@@ -125,7 +125,7 @@ export interface DeliveryTx {
   /** Whether something of another parcel may go to an endpoint, now or later. */
   waitsForOthers(endpointId: string, parcelId: number): Promise<boolean>
   /** See the verbs of the same names. */
-  replayDeliveries(request: ReplayRequest): Promise<ReplayedStretch>
+  replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /** Writes attempts down and what they made of their deliveries; when that ends one, its parcel's next one may go. */
   saveSettlements(settled: readonly Settled[], nowMs: number): void
@@ -134,7 +134,7 @@ export interface DeliveryTx {
 /** What delivery reads of the store; see `ReadSide`. */
 export interface DeliveryReads {
   /** Events of the feed after a sequence, of one moment, told from what is known at that moment. */
-  readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedReading>
+  readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
   /** Those that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
   /** What waits for an endpoint and what is dead, counted in stretches between which others read. */
@@ -143,7 +143,7 @@ export interface DeliveryReads {
   /** With its attempts, the last one first; null: there is none. */
   findDelivery(
     id: number,
-  ): Promise<{ readonly delivery: FoundDelivery; readonly attempts: readonly MadeAttempt[]; readonly sent: SentEvent } | null>
+  ): Promise<{ readonly delivery: FoundDelivery; readonly attempts: readonly AttemptRecord[]; readonly sent: SentEvent } | null>
   /** Counted up to a limit. */
   countReplayable(request: { readonly selection: DeliverySelection; readonly limit: number; readonly untilMs: number }): Promise<number>
 }

@@ -2,7 +2,7 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FeedEntry } from '../../domain/delivery/feed-entry.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { queueFor } from './enqueue.tx.ts'
+import { enqueue } from './enqueue.tx.ts'
 
 /**
  * Queues what is in the feed for endpoints that start further back, a stretch at a time. Until one has all of it, nothing that is recorded is
@@ -29,5 +29,5 @@ function isBehind(state: EndpointState): state is EndpointState & { readonly que
 }
 
 async function queueEntry(tx: WriteTx, state: EndpointState, event: FeedEntry, nowMs: number): Promise<number> {
-  return await queueFor(tx, [state], { ...event, nowMs })
+  return await enqueue(tx, [state], { ...event, nowMs })
 }

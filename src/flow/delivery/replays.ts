@@ -1,11 +1,11 @@
-import type { ReplayedStretch, ReplayTask } from '../../domain/delivery/delivery-list.ts'
+import type { ReplayedBatch, ReplayTask } from '../../domain/delivery/delivery-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
 /** Whoever pushes meanwhile waits no longer than for a batch. */
-export const STRETCH = 100
+export const REPLAY_BATCH_SIZE = 100
 
 export interface ReplaysPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved'>
@@ -32,11 +32,11 @@ export function createReplays(ports: ReplaysPorts) {
   /** `left`: nobody waits for it any more. */
   async function replayAll(task: ReplayTask, left: AbortSignal): Promise<number> {
     let count = 0
-    let place: ReplayedStretch['next'] = null
+    let place: ReplayedBatch['next'] = null
     do {
-      const after: ReplayedStretch['next'] = place
-      const stretch: ReplayedStretch | null = await ports.inTurn(() =>
-        ports.write.replayDeliveries({ ...task, after, limit: STRETCH, nowMs: ports.clock.now() }),
+      const after: ReplayedBatch['next'] = place
+      const stretch: ReplayedBatch | null = await ports.inTurn(() =>
+        ports.write.replayDeliveries({ ...task, after, limit: REPLAY_BATCH_SIZE, nowMs: ports.clock.now() }),
       )
       count += stretch?.count ?? 0
       place = stretch?.next ?? null
@@ -48,7 +48,7 @@ export function createReplays(ports: ReplaysPorts) {
 
   /** What was selected of a removed endpoint may not be written down as cancelled yet. */
   async function settleRemoved(left: AbortSignal): Promise<void> {
-    while (!left.aborted && !(await ports.inTurn(() => ports.write.cancelRemoved({ limit: STRETCH }))).isDone) {
+    while (!left.aborted && !(await ports.inTurn(() => ports.write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) {
       if (ports.stopping.aborted) throw stopped(0)
     }
   }

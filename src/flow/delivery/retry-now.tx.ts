@@ -1,4 +1,4 @@
-import { hastenedHealth, wokenHealth } from '../../domain/delivery/endpoint-health.ts'
+import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore } from '../write-store.ts'
 
@@ -10,7 +10,7 @@ export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoin
         const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
         if (state === undefined) return 'unknown'
         if (state.disabled !== null) return 'disabled'
-        tx.saveHealth(id, wokenHealth(state.health, nowMs))
+        tx.saveHealth(id, wakeWaiting(state.health, nowMs))
         return 'done'
       }),
 
@@ -21,7 +21,7 @@ export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoin
         const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === found.endpointId)
         if (found.state !== 'due' || state === undefined) return found.state === 'behind' ? 'behind' : 'ended'
         if (state.disabled !== null) return 'disabled'
-        tx.saveHealth(found.endpointId, hastenedHealth(state.health, nowMs))
+        tx.saveHealth(found.endpointId, probeSoon(state.health, nowMs))
         return 'done'
       }),
   }

@@ -37,7 +37,7 @@ const RETRY_MS = 1000
 /** How long an attempt that ended may wait to be written down with others. */
 const WAIT_MS = 5
 /** The least time between two rounds in a rush of pushes: the senders of pushes wait less for fewer, larger rounds. */
-const RUSH_ROUND_MS = 10
+const BUSY_ROUND_MS = 10
 
 export function createRoundTimes({ clock, wake }: RoundTimesPorts): RoundTimes {
   /** By the wall clock. */
@@ -68,7 +68,7 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts): RoundTimes {
       lookAt(clock.now() + RETRY_MS)
     },
     spaceOut(beganMs) {
-      restUntilMs = beganMs + RUSH_ROUND_MS
+      restUntilMs = beganMs + BUSY_ROUND_MS
     },
     restMs: () => restUntilMs - clock.monotonic(),
     isLookDue: () => clock.now() >= lookAtMs,

@@ -28,12 +28,12 @@ export type SendDelivery = (
   delivery: ClaimedDelivery,
   state: EndpointState | null,
   nowMs: number,
-  /** `onAgain`: what is one attempt goes over the wire a second time. */
-  told: { readonly onAgain: () => void; readonly onEnd: (result: AttemptResult) => void },
+  /** `onResend`: what is one attempt goes over the wire a second time. */
+  callbacks: { readonly onResend: () => void; readonly onEnd: (result: AttemptResult) => void },
 ) => void
 
 export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPorts, { relayId }: SendDeliveryOptions): SendDelivery {
-  return (delivery, state, nowMs, { onAgain, onEnd }) => {
+  return (delivery, state, nowMs, { onResend, onEnd }) => {
     const { sequence, previousSequence, body } = delivery
     if (body === null) {
       onEnd(unsent('body_gone', 'the bytes of the push are no longer kept'))
@@ -56,7 +56,7 @@ export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPo
           return
         }
         // Perhaps the receiver has the next key already, and checks one header.
-        onAgain()
+        onResend()
         post('exchanged', (again) => onEnd(secondOf(result, again, nextKey)))
       })
     }

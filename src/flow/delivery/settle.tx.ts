@@ -1,54 +1,54 @@
 import { countAttempt, settle } from '../../domain/delivery/delivery.ts'
 import type { DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import {
-  beginsToFail,
+  addFailingTime,
   type EndpointHealth,
-  freshHealth,
   healthAfter,
   isProbeDue,
-  outlastedHealth,
-  probedHealth,
+  newHealth,
+  shouldProbe,
+  startProbing,
 } from '../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../domain/delivery/endpoint-keys.ts'
 import type { ConfiguredEndpoint, EndpointNotice, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
-import { backfillSpan } from '../../domain/history/told.ts'
+import { backfillSpan } from '../../domain/history/audience.ts'
 import type { Clock } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { claimDeliveries } from './claim-deliveries.tx.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.tx.ts'
 import { createFailureWatch, type FailureLook } from './failure-watch.ts'
-import { syncOperator, tellOperator } from './operator-events.tx.ts'
-import { explainStart, nextOf, startPosition } from './start-position.tx.ts'
+import { queueOperatorEvent, syncOperator } from './operator-events.tx.ts'
+import { explainStart, firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
 
 /** Read anew at every turn. */
 export type DispatchRoundOptions = DeliveryRules
 
 /** A shorter trouble is nobody's business when it is over. */
-const WORTH_TELLING_MS = 60 * 60 * 1000
+const RECOVERY_NOTICE_MS = 60 * 60 * 1000
 
 /** The verbs that write down what became of deliveries and hand out the next ones (DOMAIN 7). */
 export function createDispatchRound(
   store: WriteStore,
   options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
-): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'tellOperator' | keyof EditEndpoints> {
+): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'queueOperatorEvent' | keyof EditEndpoints> {
   const watch = createFailureWatch(clock.monotonic)
   return {
     ...createEditEndpoints(store),
 
-    async dispatchRound(turn) {
+    async dispatchRound(request) {
       const look = watch.look()
       const report = await store.transaction(async (tx) => {
-        const { states, notices } = await settleAll(tx, turn, look, options)
-        return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, turn }, options)) }
+        const { states, notices } = await settleAll(tx, request, look, options)
+        return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, request }, options)) }
       })
       look.keep()
       return report
     },
 
-    tellOperator: (event, nowMs) => store.transaction((tx) => tellOperator(tx, event, nowMs)),
+    queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs)),
 
     syncEndpoints: (configured, nowMs, operatorUrl) =>
       store.transaction(async (tx) => {
@@ -66,7 +66,7 @@ export function createDispatchRound(
 /** Writes down what ended; gives how all endpoints stand after it, and what operators should hear of. */
 async function settleAll(
   tx: WriteTx,
-  turn: DispatchRound,
+  request: DispatchRound,
   look: FailureLook,
   options: DispatchRoundOptions,
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
@@ -75,20 +75,20 @@ async function settleAll(
   const places = new Map(before.map(({ endpoint }, place) => [endpoint.id, place]))
   const settled: Settled[] = []
   const notices: EndpointNotice[] = []
-  for (const attempt of turn.settled) {
+  for (const attempt of request.settled) {
     const place = places.get(attempt.endpointId)
     const state = place === undefined ? undefined : states[place]
     // Removed while it was attempted: cancelled, whatever came of it.
     if (place === undefined || state === undefined) continue
     const seen = seenFailing(state, attempt, look)
-    const one = settleOne(seen, attempt, turn.nowMs, options)
-    const health = await healthOf(tx, seen, attempt, turn.nowMs)
+    const one = settleOne(seen, attempt, request.nowMs, options)
+    const health = await healthOf(tx, seen, attempt, request.nowMs)
     const after = stateAfter(seen, one, health)
     settled.push({ ...one, round: health.round })
     states[place] = after
     if (after !== state) notices.push(...noticesOf(state, after))
   }
-  tx.saveSettlements(settled, turn.nowMs)
+  tx.saveSettlements(settled, request.nowMs)
   for (const [place, state] of states.entries()) {
     const known = before[place]
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
@@ -96,13 +96,13 @@ async function settleAll(
   }
   // What befalls the operator's own endpoint is in the log: it could not be told there.
   const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
-  for (const notice of notices.filter((one) => !isOperator(one))) await tellOperator(tx, operatorEvent(notice), turn.nowMs)
+  for (const notice of notices.filter((one) => !isOperator(one))) await queueOperatorEvent(tx, operatorEvent(notice), request.nowMs)
   return { states, notices }
 }
 
 function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: FailureLook): EndpointState {
   if (result.kind === 'accepted') return state
-  const health = outlastedHealth(state.health, result, look.failedAfterMs(endpointId))
+  const health = addFailingTime(state.health, result, look.failedAfterMs(endpointId))
   return health === state.health ? state : { ...state, health }
 }
 
@@ -122,9 +122,9 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
 async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttempt, nowMs: number): Promise<EndpointHealth> {
   const { parcelId, result: outcome, atMs } = attempt
   const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
-  const verdict = beginsToFail(health)
+  const verdict = shouldProbe(health)
   if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, parcelId)))) return health
-  return probedHealth(health, outcome, nowMs)
+  return startProbing(health, outcome, nowMs)
 }
 
 /** How its endpoint stands after it. */
@@ -140,7 +140,7 @@ function noticesOf(before: EndpointState, after: EndpointState): readonly Endpoi
   const endpointId = after.endpoint.id
   if (before.disabled === null && after.disabled === 'gone') return [{ endpoint, endpointId, kind: 'disabled_gone' }]
   if (before.disabled === null && after.disabled === 'failing') return [{ endpoint, endpointId, kind: 'disabled_failing' }]
-  const recovered = after.health.failingSinceMs === null && before.health.failedForMs >= WORTH_TELLING_MS
+  const recovered = after.health.failingSinceMs === null && before.health.failedForMs >= RECOVERY_NOTICE_MS
   return recovered ? [{ endpoint, endpointId, kind: 'recovered' }] : []
 }
 
@@ -162,7 +162,7 @@ async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], c
   const start = known === undefined ? await startPosition(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
   if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
   const { queuedTo } = start
-  const health = known?.health ?? freshHealth
-  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await nextOf(tx, queuedTo))
+  const health = known?.health ?? newHealth
+  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await firstUnqueuedSequence(tx, queuedTo))
   await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo, backfilled })
 }

@@ -15,7 +15,7 @@ export async function startPosition(tx: WriteTx, from: number | null): Promise<S
 }
 
 /** The first sequence that an endpoint has yet to be queued: from it on what it wants now holds. */
-export async function nextOf(tx: WriteTx, queuedTo: number | null): Promise<number> {
+export async function firstUnqueuedSequence(tx: WriteTx, queuedTo: number | null): Promise<number> {
   return (queuedTo ?? (await tx.feedSpan()).last) + 1
 }
 

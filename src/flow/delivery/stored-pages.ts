@@ -1,15 +1,15 @@
-import type { FeedReading } from '../../domain/delivery/feed-entry.ts'
+import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { AppError } from '../../domain/errors.ts'
 import {
   charsOf,
   type EncodedEvent,
-  encode,
+  EVENTS_PER_READ,
+  encodeItem,
   type FeedPage,
   type FeedPagePorts,
-  keyOf,
   type PageRequest,
-  READ_AT_ONCE,
-  readSome,
+  pageKey,
+  readFeedSlice,
 } from './feed-page.ts'
 
 /** Pages of the feed read from the store: one reading for all who ask for the same page meanwhile. */
@@ -44,10 +44,10 @@ export function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageReq
   }
 
   return {
-    underWay: (request) => underWay.get(keyOf(request)),
-    recall: (request) => recent.get(keyOf(request)),
+    underWay: (request) => underWay.get(pageKey(request)),
+    recall: (request) => recent.get(pageKey(request)),
     async find(request) {
-      const key = keyOf(request)
+      const key = pageKey(request)
       const finding = readPage(ports, request)
       underWay.set(key, finding)
       try {
@@ -62,17 +62,17 @@ export function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageReq
   }
 }
 
-async function readPage({ reads, turn }: FeedPagePorts, { after, limit, charsMax, inStep }: PageRequest): Promise<FeedPage> {
+async function readPage({ reads, yieldToOthers }: FeedPagePorts, { after, limit, charsMax, inStep }: PageRequest): Promise<FeedPage> {
   const events: EncodedEvent[] = []
   let [next, chars] = [after, 0]
   while (events.length < limit) {
-    const fitting = events.length === 0 ? READ_AT_ONCE.first : Math.ceil(((charsMax - chars + 1) * events.length) / chars)
-    const reading = await readSome(reads, { after: next, limit: Math.min(READ_AT_ONCE.most, fitting, limit - events.length) })
+    const fitting = events.length === 0 ? EVENTS_PER_READ.first : Math.ceil(((charsMax - chars + 1) * events.length) / chars)
+    const reading = await readFeedSlice(reads, { after: next, limit: Math.min(EVENTS_PER_READ.most, fitting, limit - events.length) })
     refuseElsewhere(reading, next)
     for (const item of reading.items) {
       const begun = events[0]?.sequence
       if (inStep && begun !== undefined && stepOf(item.sequence) > stepOf(begun)) return { events, next, ended: false }
-      const event = encode(item)
+      const event = encodeItem(item)
       events.push(event)
       next = item.sequence
       chars += event.json.length
@@ -80,7 +80,7 @@ async function readPage({ reads, turn }: FeedPagePorts, { after, limit, charsMax
     }
     next = reading.next
     if (reading.ended) return { events, next, ended: true }
-    await turn()
+    await yieldToOthers()
   }
   return { events, next, ended: false }
 }
@@ -93,7 +93,7 @@ function stepOf(sequence: number): number {
  * What is asked for may be gone only up to where the reader is, and a reader is nowhere ahead of the end: neither a hole nor a store that is
  * older than he may pass for silence.
  */
-function refuseElsewhere({ prunedTo, last }: FeedReading, after: number): void {
+function refuseElsewhere({ prunedTo, last }: FeedSlice, after: number): void {
   if (after > last) {
     throw new AppError(
       'feed_rewound',

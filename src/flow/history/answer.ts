@@ -21,7 +21,7 @@ export interface Question {
 }
 
 /** A question that was understood. */
-export interface ReadQuestion {
+export interface ParsedQuestion {
   readonly app: string
   readonly identifier: string
   /** Null: none asked, so the first configured one is wanted. */
@@ -59,7 +59,7 @@ const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
 const PRINTABLE = /^[ -~]*$/
 
 /** Reads a question, before the store, the carrier or a log sees any of it. Throws `bad_tracking_number` and `bad_language` (DOMAIN 1.1, 4.1). */
-export function readQuestion({ app, identifier, language, kind }: Question): ReadQuestion {
+export function parseQuestion({ app, identifier, language, kind }: Question): ParsedQuestion {
   const folded = PRINTABLE.test(identifier) ? parseIdentifier(identifier) : null
   if (folded === null) throw new AppError('bad_tracking_number', 'A tracking number has 4 to 40 letters and digits.')
   const tag = language === undefined ? null : parseLanguageTag(language)
@@ -69,7 +69,7 @@ export function readQuestion({ app, identifier, language, kind }: Question): Rea
 }
 
 /** Encodes the answer to a question from what is known; null: `latest` of a parcel without entries (DOMAIN 3.3). */
-export function encodeAnswer(view: ParcelView, { language, kind }: ReadQuestion, configured: readonly string[]): CachedAnswer | null {
+export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestion, configured: readonly string[]): CachedAnswer | null {
   const preference = languagePreference(language, configured)
   const encoded = kind === 'all' ? encodeAll(view, preference) : encodeLatest(view, preference)
   if (encoded === null) return null

@@ -1,11 +1,11 @@
 import { AppError } from '../../domain/errors.ts'
-import { knownTo } from '../../domain/history/history.ts'
+import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import type { Clock, Log, Memory } from '../ports.ts'
 import { createSingleFlight } from '../single-flight.ts'
-import type { Freshness, ReadQuestion } from './answer.ts'
-import type { Asked, FetchOnce } from './fetch-once.ts'
+import type { Freshness, ParsedQuestion } from './answer.ts'
+import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
 /** Why a known parcel's carrier is not asked again just yet. */
 export interface Pause {
@@ -35,12 +35,12 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
   const { notFound, clock } = ports
   const admissions = createSingleFlight<void>()
 
-  const ask = async (question: ReadQuestion): Promise<void> => {
+  const ask = async (question: ParsedQuestion): Promise<void> => {
     const retryAfterMs = await ports.admitUnknown(question.app)
     if (retryAfterMs !== null)
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
     const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
-    const asked: Asked = options.fetchUnknown
+    const asked: FetchOutcome = options.fetchUnknown
       ? await carrier.aboutUnknown({ identifier: question.identifier, language })
       : { kind: 'not_found' }
     if (asked.kind === 'unavailable') {
@@ -52,7 +52,7 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     throw notFoundError(options.fetchUnknown)
   }
 
-  return async (question: ReadQuestion): Promise<void> => {
+  return async (question: ParsedQuestion): Promise<void> => {
     const untilMs = notFound.get(question.identifier)
     if (untilMs !== undefined && untilMs > clock.now()) throw notFoundError(options.fetchUnknown)
     // Counted once per app and flight: a thousand askers of one new parcel are one unknown identifier.
@@ -62,13 +62,13 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
 
 /** Asks the carrier for what a known parcel lacks; says how fresh the store then is. Trouble is no failure: what is known is served. */
 export function createFetchKnown({ pauses, clock, log }: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce) {
-  return async (view: ParcelView, { identifier }: ReadQuestion, language: string, lacking: boolean): Promise<Freshness> => {
+  return async (view: ParcelView, { identifier }: ParsedQuestion, language: string, lacking: boolean): Promise<Freshness> => {
     const { parcelId } = view
     const key = `${parcelId} ${language}`
     const pause = pauses.get(key)
     if (pause !== undefined && pause.untilMs > clock.now()) return pause.freshness
     try {
-      const asked = await carrier.aboutKnown({ parcelId, knownTo: knownTo(view.entries), identifier, language })
+      const asked = await carrier.aboutKnown({ parcelId, knownTo: lastSequenceOf(view.entries), identifier, language })
       if (asked.kind === 'recorded') return lacking || view.lastSeenAtMs === null ? 'fetched' : 'refreshed'
       const freshness = asked.kind === 'not_found' ? 'hit' : 'stale'
       const pauseMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs

@@ -6,7 +6,7 @@ import { createSingleFlight } from '../single-flight.ts'
 import type { WriteSide } from '../write-side.ts'
 
 /** What came of asking the carrier because an app asked. */
-export type Asked =
+export type FetchOutcome =
   /** The carrier answered and the store holds the answer. */
   { readonly kind: 'recorded' } | { readonly kind: 'not_found' } | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
 
@@ -20,9 +20,9 @@ export interface FetchOncePorts {
 /** One carrier call for all that ask meanwhile, its answer recorded before anyone is told. Throws only `storage_unavailable`. */
 export interface FetchOnce {
   /** For an identifier no parcel has: one call across all apps and languages (DOMAIN 1.5). */
-  aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<Asked>
+  aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<FetchOutcome>
   /** For a known parcel: one call per language (DOMAIN 4.2). */
-  aboutKnown(question: KnownParcel & { readonly identifier: string; readonly language: string }): Promise<Asked>
+  aboutKnown(question: KnownParcel & { readonly identifier: string; readonly language: string }): Promise<FetchOutcome>
 }
 
 /** A parcel, and the last of its entries that is known before the carrier is asked, by its sequence. */
@@ -36,9 +36,9 @@ const RETRY_AFTER_MS = 30_000
 
 /** Builds the way from an app's question to the carrier and into the store. */
 export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePorts): FetchOnce {
-  const flights = createSingleFlight<Asked>()
+  const flights = createSingleFlight<FetchOutcome>()
 
-  const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<Asked> => {
+  const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<FetchOutcome> => {
     const answer = await carrier.fetchAll({ identifier, language, priority: 'app' })
     if (answer.kind === 'not_found') return answer
     if (answer.kind === 'unavailable') return { kind: 'unavailable', retryAfterMs: answer.retryAfterMs ?? RETRY_AFTER_MS }
@@ -55,7 +55,7 @@ export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePo
     return { kind: 'recorded' }
   }
 
-  const fly = (key: string, start: () => Promise<Asked>) => flights(key, () => start().catch(throwStorageTrouble))
+  const fly = (key: string, start: () => Promise<FetchOutcome>) => flights(key, () => start().catch(throwStorageTrouble))
 
   return {
     aboutUnknown: ({ identifier, language }) =>

@@ -15,14 +15,14 @@ export interface RecordPorts {
   readonly log: Pick<Log, 'error'>
   /** What holds for every parcel's next check at this time. */
   readonly model: () => CadenceModel
-  /** Told what an observation teaches of the carrier's rhythm. */
-  readonly learn: (lesson: ScanSample) => void
-  /** Told when an entry happened that a poll was the first to bring. */
-  readonly found: (eventAtMs: number) => void
+  /** Audience what an observation teaches of the carrier's rhythm. */
+  readonly learn: (sample: ScanSample) => void
+  /** Audience when an entry happened that a poll was the first to bring. */
+  readonly foundByPoll: (eventAtMs: number) => void
 }
 
 /** What a transaction recorded: what it teaches is learnt once that is durable. */
-type Done = Pick<ChangeSet, 'recorded' | 'lessons' | 'found'>
+type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
  * The one door through which everything becomes known, push or poll: one transaction a batch (DOMAIN 5.2), in three steps: load what the
@@ -47,9 +47,9 @@ export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: re
   }
 }
 
-export function learn({ lessons, found }: Done, ports: Pick<RecordPorts, 'learn' | 'found'>): void {
-  for (const lesson of lessons) ports.learn(lesson)
-  for (const eventAtMs of found) ports.found(eventAtMs)
+export function learn({ scanSamples, foundByPoll }: Done, ports: Pick<RecordPorts, 'learn' | 'foundByPoll'>): void {
+  for (const sample of scanSamples) ports.learn(sample)
+  for (const eventAtMs of foundByPoll) ports.foundByPoll(eventAtMs)
 }
 
 export function reportOf(recorded: readonly Recorded[], durationMs: number): BatchReport {
@@ -97,12 +97,12 @@ export async function recordEach(tx: WriteTx, observations: readonly Incoming[],
   }
   return {
     recorded: all.flatMap(({ recorded }) => recorded),
-    lessons: all.flatMap(({ lessons }) => lessons),
-    found: all.flatMap(({ found }) => found),
+    scanSamples: all.flatMap(({ scanSamples }) => scanSamples),
+    foundByPoll: all.flatMap(({ foundByPoll }) => foundByPoll),
   }
 }
 
 async function quarantine(tx: WriteTx, incoming: Incoming, ports: RecordPorts, rules: RecordRules): Promise<Done> {
   if (incoming.kind === 'push') return await recordTogether(tx, [{ ...incoming, reading: { ok: false, reason: 'failed' } }], ports, rules)
-  return { recorded: [{ outcome: { kind: 'quarantined', reason: 'failed' }, touched: [] }], lessons: [], found: [] }
+  return { recorded: [{ outcome: { kind: 'quarantined', reason: 'failed' }, touched: [] }], scanSamples: [], foundByPoll: [] }
 }

@@ -1,11 +1,11 @@
 import { AppError } from '../../domain/errors.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
-import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import type { Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
-import { encodeAnswer, type Freshness, presentServed, type Question, type ReadQuestion, readQuestion, type Served } from './answer.ts'
+import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
 import { createFetchKnown, createFetchUnknown, type FetchOnMissOptions, type FetchOnMissPorts } from './fetch-on-miss.ts'
 import { createFetchOnce, type FetchOncePorts } from './fetch-once.ts'
 import type { AnswerCache, CachedAnswer } from './ports.ts'
@@ -30,7 +30,7 @@ export interface Serve {
    */
   ask(question: Question): Promise<Served>
   /** The same answer at once, when it is kept; null: `ask` has to say. Throws nothing but the first two. */
-  atHand(question: Question): Served | null
+  fromCache(question: Question): Served | null
 }
 
 /** Builds the verb behind the pull API: the cache, then the store, and the carrier only for what the store lacks (DOMAIN 1.5, 4.2). */
@@ -38,7 +38,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const { cache, clock, meter } = ports
   const answer = createAnswer(ports, options)
 
-  const answerAnew = async (question: ReadQuestion, key: string): Promise<Served> => {
+  const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
       // Kept only when nothing more is to be asked: a hit does not ask.
@@ -61,15 +61,15 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
 
   return {
     async ask(asked) {
-      const question = readQuestion(asked)
+      const question = parseQuestion(asked)
       const key = keyOf(question)
-      return findKept(key) ?? (await answerAnew(question, key))
+      return findKept(key) ?? (await answerFromStore(question, key))
     },
-    atHand: (asked) => findKept(keyOf(readQuestion(asked))),
+    fromCache: (asked) => findKept(keyOf(parseQuestion(asked))),
   }
 }
 
-function keyOf({ kind, identifier, language }: ReadQuestion): string {
+function keyOf({ kind, identifier, language }: ParsedQuestion): string {
   return `${kind} ${identifier} ${language ?? ''}`
 }
 
@@ -90,7 +90,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
   const askAboutUnknown = createFetchUnknown(ports, options, carrier, defaultLanguage)
   const askForMore = createFetchKnown(ports, options, carrier)
 
-  return async (question: ReadQuestion): Promise<Answer> => {
+  return async (question: ParsedQuestion): Promise<Answer> => {
     let mark = ports.cache.mark()
     const look = () => {
       mark = ports.cache.mark()
@@ -108,7 +108,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
     const wanted = fetchableLanguage(question.language ?? defaultLanguage, options.languages)
     const lacking = watched && wanted !== null && lacksLanguage(view, wanted, options)
     let settled = watched
-    if (lacking || isOlder(view.lastSeenAtMs, ports.clock.now(), options) || isUnheard(view, options)) {
+    if (lacking || isOlder(view.lastSeenAtMs, ports.clock.now(), options) || wasNeverFetched(view, options)) {
       const asked = await askForMore(view, question, lacking ? wanted : defaultLanguage, lacking)
       settled = watched && (asked === 'fetched' || asked === 'refreshed')
       freshness = asked === 'hit' ? freshness : asked
@@ -125,11 +125,11 @@ function isOlder(lastSeenAtMs: number | null, nowMs: number, { refreshOlderThanM
 }
 
 function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguage }: ServeOptions): boolean {
-  return fetchMissingLanguage && !view.languagesAsked.includes(language) && lackedLanguage(view.entries, language)
+  return fetchMissingLanguage && !view.languagesAsked.includes(language) && isLanguageMissing(view.entries, language)
 }
 
 /** Watched by hand and not asked about yet: an app that asks need not wait for the schedule. */
-function isUnheard(view: ParcelView, { fetchUnknown }: ServeOptions): boolean {
+function wasNeverFetched(view: ParcelView, { fetchUnknown }: ServeOptions): boolean {
   return fetchUnknown && view.lastSeenAtMs === null && view.entries.length === 0
 }
 

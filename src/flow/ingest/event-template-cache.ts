@@ -3,17 +3,17 @@ import { parseIdentifier } from '../../domain/identifiers.ts'
 import { parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
 import { type Instant, parseInstant } from '../../domain/instant.ts'
 import type { Memory } from '../ports.ts'
-import type { ReadEvent } from './parse-push.ts'
+import type { ParseEvent } from './parse-push.ts'
 
 /** What the events of one form say, all but when and of which parcel. */
-export interface EventForm {
+export interface EventTemplate {
   /** `encodeContent(said)` */
   readonly content: string
   readonly said: Content
 }
 
 /** Instead of a form: it was met once, and only what comes again is worth looking into; or it was looked into, and cannot be told. */
-export type KnownForm = EventForm | 'met' | 'unfit'
+export type CachedTemplate = EventTemplate | 'met' | 'unfit'
 
 const TIME = /"eventTime"\s*:\s*"([\d:.TZ-]{20,24})"/
 const TRACKING_ID = /"trackingIds"\s*:\s*\[\s*"([0-9A-Za-z]{4,40})"\s*\]/
@@ -28,20 +28,20 @@ const OTHERS = [
   { time: '2011-12-13T14:15:16Z', trackingId: 'OTHER2' },
 ]
 /** Forms that are longer are not kept. */
-const FORM_CHARS_MAX = 2048
+const TEMPLATE_CHARS_MAX = 2048
 
 /**
  * Reads events as `parseWebhookEvent` does, and remembers their forms: nearly every event says word for word what others have said, of
  * another time and parcel. Such a one is not parsed, only its time and its tracking id are.
  */
-export function createEventTemplateCache(forms: Memory<KnownForm>): ReadEvent {
+export function createEventTemplateCache(templates: Memory<CachedTemplate>): ParseEvent {
   return (body, contentEncoding) => {
     const cut = contentEncoding === null ? cutOut(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(AS_BYTES)) : null
     if (cut === null) return parseWebhookEvent(body, contentEncoding)
-    const known = forms.get(cut.form)
+    const known = templates.get(cut.template)
     if (known === undefined || typeof known === 'string') {
-      if (known === undefined && cut.form.length <= FORM_CHARS_MAX) forms.set(cut.form, 'met')
-      else if (known === 'met') forms.set(cut.form, formOf(cut.form) ?? 'unfit')
+      if (known === undefined && cut.template.length <= TEMPLATE_CHARS_MAX) templates.set(cut.template, 'met')
+      else if (known === 'met') templates.set(cut.template, templateOf(cut.template) ?? 'unfit')
       return parseWebhookEvent(body, contentEncoding)
     }
     const { content, said } = known
@@ -52,7 +52,7 @@ export function createEventTemplateCache(forms: Memory<KnownForm>): ReadEvent {
 
 interface Cut {
   /** The text with marks in the places of its time and its tracking id. */
-  readonly form: string
+  readonly template: string
   readonly instant: Instant
   readonly trackingId: string
 }
@@ -69,24 +69,24 @@ function cutOut(text: string): Cut | null {
   if (instant === null || trackingId === null) return null
   const timeAt = time.index + timeMatch.lastIndexOf(timeText)
   const idAt = id.index + idMatch.lastIndexOf(idText)
-  const form =
+  const template =
     timeAt < idAt
       ? text.slice(0, timeAt) + TIME_MARK + text.slice(timeAt + timeText.length, idAt) + TRACKING_ID_MARK + text.slice(idAt + idText.length)
       : text.slice(0, idAt) + TRACKING_ID_MARK + text.slice(idAt + idText.length, timeAt) + TIME_MARK + text.slice(timeAt + timeText.length)
-  return { form, instant, trackingId }
+  return { template, instant, trackingId }
 }
 
 /**
  * What all events of a form say; null: it cannot be told from the form. With other times and tracking ids in the marked places the text must
  * be read as events of these: the places may be inside of something else, or their names come twice.
  */
-function formOf(form: string): EventForm | null {
-  const [first = null, second = null] = OTHERS.map((other) => readAs(form, other))
+function templateOf(template: string): EventTemplate | null {
+  const [first = null, second = null] = OTHERS.map((other) => readAs(template, other))
   return second === null ? null : first
 }
 
-function readAs(form: string, { time, trackingId }: (typeof OTHERS)[number]): EventForm | null {
-  const reading = parseWebhookEvent(Buffer.from(form.replace(TIME_MARK, time).replace(TRACKING_ID_MARK, trackingId), AS_BYTES), null)
+function readAs(template: string, { time, trackingId }: (typeof OTHERS)[number]): EventTemplate | null {
+  const reading = parseWebhookEvent(Buffer.from(template.replace(TIME_MARK, time).replace(TRACKING_ID_MARK, trackingId), AS_BYTES), null)
   if (!reading.ok) return null
   const { trackingIds, content, sighting } = reading.observation
   const { instant, ...said } = sighting

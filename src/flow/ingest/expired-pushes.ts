@@ -18,19 +18,19 @@ export function createExpiredPushWarning({ log, monotonic }: ExpiredPushesPorts)
   let sinceMs = Number.NEGATIVE_INFINITY
   let expired = 0
   let kept = 0
-  let isTold = false
+  let isWarned = false
   return (outcome, count) => {
     if (!KEPT.includes(outcome)) return
     if (monotonic() - sinceMs >= MINUTE_MS) {
       sinceMs = monotonic()
       expired = 0
       kept = 0
-      isTold = false
+      isWarned = false
     }
     kept += count
     if (outcome === 'expired') expired += count
-    if (expired === 0 || isTold) return
-    isTold = true
+    if (expired === 0 || isWarned) return
+    isWarned = true
     const advice = 'they are in the inbox, and can be reprocessed once that is mended'
     if (expired > kept / 2)
       log.warn({ expired, kept }, `most pushes are older than retention.history: is the clock of this machine right? If not, ${advice}`)

@@ -3,7 +3,7 @@ import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
-import { parsePush, type ReadEvent } from './parse-push.ts'
+import { type ParseEvent, parsePush } from './parse-push.ts'
 
 /** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {
@@ -15,7 +15,7 @@ interface PushRequest {
 
 export interface ReceivePorts {
   readonly verifier: Verifier
-  readonly readEvent: ReadEvent
+  readonly parseEvent: ParseEvent
   /** Resolves once the push is durable, and not before (DOMAIN 5.2). */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   readonly meter: Pick<Meter, 'pushReceived'>
@@ -32,7 +32,7 @@ const RETRY_AFTER_MS = 5000
  * Builds the verb behind the webhook: verify over the exact bytes, then record. Throws `signature_invalid` (stored: nothing) and
  * `storage_unavailable` (durable: unknown, so the sender must push again; a duplicate is harmless).
  */
-export function createReceive({ verifier, readEvent, recorder, meter, clock }: ReceivePorts): Receive {
+export function createReceive({ verifier, parseEvent, recorder, meter, clock }: ReceivePorts): Receive {
   const verified = ({ body, signatures }: PushRequest): number => {
     const signature = onlyOne(signatures)
     const keyIndex = signature === null ? null : verifier.verify(body, signature)
@@ -46,7 +46,7 @@ export function createReceive({ verifier, readEvent, recorder, meter, clock }: R
     try {
       keyIndex = verified(request)
       const { body, contentEncoding } = request
-      const outcome = await recorder.submit(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }, readEvent))
+      const outcome = await recorder.submit(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }, parseEvent))
       meter.pushReceived(outcome.kind, keyIndex)
       return outcome
     } catch (cause) {

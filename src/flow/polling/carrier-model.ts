@@ -1,21 +1,28 @@
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
-import { afterMiss, afterPush, afterUnpushed, lossOf, newPushChannel, type PushChannel } from '../../domain/polling/push-health.ts'
+import {
+  afterMiss,
+  afterPush,
+  afterUnpushedEntries,
+  estimatePushLoss,
+  newPushChannel,
+  type PushChannel,
+} from '../../domain/polling/push-health.ts'
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
 
 /** What is learnt of the carrier as a whole: how it works through the week, and whether its pushes come. */
 export interface CarrierModel {
-  readonly rhythm: ScanRate
+  readonly scanRate: ScanRate
   readonly channel: PushChannel
 }
 
 export interface CarrierModelKeeper {
   current(): CadenceModel
-  learn(lesson: ScanSample): void
+  learn(sample: ScanSample): void
   /** `count` pushes came by this time. */
   pushed(atMs: number, count: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
   /** A poll brought an entry that nobody knew. */
-  found(eventAtMs: number): void
+  foundByPoll(eventAtMs: number): void
   /** Looks whether what polls found has been waiting for its push for longer than the grace. */
   review(graceMs: number): void
   learnt(): CarrierModel
@@ -34,31 +41,31 @@ const UNPUSHED_MAX = 1000
 /** Keeps what the cadence looks at, told of everything that bears on it. */
 export function createCarrierModelKeeper(
   clock: { now(): number },
-  from: CarrierModel = { rhythm: emptyScanRate, channel: newPushChannel },
+  from: CarrierModel = { scanRate: emptyScanRate, channel: newPushChannel },
 ): CarrierModelKeeper {
-  let { rhythm, channel } = from
-  let lessons: ScanSample[] = []
+  let { scanRate, channel } = from
+  let scanSamples: ScanSample[] = []
   /** When what polls found and no push has brought yet happened, as far as it was after the last push. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 
   function settle(): void {
     const nowMs = clock.now()
-    if (lessons.length === 0) return
-    rhythm = learnScanRate(rhythm, lessons, nowMs)
+    if (scanSamples.length === 0) return
+    scanRate = learnScanRate(scanRate, scanSamples, nowMs)
     learntAtMs = nowMs
-    lessons = []
+    scanSamples = []
   }
 
   return {
     current() {
       // A clock that was put back must not stop the learning.
       const restedMs = Math.abs(clock.now() - learntAtMs)
-      if (restedMs >= LEARN_EVERY_MS || (lessons.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
-      return { rhythm, pushHealth: channel.health, pushLoss: lossOf(channel) }
+      if (restedMs >= LEARN_EVERY_MS || (scanSamples.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
+      return { scanRate, pushHealth: channel.health, pushLoss: estimatePushLoss(channel) }
     },
-    learn(lesson) {
-      if (lessons.length < WAITING_MAX) lessons.push(lesson)
+    learn(sample) {
+      if (scanSamples.length < WAITING_MAX) scanSamples.push(sample)
     },
     pushed(atMs, count) {
       channel = afterPush(channel, atMs, count)
@@ -66,16 +73,16 @@ export function createCarrierModelKeeper(
     missed(miss) {
       channel = afterMiss(channel, miss)
     },
-    found(eventAtMs) {
+    foundByPoll(eventAtMs) {
       if (unpushed.length < UNPUSHED_MAX && eventAtMs > (channel.lastPushAtMs ?? Number.POSITIVE_INFINITY)) unpushed.push(eventAtMs)
     },
     review(graceMs) {
       const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
       const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length
-      channel = afterUnpushed(channel, { found: unpushed.length, overdue, settledToMs })
+      channel = afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs })
     },
-    learnt: () => ({ rhythm, channel }),
+    learnt: () => ({ scanRate, channel }),
     settle,
   }
 }

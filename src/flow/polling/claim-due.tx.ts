@@ -1,9 +1,9 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
-import type { AskablePoll, DuePoll } from '../../domain/polling/poll.ts'
+import type { DuePoll, PollCandidate } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createPollPriority } from './poll-priority.tx.ts'
-import { type PlanPorts, schedule } from './schedule-poll.tx.ts'
+import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
 /** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
 const SCARCE_AFTER_MS = 10 * 60_000
@@ -21,7 +21,7 @@ interface Turn {
  * is the earliest at which it can be due: pushes since the last check may have moved its check to later. That is found here, once, when the
  * time has come, and not at every push.
  */
-export function createClaimDue(ports: PlanPorts & { readonly store: WriteStore }, options: RecordRules): WriteSide['claimDuePolls'] {
+export function createClaimDue(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 
   async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
@@ -35,7 +35,7 @@ export function createClaimDue(ports: PlanPorts & { readonly store: WriteStore }
   async function takeTurn(tx: WriteTx, nowMs: number, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE))
     const polls: DuePoll[] = []
-    for (const poll of await tx.askableOf({ parcelIds, nowMs })) {
+    for (const poll of await tx.pollCandidates({ parcelIds, nowMs })) {
       if (poll.pushedSince && (await isPutOff(tx, poll, nowMs))) continue
       polls.push({ parcelId: poll.parcelId, identifiers: poll.identifiers })
     }
@@ -45,11 +45,11 @@ export function createClaimDue(ports: PlanPorts & { readonly store: WriteStore }
   }
 
   /** Whether its next check is later by now, or never: then that is written down. */
-  async function isPutOff(tx: WriteTx, { parcelId }: AskablePoll, nowMs: number): Promise<boolean> {
+  async function isPutOff(tx: WriteTx, { parcelId }: PollCandidate, nowMs: number): Promise<boolean> {
     const parcel = await tx.loadParcel(parcelId)
     // What is known comes from a future that the clock was taken back from: a time reckoned from it would be that much too late.
     if (parcel.latest !== null && parcel.latest.atMs > nowMs) return false
-    const next = await schedule(tx, parcel, ports, options)
+    const next = await schedulePoll(tx, parcel, ports, options)
     if (next.nextPollAtMs !== null && next.nextPollAtMs <= nowMs) return false
     tx.saveParcel(next)
     return true

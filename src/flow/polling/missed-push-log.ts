@@ -15,13 +15,13 @@ export function createMissedPushLog({
 }): (missed: readonly MissedPush[]) => void {
   let waiting: readonly MissedPush[] = []
   let count = 0
-  let toldAtMs = Number.NEGATIVE_INFINITY
+  let loggedAtMs = Number.NEGATIVE_INFINITY
 
   return (missed) => {
     count += missed.length
     waiting = [...waiting, ...missed].sort((a, b) => latenessOf(b) - latenessOf(a)).slice(0, IDENTIFIERS_MAX)
-    if (count === 0 || clock.monotonic() - toldAtMs < EVERY_MS) return
-    toldAtMs = clock.monotonic()
+    if (count === 0 || clock.monotonic() - loggedAtMs < EVERY_MS) return
+    loggedAtMs = clock.monotonic()
     const identifiers = [...new Set(waiting.map(({ identifier }) => identifier))].filter((one) => one !== null)
     const latestMs = Math.max(...waiting.map(latenessOf))
     log.info({ count, identifiers, latestMs }, 'pushes were missed: polls brought their entries')

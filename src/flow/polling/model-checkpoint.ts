@@ -8,18 +8,18 @@ import {
   parseScanRate,
   resumeChannel,
 } from '../../domain/polling/model-codec.ts'
-import type { PushChannelView, PushNews } from '../../domain/polling/poll.ts'
-import { lossOf, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
+import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
+import { estimatePushLoss, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
 import { emptyScanRate } from '../../domain/polling/scan-rate.ts'
-import { tellOperator } from '../delivery/operator-events.tx.ts'
+import { queueOperatorEvent } from '../delivery/operator-events.tx.ts'
 import type { Log } from '../ports.ts'
 import type { WriteStore } from '../write-store.ts'
 import type { CarrierModel } from './carrier-model.ts'
 
-const RHYTHM = 'rhythm'
+const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 /** A kill forgets no more than this of what weeks have taught. */
-const RHYTHM_EVERY_MS = 3_600_000
+const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 
 export interface ModelCheckpointPorts {
@@ -35,18 +35,18 @@ export interface ModelCheckpoint {
   countMissed(count: number): void
   view(learnt: CarrierModel): PushChannelView
   /** Writes down what changed as often as is worth it, and at once what operators are told; `all`: now. Never throws for the store. */
-  keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushNews>
+  keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
 }
 
 /** What cannot be read is learnt anew, and the log says so. */
 export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
   const { clock, log } = ports
-  const rhythm = await load(ports, RHYTHM, parseScanRate)
+  const scanRate = await load(ports, SCAN_RATE, parseScanRate)
   const record = await load(ports, PUSHES, parsePushRecord)
-  const from = { rhythm: rhythm ?? emptyScanRate, channel: resumeChannel(record?.channel ?? newPushChannel, clock.now()) }
+  const from = { scanRate: scanRate ?? emptyScanRate, channel: resumeChannel(record?.channel ?? newPushChannel, clock.now()) }
   let missed: MissedPushes = record?.missed ?? { count: 0, sinceMs: clock.now(), lastFoundAtMs: null }
   let toldSilent = record?.toldSilent ?? false
-  let kept = { ...from, missed, rhythmAtMs: clock.now(), pushesAtMs: clock.now() }
+  let kept = { ...from, missed, scanRateAtMs: clock.now(), pushesAtMs: clock.now() }
   let isFailing = false
 
   /** The channel takes the start of this run for its last push (`resumeChannel`): it came before. */
@@ -54,25 +54,25 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     record !== null && lastPushAtMs === from.channel.lastPushAtMs ? record.channel.lastPushAtMs : lastPushAtMs
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
-    const told = {
+    const eventQueued = {
       channel: { ...channel, lastPushAtMs: lastPushOf(channel) },
       missed,
-      toldSilent: isToldSilent(toldSilent, channel.health),
+      toldSilent: isSilenceReported(toldSilent, channel.health),
     }
-    const isNews = told.toldSilent !== toldSilent
-    await savePushes(ports.store, told, isNews, nowMs)
-    toldSilent = told.toldSilent
+    const isNews = eventQueued.toldSilent !== toldSilent
+    await savePushes(ports.store, eventQueued, isNews, nowMs)
+    toldSilent = eventQueued.toldSilent
     kept = { ...kept, channel, missed, pushesAtMs: nowMs }
     return isNews
   }
 
-  async function keepAll({ rhythm: learnt, channel }: CarrierModel, all: boolean): Promise<boolean> {
+  async function keepAll({ scanRate: learnt, channel }: CarrierModel, all: boolean): Promise<boolean> {
     const nowMs = clock.now()
     // A clock that was put back must not stop the keeping.
     const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
-    if (learnt !== kept.rhythm && isDue(kept.rhythmAtMs, RHYTHM_EVERY_MS)) {
-      await save(ports.store, RHYTHM, encodeScanRate(learnt))
-      kept = { ...kept, rhythm: learnt, rhythmAtMs: nowMs }
+    if (learnt !== kept.scanRate && isDue(kept.scanRateAtMs, SCAN_RATE_EVERY_MS)) {
+      await save(ports.store, SCAN_RATE, encodeScanRate(learnt))
+      kept = { ...kept, scanRate: learnt, scanRateAtMs: nowMs }
     }
     const isPressing = channel.health !== kept.channel.health || missed !== kept.missed
     if (!isPressing && (channel === kept.channel || !isDue(kept.pushesAtMs, PUSHES_EVERY_MS))) return false
@@ -86,24 +86,24 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     },
     view({ channel }) {
       const { health, missedSincePush } = channel
-      return { health, loss: lossOf(channel), lastPushAtMs: lastPushOf(channel), missedSincePush, missed }
+      return { health, loss: estimatePushLoss(channel), lastPushAtMs: lastPushOf(channel), missedSincePush, missed }
     },
     async keep(learnt, { all } = { all: false }) {
-      let told = false
+      let eventQueued = false
       try {
-        told = await keepAll(learnt, all)
+        eventQueued = await keepAll(learnt, all)
         isFailing = false
       } catch (err) {
         if (!isFailing) log.error({ err }, 'what was learnt of the carrier cannot be written down')
         isFailing = true
       }
-      return { health: learnt.channel.health, told }
+      return { health: learnt.channel.health, eventQueued }
     },
   }
 }
 
 /** Silence is told once, and no more until pushes were trusted again. */
-function isToldSilent(before: boolean, health: PushHealth): boolean {
+function isSilenceReported(before: boolean, health: PushHealth): boolean {
   return health === 'silent' || (before && health !== 'healthy')
 }
 
@@ -131,7 +131,7 @@ async function savePushes(store: WriteStore, record: PushRecord, isNews: boolean
     lastPushAt: lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString(),
   }
   await store.transaction(async (tx) => {
-    if (isNews) await tellOperator(tx, event, nowMs)
+    if (isNews) await queueOperatorEvent(tx, event, nowMs)
     await tx.saveSetting(PUSHES, new TextEncoder().encode(encodePushRecord(record)))
   })
 }

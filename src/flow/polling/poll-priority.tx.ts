@@ -1,8 +1,8 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
-import { worthOf } from '../../domain/polling/cadence.ts'
-import type { DuePlace } from '../../domain/polling/poll.ts'
+import { pollValue } from '../../domain/polling/cadence.ts'
+import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { WriteTx } from '../write-store.ts'
-import type { PlanPorts } from './schedule-poll.tx.ts'
+import type { SchedulePorts } from './schedule-poll.tx.ts'
 
 export interface PollPriority {
   /** The most that are worth asking about now, the worthiest first; each is told once. None: nothing is due. */
@@ -28,9 +28,9 @@ const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
  * where it stopped, begins again at the end, and keeps the best of all it saw. Who is not among them is neither asked about nor touched. A
  * backlog of up to two thousand is weighed whole every minute; the worth of a parcel moves with the hours, not with minutes.
  */
-export function createPollPriority(ports: Pick<PlanPorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
+export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
-  let cursor: DuePlace | null = null
+  let cursor: DueCursor | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY
 
   async function look(tx: WriteTx, nowMs: number): Promise<void> {
@@ -40,7 +40,7 @@ export function createPollPriority(ports: Pick<PlanPorts, 'model'>, options: Pic
     const weighed: Ranked[] = []
     for (const { parcelId } of places) {
       const parcel = await tx.loadParcel(parcelId)
-      weighed.push({ parcelId, worth: worthOf({ ...parcel, unpollable: false }, model, options.cadence, nowMs) })
+      weighed.push({ parcelId, worth: pollValue({ ...parcel, unpollable: false }, model, options.cadence, nowMs) })
     }
     const anew = new Set(places.map(({ parcelId }) => parcelId))
     // Equal worth: in the order of falling due, which the sort keeps. What is worth nothing is minus infinity: subtracted it would be no number.
@@ -58,9 +58,9 @@ export function createPollPriority(ports: Pick<PlanPorts, 'model'>, options: Pic
       if (ranked.length === 0) await look(tx, nowMs)
       // It had stopped at the very end.
       if (ranked.length === 0) await look(tx, nowMs)
-      const told = ranked.slice(0, limit)
+      const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)
-      return told.map(({ parcelId }) => parcelId)
+      return best.map(({ parcelId }) => parcelId)
     },
     forget() {
       ranked = []

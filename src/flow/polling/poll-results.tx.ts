@@ -1,16 +1,16 @@
+import { audienceOf } from '../../domain/history/audience.ts'
 import { deriveEntries, type Entry } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
-import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
-import { toldOf } from '../../domain/history/told.ts'
 import type { LanguageAsked, MissedPush, PollFailure } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createClaimDue } from './claim-due.tx.ts'
-import { type PlanPorts, schedule } from './schedule-poll.tx.ts'
+import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
-type WatchVerbs = Pick<
+type PollResultVerbs = Pick<
   WriteSide,
   'claimDuePolls' | 'claimPoll' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'settleMissedPushes'
 >
@@ -19,7 +19,7 @@ type WatchVerbs = Pick<
 const SETTLED_AT_ONCE = 256
 
 /** The verbs that keep track of whom to ask, and of what asking found (DOMAIN 6). */
-export function createWatch(ports: PlanPorts & { readonly store: WriteStore }, options: RecordRules): WatchVerbs {
+export function createPollResults(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): PollResultVerbs {
   const { store, clock } = ports
   return {
     claimDuePolls: createClaimDue(ports, options),
@@ -30,7 +30,7 @@ export function createWatch(ports: PlanPorts & { readonly store: WriteStore }, o
         const parcel = await tx.findParcel(failure.parcelId)
         // It was joined to another while it was asked about.
         if (parcel === null) return
-        const next = await schedule(tx, afterFailure(parcel, failure), ports, options)
+        const next = await schedulePoll(tx, afterFailure(parcel, failure), ports, options)
         const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
         tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
       }),
@@ -83,7 +83,7 @@ function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelS
 
 /** Whether an entry came while the question was under way, and neither had the language nor is in the answer: it was not asked for. */
 function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
-  if (entry.sequence <= knownTo || !lackedLanguage([entry], language)) return false
+  if (entry.sequence <= knownTo || !isLanguageMissing([entry], language)) return false
   const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>
     answer !== null && askedAtMs === answer.askedAtMs && sighting.source === 'poll' && sighting.texts[answer.language] !== undefined
   return !entry.members.some(isOfAnswer)
@@ -93,6 +93,6 @@ function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry)
 async function wasMissed(tx: WriteTx, parcelId: number, sequence: number): Promise<boolean> {
   const entries = deriveEntries(await tx.loadSightings(parcelId, null))
   const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
-  if (entry === undefined || toldOf(entry.members).kind === 'backfill') return false
+  if (entry === undefined || audienceOf(entry.members).kind === 'backfill') return false
   return entry.members.every((kept) => kept.sighting.source === 'poll')
 }

@@ -32,7 +32,7 @@ const FREE_PART = 1 / 4
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, asking, clock, log } = ports
   const inFlight = new Set<Promise<void>>()
-  const tellMissed = createMissedPushLog(ports)
+  const logMissed = createMissedPushLog(ports)
   let isRefused = false
 
   function start(due: DuePoll): void {
@@ -66,7 +66,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     const nowMs = clock.now()
     const missed = await write.settleMissedPushes(nowMs)
     for (const { eventAtMs, foundAtMs } of missed) ports.meter.missedPush(Math.max(0, foundAtMs - eventAtMs))
-    tellMissed(missed)
+    logMissed(missed)
     while (!isRefused && inFlight.size > 0 && limit() - inFlight.size < limit() * FREE_PART) await Promise.race(inFlight)
     const room = limit() - inFlight.size
     if (isRefused || room <= 0) return await rest()

@@ -1,15 +1,15 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type {
-  AskablePoll,
-  DuePlace,
+  DueCursor,
   DuePoll,
   ExpectedPush,
   LanguageAsked,
   MissedPush,
+  PollCandidate,
   PollFailure,
   PushChannelView,
-  PushNews,
-  Watched,
+  PushHealthUpdate,
+  WatchResult,
 } from '../../domain/polling/poll.ts'
 
 /** The verbs of polling that write; see `WriteSide`. */
@@ -29,9 +29,9 @@ export interface PollingWrites {
   /** Remembers that a language was fetched for a parcel: asked again only when a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
   /** Watches an identifier, creating its parcel if it is unknown; also revives a stopped one. */
-  watch(request: { readonly identifier: string; readonly nowMs: number }): Promise<Watched>
+  watch(request: { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult>
   /** The same for many identifiers in one transaction; one result each, in their order. */
-  watchMany(request: { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly Watched[]>
+  watchMany(request: { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly WatchResult[]>
   /** Polls for the parcel of an identifier no more, until a push or an app's question revives it; null: there is none. Deletes nothing. */
   unwatch(request: { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
@@ -50,7 +50,7 @@ export interface PollingWrites {
   /** What is known of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
   /** Writes down what was learnt of the carrier's rhythm and pushes, when it is time to, and tells operators when pushes fall silent. */
-  checkpointModel(): Promise<PushNews>
+  checkpointModel(): Promise<PushHealthUpdate>
   /** Decides which polled entries whose grace has passed were missed pushes (DOMAIN 6.6). */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }
@@ -62,9 +62,9 @@ export interface PollingTx {
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   settlePush(entry: number): Promise<void>
   /** Parcels whose check is due and that nobody leased, the most overdue first, from a place in that order on. */
-  duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DuePlace | null }): Promise<readonly DuePlace[]>
+  duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
   /** What there is to know before asking, of those among the parcels that are due and that nobody leased; in the order given. */
-  askableOf(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly AskablePoll[]>
+  pollCandidates(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly PollCandidate[]>
   /** Until then they are not due for anybody else. A lease is for the run that takes it: one that is killed leaves none. */
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease: the poll is over. */

@@ -22,7 +22,7 @@ export async function openPushHealthMonitor(ports: {
       const before = health
       const news = await ports.write.checkpointModel()
       health = news.health
-      if (news.told) ports.wake()
+      if (news.eventQueued) ports.wake()
       if (health === before) return
       if (health === 'silent')
         ports.log.warn({ before }, 'no pushes come although the carrier scans: polls fall back to their full intervals')

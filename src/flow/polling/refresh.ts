@@ -1,6 +1,6 @@
-import { knownTo } from '../../domain/history/history.ts'
+import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
-import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
 import type { CallPriority, CarrierAnswer } from '../../domain/polling/carrier-answer.ts'
 import type { DuePoll } from '../../domain/polling/poll.ts'
@@ -65,7 +65,7 @@ async function pollOne(
       if (more.kind === 'unavailable') return 'unavailable'
       if (more.kind === 'found') await record(ports, more.observation)
       const listed = more.kind === 'found' ? { language: more.observation.language, askedAtMs: more.observation.askedAtMs } : null
-      await ports.write.noteLanguageAsked({ parcelId, language: further, knownTo: knownTo(view.entries), answer: listed })
+      await ports.write.noteLanguageAsked({ parcelId, language: further, knownTo: lastSequenceOf(view.entries), answer: listed })
     }
     return 'recorded'
   }
@@ -98,5 +98,5 @@ async function record({ recorder }: RefreshPorts, observation: IncomingPoll['obs
 }
 
 function missingLanguages(view: ParcelView, others: readonly string[]): readonly string[] {
-  return others.filter((language) => !view.languagesAsked.includes(language) && lackedLanguage(view.entries, language))
+  return others.filter((language) => !view.languagesAsked.includes(language) && isLanguageMissing(view.entries, language))
 }

@@ -1,22 +1,22 @@
-import { healthByClock } from '../../domain/delivery/endpoint-health.ts'
+import { clampHealthToClock } from '../../domain/delivery/endpoint-health.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-check.ts'
-import type { Watched } from '../../domain/polling/poll.ts'
+import type { WatchResult } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { type PlanPorts, schedule } from './schedule-poll.tx.ts'
+import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
-type WatchOrders = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
+type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** The verbs by which somebody says what is to be polled for, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchParcels(ports: PlanPorts & { readonly store: WriteStore }, options: RecordRules): WatchOrders {
+export function createWatchParcels(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): WatchVerbs {
   const { store } = ports
 
-  async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<Watched> {
+  async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<WatchResult> {
     const [known] = await tx.findIdentifiers([identifier])
     const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
     if (known === undefined) tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
-    tx.saveParcel(await schedule(tx, { ...parcel, ...reactivate(parcel, nowMs) }, ports, options))
+    tx.saveParcel(await schedulePoll(tx, { ...parcel, ...reactivate(parcel, nowMs) }, ports, options))
     return { parcelId: parcel.parcelId, created: known === undefined }
   }
 
@@ -25,7 +25,7 @@ export function createWatchParcels(ports: PlanPorts & { readonly store: WriteSto
 
     watchMany: ({ identifiers, nowMs }) =>
       store.transaction(async (tx) => {
-        const watched: Watched[] = []
+        const watched: WatchResult[] = []
         for (const identifier of identifiers) watched.push(await watchOne(tx, identifier, nowMs))
         return watched
       }),
@@ -42,7 +42,7 @@ export function createWatchParcels(ports: PlanPorts & { readonly store: WriteSto
     shiftSchedule: (request) =>
       store.transaction(async (tx) => {
         const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
-        for (const state of states) await tx.saveEndpoint({ ...state, health: healthByClock(state.health, request.nowMs) })
+        for (const state of states) await tx.saveEndpoint({ ...state, health: clampHealthToClock(state.health, request.nowMs) })
         return await tx.shiftSchedule(request)
       }),
   }

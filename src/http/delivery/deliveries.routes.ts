@@ -1,5 +1,5 @@
 import type Router from '@koa/router'
-import type { MadeAttempt } from '../../domain/delivery/delivery-list.ts'
+import type { AttemptRecord } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATES, type ManageDeliveries, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
 import { pathOfJob, presentJob } from '../admin/jobs.routes.ts'
 import { createApiRoutes } from '../server/api-routes.ts'
@@ -85,6 +85,6 @@ function presentDelivery(delivery: ShownDelivery): object {
   }
 }
 
-function presentAttempt({ atMs, durationMs, status, reason, answerStart }: MadeAttempt): object {
+function presentAttempt({ atMs, durationMs, status, reason, answerStart }: AttemptRecord): object {
   return { at: presentInstant(atMs), durationMs, status, reason, ...presentAnswerStart(answerStart) }
 }

@@ -13,7 +13,7 @@ const BEARER = 'Bearer '
 const COPIED_BYTES_MAX = 16 * 1024
 
 export interface PlainRequestOptions {
-  readonly serve: Pick<Serve, 'ask' | 'atHand'>
+  readonly serve: Pick<Serve, 'ask' | 'fromCache'>
   readonly authenticate: Pick<Authenticate, 'recognize'>
 }
 
@@ -34,7 +34,7 @@ export function plainRequests({ serve, authenticate }: PlainRequestOptions): Mid
   return (ctx, next) => {
     const question = read(ctx.req)
     if (question === null) return next()
-    const kept = serve.atHand(question)
+    const kept = serve.fromCache(question)
     if (kept === null) return serve.ask(question).then((served) => send(ctx, served))
     send(ctx, kept)
     return Promise.resolve()

@@ -29,7 +29,7 @@ import { methodNotAllowed } from './method-not-allowed.ts'
 
 export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly authenticate: Authenticate
-  readonly serve: Pick<Serve, 'ask' | 'atHand'>
+  readonly serve: Pick<Serve, 'ask' | 'fromCache'>
   readonly admitLogin: AdmitLogin
   readonly countFailure: CountFailure
   readonly manageInbox: ManageInbox

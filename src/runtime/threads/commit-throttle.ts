@@ -2,7 +2,7 @@
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /** Pushes that come as fast as they are recorded let many wait at every commit, and a commit takes some milliseconds. */
-const RUSH_MS = 20
+const BUSY_MS = 20
 
 export interface CommitThrottle {
   /** To be called before each commit: stops the thread until it may begin, unless many are waiting to be committed. */
@@ -10,7 +10,7 @@ export interface CommitThrottle {
   /** How many the commit has. */
   begins(size: number): void
   /** Whether many were waiting a moment ago. */
-  isRush(): boolean
+  isBusy(): boolean
 }
 
 /**
@@ -22,17 +22,17 @@ export function createCommitThrottle(
   monotonic: () => number,
 ): CommitThrottle {
   let nextMs = 0
-  let rushUntilMs = Number.NEGATIVE_INFINITY
+  let busyUntilMs = Number.NEGATIVE_INFINITY
   return {
     keep(waiting) {
       const nowMs = monotonic()
       const leftMs = nextMs - nowMs
-      if (waiting >= many) rushUntilMs = nowMs + RUSH_MS
+      if (waiting >= many) busyUntilMs = nowMs + BUSY_MS
       if (waiting < many && leftMs > 0) Atomics.wait(NEVER, 0, 0, leftMs)
     },
     begins(size) {
       nextMs = size > 1 ? monotonic() + everyMs : 0
     },
-    isRush: () => monotonic() < rushUntilMs,
+    isBusy: () => monotonic() < busyUntilMs,
   }
 }

@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { DeliveryPage, DeliveryQuery, MadeAttempt } from '../../domain/delivery/delivery-list.ts'
+import type { AttemptRecord, DeliveryPage, DeliveryQuery } from '../../domain/delivery/delivery-list.ts'
 import type { ReadSide } from '../../flow/read-side.ts'
 import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from '../codec.ts'
 import type { Session } from '../engine.ts'
@@ -109,7 +109,7 @@ export async function findDelivery(session: Session, id: number): Promise<Awaite
 }
 
 /** It is the last one: an accepted delivery is attempted no more, and what is queued again moves it to the others. */
-function acceptedAttempt(row: Pick<DeliveryRow, 'accepted_at_ms' | 'accepted_duration_ms' | 'accepted_status'>): readonly MadeAttempt[] {
+function acceptedAttempt(row: Pick<DeliveryRow, 'accepted_at_ms' | 'accepted_duration_ms' | 'accepted_status'>): readonly AttemptRecord[] {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row
   if (atMs === null) return []
   return [{ atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array() }]

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { DeliverySelection, ReplayPlace } from '../../domain/delivery/delivery-list.ts'
+import type { DeliverySelection, ReplayCursor } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
@@ -106,7 +106,7 @@ export interface EndedDelivery {
 
 interface EndedQuery {
   readonly selection: DeliverySelection
-  readonly after: ReplayPlace | null
+  readonly after: ReplayCursor | null
   readonly limit: number
   /** What was queued later is not looked at, where the time of queueing is what was asked for. */
   readonly untilMs: number
@@ -126,7 +126,7 @@ interface Row {
 export async function findEnded(
   session: Session,
   query: EndedQuery,
-): Promise<{ readonly ended: readonly EndedDelivery[]; readonly next: ReplayPlace | null }> {
+): Promise<{ readonly ended: readonly EndedDelivery[]; readonly next: ReplayCursor | null }> {
   const rows = await findRows(session, query)
   const last = rows.length < query.limit ? undefined : rows.at(-1)
   const ended = rows

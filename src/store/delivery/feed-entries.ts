@@ -1,6 +1,6 @@
 import type { FeedEntries, FeedEntry, Payload } from '../../domain/delivery/feed-entry.ts'
 import type { Entry } from '../../domain/history/history.ts'
-import { decodeCarried, decodeTold } from '../codec.ts'
+import { decodeAudience, decodePayloadRef } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import { statement } from '../statement.ts'
@@ -32,10 +32,10 @@ export async function readFeedEntries(
     const entry = parcel?.entries.find(({ members }) => members.some(({ sequence }) => sequence === row.entry))
     // Erased since.
     if (parcel === null || entry === undefined) continue
-    const carries = decodeCarried(row.carries)
-    const carried = carries.kind === 'push' ? await pushed(session, carries.inboxId, entry, parcel) : composed(parcel)
+    const carries = decodePayloadRef(row.carries)
+    const payload = carries.kind === 'push' ? await pushed(session, carries.inboxId, entry, parcel) : composed(parcel)
     const backfill = carries.kind === 'composed' && carries.backfill
-    entries.push({ sequence: row.sequence, parcelId, entry, carried, backfill, toldBefore: decodeTold(row.told_before) })
+    entries.push({ sequence: row.sequence, parcelId, entry, payload, backfill, earlierAudience: decodeAudience(row.told_before) })
   }
   return { entries, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }

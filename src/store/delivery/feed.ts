@@ -1,7 +1,7 @@
 import type { FeedEvent } from '../../domain/delivery/feed-entry.ts'
-import { toldNobody } from '../../domain/history/told.ts'
+import { noAudience } from '../../domain/history/audience.ts'
 import type { ExpectedPush } from '../../domain/polling/poll.ts'
-import { encodeCarried, encodeFeedKind, encodeTold } from '../codec.ts'
+import { encodeAudience, encodeFeedKind, encodePayloadRef } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
 import { statement } from '../statement.ts'
@@ -14,7 +14,7 @@ const insertEvent = statement<{
   parcelId: number
   entry: number
   carries: number | null
-  toldBefore: number
+  earlierAudience: number
 }>()((db, p) =>
   db.insertInto('feed').values({
     sequence: p.sequence,
@@ -22,7 +22,7 @@ const insertEvent = statement<{
     parcel_id: p.parcelId,
     entry: p.entry,
     carries: p.carries,
-    told_before: p.toldBefore,
+    told_before: p.earlierAudience,
   }),
 )
 
@@ -32,8 +32,8 @@ export function appendFeed(session: Session, { sequence, kind, parcelId, entry, 
     kind: encodeFeedKind(kind),
     parcelId,
     entry,
-    carries: encodeCarried(carries),
-    toldBefore: encodeTold(carries?.toldBefore ?? toldNobody),
+    carries: encodePayloadRef(carries),
+    earlierAudience: encodeAudience(carries?.earlierAudience ?? noAudience),
   })
 }
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { FeedReading } from '../../domain/delivery/feed-entry.ts'
+import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { FeedItem, FeedParcel } from '../../domain/delivery/feed-event.ts'
 import { decodeFeedKind, decodeJoined } from '../codec.ts'
 import type { Session } from '../engine.ts'
@@ -26,7 +26,7 @@ const nextJoin = statement<{ parcelId: number; after: number }>()((db, p) =>
 const auditOf = statement<{ sequence: number }>()((db, p) => db.selectFrom('audit').select('detail').where('sequence', '=', p.sequence))
 
 /** Events after a sequence, told from what is known now. */
-export async function readFeed(session: Session, contents: Contents, request: { after: number; limit: number }): Promise<FeedReading> {
+export async function readFeed(session: Session, contents: Contents, request: { after: number; limit: number }): Promise<FeedSlice> {
   const rows = await session.all(eventsAfter, request)
   const parcels = new Map<number, FeedParcel | null>()
   const items: FeedItem[] = []

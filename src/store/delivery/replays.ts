@@ -1,4 +1,4 @@
-import type { ReplayedStretch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
+import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
@@ -40,7 +40,7 @@ const requeue = statement<{ id: number; queuedAtMs: number; nowMs: number }>()((
 )
 
 /** Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes after it. */
-export async function replayDeliveries(session: Session, request: ReplayRequest): Promise<ReplayedStretch> {
+export async function replayDeliveries(session: Session, request: ReplayRequest): Promise<ReplayedBatch> {
   const { selection, after, limit, nowMs, untilMs } = request
   const endpointId = Number(request.to)
   const { ended, next } = await findEnded(session, { selection, after, limit, untilMs })

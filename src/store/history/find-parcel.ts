@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
-import { lackedLanguage } from '../../domain/history/pull-response.ts'
+import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { Session } from '../engine.ts'
 import { loadLanguagesAsked } from '../settings.ts'
 import { statement } from '../statement.ts'
@@ -55,7 +55,7 @@ async function languagesAsked(session: Session, parcelId: number, entries: Parce
   const asked = await loadLanguagesAsked(session, parcelId)
   const stillAsked = asked.filter(({ language, sequence }) => {
     const since = entries.filter((entry) => entry.sequence > sequence)
-    return !lackedLanguage(since, language)
+    return !isLanguageMissing(since, language)
   })
   return stillAsked.map(({ language }) => language)
 }

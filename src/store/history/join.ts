@@ -1,5 +1,5 @@
 import type { JoinedParcel, ParcelJoin, ParcelState } from '../../domain/history/parcel-state.ts'
-import { encodeInstant, encodeTold } from '../codec.ts'
+import { encodeAudience, encodeInstant } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
 import { listEndpoints } from '../delivery/endpoints.ts'
 import { appendAudit, moveExpectedPushes } from '../delivery/feed.ts'
@@ -53,16 +53,16 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   return [...identifiers.values()].flat().map(({ value }) => value)
 }
 
-/** A sighting: its key in the store, then when it was last asked for, its sequence, and whom it was told of. */
-type Held = readonly [key: string, askedAtMs: number, sequence: number, told: number]
+/** A sighting: its key in the store, then when it was last asked for, its sequence, and its audience. */
+type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number]
 
 /** Each sighting of a parcel with what of it may be otherwise by the time it is looked for, in the order of their keys. */
 async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
   const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number] }[] = []
-  for (const { sighting, content, listing, ordinal, askedAtMs, sequence, told } of sightings) {
+  for (const { sighting, content, listing, ordinal, askedAtMs, sequence, audience } of sightings) {
     const { at_ms, has_ms } = encodeInstant(sighting.instant)
     const contentId = contents.recall(content) ?? (await contents.idOf(content))
-    held.push({ key: [at_ms, has_ms, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeTold(told)] })
+    held.push({ key: [at_ms, has_ms, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeAudience(audience)] })
   }
   return held.sort((a, b) => compareKeys(a.key, b.key)).map(({ key, facts }): Held => [key.join('/'), ...facts])
 }

@@ -1,6 +1,6 @@
 import { parseAllAnswer } from '../../domain/history/pull-response.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../../domain/history/sightings.ts'
-import { decodeExtra, decodeInstant, decodeTold, encodeExtra, encodeInstant, encodeTold } from '../codec.ts'
+import { decodeAudience, decodeExtra, decodeInstant, encodeAudience, encodeExtra, encodeInstant } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
@@ -120,7 +120,7 @@ function decodeSighting(row: Tables['sighting'], { content, json }: StoredConten
     ordinal: row.ordinal,
     askedAtMs: row.asked_at_ms,
     sequence: row.sequence,
-    told: decodeTold(row.told),
+    audience: decodeAudience(row.told),
   }
 }
 
@@ -134,7 +134,7 @@ export function saveSighting(session: Session, parcelId: number, contentId: numb
     ordinal: kept.ordinal,
     asked_at_ms: kept.askedAtMs,
     sequence: kept.sequence,
-    told: encodeTold(kept.told),
+    told: encodeAudience(kept.audience),
     extra: encodeExtra(kept.sighting.extra),
   })
 }

@@ -1,5 +1,5 @@
 import { REFUSAL_HOLDS_MS } from '../../domain/identifiers.ts'
-import type { AskablePoll, DuePlace } from '../../domain/polling/poll.ts'
+import type { DueCursor, PollCandidate } from '../../domain/polling/poll.ts'
 import type { WriteTx } from '../../flow/write-store.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
@@ -37,7 +37,7 @@ export async function findDuePolls(
   session: Session,
   leases: Leases,
   { nowMs, limit, after }: Parameters<WriteTx['duePolls']>[0],
-): Promise<readonly DuePlace[]> {
+): Promise<readonly DueCursor[]> {
   const held = leases.held(nowMs)
   const from = { fromMs: after?.dueAtMs ?? BEFORE_ALL, afterId: after?.parcelId ?? 0 }
   const rows = await session.all(due, { nowMs, ...from, limit: limit + held.size })
@@ -51,12 +51,12 @@ export async function findDuePolls(
 export async function findAskable(
   session: Session,
   leases: Leases,
-  { parcelIds, nowMs }: Parameters<WriteTx['askableOf']>[0],
-): Promise<readonly AskablePoll[]> {
+  { parcelIds, nowMs }: Parameters<WriteTx['pollCandidates']>[0],
+): Promise<readonly PollCandidate[]> {
   const held = leases.held(nowMs)
   const ids = parcelIds.filter((parcelId) => !held.has(parcelId))
   const rows = Map.groupBy(await session.all(askable, { ids, nowMs, refusedBeforeMs: nowMs - REFUSAL_HOLDS_MS }), ({ id }) => id)
-  return parcelIds.flatMap((parcelId): readonly AskablePoll[] => {
+  return parcelIds.flatMap((parcelId): readonly PollCandidate[] => {
     const [first, ...others] = rows.get(parcelId) ?? []
     if (first === undefined) return []
     const inOrder = others.length === 0 ? [first] : [first, ...others].sort((a, b) => (a.is_tracking_id ?? 0) - (b.is_tracking_id ?? 0))

@@ -44,7 +44,7 @@ function applyParcels({ known }: SnapshotSource, { parcels, created, identifiers
 
 async function applyInbox({ session }: SnapshotSource, { inbox, dropped, duplicates }: WriteSet): Promise<void> {
   for (const push of inbox) {
-    if (push.push.heldAs === undefined) insertPush(session, push)
+    if (push.push.inboxId === undefined) insertPush(session, push)
     else settlePushAnew(session, push)
   }
   for (const inboxId of dropped) await deleteInbox(session, inboxId)

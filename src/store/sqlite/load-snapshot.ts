@@ -222,15 +222,15 @@ export async function loadNeeds(source: SnapshotSource, loaded: StoredPart, need
 }
 
 /** How many pushes are read in one go. */
-const READ_AT_ONCE = 100
+const EVENTS_PER_READ = 100
 
 async function loadBodies(session: Session, parcelId: number): Promise<readonly KeptBody[]> {
   const bodies: KeptBody[] = []
   let after: Uint8Array | null = new Uint8Array()
   while (after !== null) {
-    const kept: Awaited<ReturnType<typeof listPushes>> = await listPushes(session, { parcelId, after, limit: READ_AT_ONCE })
+    const kept: Awaited<ReturnType<typeof listPushes>> = await listPushes(session, { parcelId, after, limit: EVENTS_PER_READ })
     for (const { inboxId, body } of kept) bodies.push({ inboxId, body })
-    after = kept.length < READ_AT_ONCE ? null : (kept.at(-1)?.digest ?? null)
+    after = kept.length < EVENTS_PER_READ ? null : (kept.at(-1)?.digest ?? null)
   }
   return bodies
 }

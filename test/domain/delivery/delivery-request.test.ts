@@ -152,14 +152,14 @@ describe('an entry found by a poll, as an event', () => {
     if (!reading.ok) throw new Error(reading.reason)
     const [ours] = parcelOf(polled).entries
     const [theirs] = presentRecord(observe(emptyParcel, reading.observation)).entries
-    const told = {
+    const audience = {
       status: ours?.status,
       atMs: ours?.atMs,
       location: ours?.location,
       texts: ours?.texts,
       displayToConsumer: ours?.displayToConsumer,
     }
-    expect(theirs).toMatchObject(told)
+    expect(theirs).toMatchObject(audience)
   })
 
   test('names at most the hundred identifiers a receiver takes', () => {

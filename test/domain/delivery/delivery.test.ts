@@ -10,7 +10,7 @@ import {
   type Settlement,
   settle,
 } from '../../../src/domain/delivery/delivery.ts'
-import { type EndpointHealth, freshHealth, healthAfter } from '../../../src/domain/delivery/endpoint-health.ts'
+import { type EndpointHealth, healthAfter, newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 
 const HOUR_MS = 3_600_000
 const policy: BackoffPolicy = {
@@ -20,9 +20,9 @@ const policy: BackoffPolicy = {
 const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
 const nowMs = queuedAtMs + 60_000
 const usedUp = policy.scheduleMs.length + 1
-const alive: EndpointHealth = { ...freshHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
+const alive: EndpointHealth = { ...newHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
 /** Of an endpoint that has taken nothing for longer than is borne. */
-const worn: EndpointHealth = { ...freshHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
+const worn: EndpointHealth = { ...newHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
 /** The health of an endpoint after an attempt for one of its parcels. */
 const healthThen = (health: EndpointHealth, outcome: AttemptOutcome, atMs: number) =>
   healthAfter(health, { parcelId: 1, outcome, atMs }, atMs)
@@ -39,7 +39,7 @@ interface Given {
 }
 
 function settled(outcome: AttemptOutcome, given: Given = {}): Settlement {
-  const { attempts = 1, firstFailedAtMs = queuedAtMs, health = freshHealth } = given
+  const { attempts = 1, firstFailedAtMs = queuedAtMs, health = newHealth } = given
   return settle({ attempts, spared: 0, firstFailedAtMs }, outcome, given.nowMs ?? nowMs, policy, health, 0.5)
 }
 
@@ -54,7 +54,7 @@ const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
 describe('settling a delivery', () => {
   test.each([200, 201, 202, 204, 299])('O1: %i delivers, at whatever attempt and however the endpoint fared', (status) => {
     for (const attempts of [1, usedUp, 1000]) {
-      for (const health of [freshHealth, alive, worn]) {
+      for (const health of [newHealth, alive, worn]) {
         expect(settled({ kind: 'accepted', status }, { attempts, health })).toEqual({ state: 'delivered' })
       }
     }
@@ -100,7 +100,7 @@ describe('settling a delivery', () => {
     const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs, queuedAtMs + 1, firstFailedAtMs), fc.nat({ max: firstFailedAtMs }))
     fc.assert(
       fc.property(anyFailure, fc.integer({ min: usedUp, max: 10_000 }), lastSuccesses, (outcome, attempts, lastSuccessAtMs) => {
-        const health = { ...freshHealth, lastSuccessAtMs, failingSinceMs: firstFailedAtMs }
+        const health = { ...newHealth, lastSuccessAtMs, failingSinceMs: firstFailedAtMs }
         expect(settled(outcome, { attempts, firstFailedAtMs, health })).toEqual({
           state: 'retrying',
           nextAttemptAtMs: nowMs + 10 * HOUR_MS,
@@ -110,8 +110,8 @@ describe('settling a delivery', () => {
   })
 
   test.each([
-    ['', freshHealth],
-    [', though it accepted something else just after this was queued', { ...freshHealth, lastSuccessAtMs: queuedAtMs + 1 }],
+    ['', newHealth],
+    [', though it accepted something else just after this was queued', { ...newHealth, lastSuccessAtMs: queuedAtMs + 1 }],
   ])('O6: an endpoint that is down for three days loses nothing%s', (_when, healthAtQueuing) => {
     let health: EndpointHealth = healthAtQueuing
     let delivery: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
@@ -154,7 +154,7 @@ describe('settling a delivery', () => {
   })
 
   test('an endpoint that is enabled again starts afresh: its first failure does not disable it', () => {
-    expect(settled(failed('timeout'), { attempts: usedUp, health: freshHealth }).state).toBe('retrying')
+    expect(settled(failed('timeout'), { attempts: usedUp, health: newHealth }).state).toBe('retrying')
   })
 
   test('an attempt that was not on the schedule uses up nothing of it, and the one that was planned stays planned', () => {
@@ -185,7 +185,7 @@ describe('settling a delivery', () => {
     const jumps = fc.integer({ min: 0, max: 10 * 365 * 24 }).map((hours) => nowMs - hours * HOUR_MS)
     fc.assert(
       fc.property(anyFailure, jumps, fc.integer({ min: 1, max: 20 }), (outcome, atMs, attempts) => {
-        const settlement = settled(outcome, { attempts, nowMs: atMs, health: { ...freshHealth, failingSinceMs: nowMs } })
+        const settlement = settled(outcome, { attempts, nowMs: atMs, health: { ...newHealth, failingSinceMs: nowMs } })
         expect(settlement.state === 'retrying' && settlement.nextAttemptAtMs > atMs).toBe(true)
       }),
     )

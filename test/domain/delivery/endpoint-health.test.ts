@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { type AttemptOutcome, FAILING_MAX_MS } from '../../../src/domain/delivery/delivery.ts'
 import {
-  beginsToFail,
+  addFailingTime,
+  clampHealthToClock,
   type EndpointHealth,
-  freshHealth,
   healthAfter,
-  healthByClock,
   isProbeDue,
-  outlastedHealth,
-  probedHealth,
-  reenabledHealth,
-  wokenHealth,
+  newHealth,
+  resetHealth,
+  shouldProbe,
+  startProbing,
+  wakeWaiting,
 } from '../../../src/domain/delivery/endpoint-health.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00Z')
@@ -20,11 +20,11 @@ const refused: AttemptOutcome = { kind: 'rejected', status: 500, retryAfterMs: n
 const interrupted: AttemptOutcome = { kind: 'failed', reason: 'interrupted', detail: '' }
 
 const failedAt = (...parcels: readonly number[]): EndpointHealth =>
-  parcels.reduce((health, parcelId) => healthAfter(health, { parcelId, outcome: refused, atMs: NOW }, NOW), freshHealth)
+  parcels.reduce((health, parcelId) => healthAfter(health, { parcelId, outcome: refused, atMs: NOW }, NOW), newHealth)
 
 /** Failing, and probed in vain so many times, each at its time. */
 function probedInVain(times: number, outcome = refused): { readonly health: EndpointHealth; readonly pausesMs: readonly number[] } {
-  let health = probedHealth(failedAt(1, 2, 3, 4, 5), refused, NOW)
+  let health = startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW)
   const pausesMs = [health.probing?.atMs ?? 0].map((atMs) => atMs - NOW)
   for (let nth = 0; nth < times; nth++) {
     const atMs = health.probing?.atMs ?? 0
@@ -36,14 +36,14 @@ function probedInVain(times: number, outcome = refused): { readonly health: Endp
 
 describe('an endpoint is failing', () => {
   test('when its last five attempts failed, over two parcels', () => {
-    expect(beginsToFail(failedAt(1, 2, 3, 4))).toBe('no')
-    expect(beginsToFail(failedAt(1, 1, 1, 1, 2))).toBe('yes')
-    expect(beginsToFail(probedHealth(failedAt(1, 1, 1, 1, 2), refused, NOW))).toBe('no')
+    expect(shouldProbe(failedAt(1, 2, 3, 4))).toBe('no')
+    expect(shouldProbe(failedAt(1, 1, 1, 1, 2))).toBe('yes')
+    expect(shouldProbe(startProbing(failedAt(1, 1, 1, 1, 2), refused, NOW))).toBe('no')
   })
 
   test('for one parcel only if it has no other', () => {
-    expect(beginsToFail(failedAt(1, 1, 1, 1, 1))).toBe('ask')
-    expect(beginsToFail(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
+    expect(shouldProbe(failedAt(1, 1, 1, 1, 1))).toBe('ask')
+    expect(shouldProbe(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
   })
 
   test('not when one of the five was accepted, and one that we interrupted is none of them', () => {
@@ -73,42 +73,42 @@ describe('an endpoint that is failing', () => {
   test('is woken by its first success: a new round begins, in which everything is due', () => {
     const { health } = probedInVain(2)
     const woken = healthAfter(health, { parcelId: 1, outcome: accepted, atMs: NOW }, NOW + HOUR_MS)
-    expect(woken).toEqual({ ...freshHealth, lastSuccessAtMs: NOW + HOUR_MS, round: health.round + 1, wokenAtMs: NOW + HOUR_MS })
+    expect(woken).toEqual({ ...newHealth, lastSuccessAtMs: NOW + HOUR_MS, round: health.round + 1, wokenAtMs: NOW + HOUR_MS })
   })
 
   test('is no longer failing when it is woken or enabled again, and no round comes twice', () => {
     const { health } = probedInVain(2)
-    expect(wokenHealth(health, NOW)).toMatchObject({ probing: null, round: health.round + 1, failingSinceMs: NOW })
-    expect(reenabledHealth(health, NOW)).toEqual({ ...freshHealth, round: health.round + 1, wokenAtMs: NOW })
+    expect(wakeWaiting(health, NOW)).toMatchObject({ probing: null, round: health.round + 1, failingSinceMs: NOW })
+    expect(resetHealth(health, NOW)).toEqual({ ...newHealth, round: health.round + 1, wokenAtMs: NOW })
   })
 
   test('O15: a clock that is put back by a day does not put off its probe by a day', () => {
     const { health } = probedInVain(8)
     const dayBefore = (health.probing?.atMs ?? 0) - 24 * HOUR_MS
     expect(isProbeDue({ atMs: health.probing?.atMs ?? 0 }, dayBefore)).toBe(true)
-    const shifted = healthByClock(health, dayBefore)
+    const shifted = clampHealthToClock(health, dayBefore)
     expect((shifted.probing?.atMs ?? 0) - dayBefore).toBe(5 * 60_000)
   })
 })
 
 describe('how long an endpoint has been failing', () => {
   test('is the time that was seen to pass, and not the difference of two dates', () => {
-    const first = outlastedHealth(freshHealth, refused, 10_000)
+    const first = addFailingTime(newHealth, refused, 10_000)
     expect(first.failedForMs).toBe(0)
     const since2020 = healthAfter(first, { parcelId: 1, outcome: refused, atMs: 0 }, Date.parse('2020-01-01T00:00:00Z'))
-    const later = outlastedHealth(since2020, refused, 5000)
+    const later = addFailingTime(since2020, refused, 5000)
     expect(later.failedForMs).toBe(5000)
   })
 
   test('grows by an hour a failure at most, and not at all by what the endpoint had no part in', () => {
     const failing = failedAt(1)
-    expect(outlastedHealth(failing, refused, FAILING_MAX_MS).failedForMs).toBe(HOUR_MS)
-    expect(outlastedHealth(failing, refused, -5).failedForMs).toBe(0)
-    expect(outlastedHealth(failing, interrupted, HOUR_MS)).toBe(failing)
+    expect(addFailingTime(failing, refused, FAILING_MAX_MS).failedForMs).toBe(HOUR_MS)
+    expect(addFailingTime(failing, refused, -5).failedForMs).toBe(0)
+    expect(addFailingTime(failing, interrupted, HOUR_MS)).toBe(failing)
   })
 
   test('counts from the first failure since the last success', () => {
-    const day = outlastedHealth(failedAt(1), refused, HOUR_MS)
+    const day = addFailingTime(failedAt(1), refused, HOUR_MS)
     expect(day.failingSinceMs).toBe(NOW)
     const healthy = healthAfter(day, { parcelId: 1, outcome: accepted, atMs: NOW }, NOW + 1)
     expect(healthy).toMatchObject({ lastSuccessAtMs: NOW + 1, failingSinceMs: null, failedForMs: 0 })

@@ -43,8 +43,8 @@ test('an entry whose first sighting turns out to be another’s is told of as se
   expect(before.map((entry) => entry.sequence)).toEqual([0, 2])
   // Comes first in the order of founding: what was said without a place or milliseconds is of this one now.
   const after = deriveEntries(sightingsOf([...seen, aPush({ eventTime: '2026-03-01T10:00:00.050Z', location: 'Lund' })]))
-  const told = diffEntries(before, after).map(({ kind, entry }) => [kind, entry.sequence])
-  expect(told).toEqual([
+  const audience = diffEntries(before, after).map(({ kind, entry }) => [kind, entry.sequence])
+  expect(audience).toEqual([
     ['united', 0],
     ['split', 1],
   ])

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { noAudience } from '../../../src/domain/history/audience.ts'
 import { createEntryCount } from '../../../src/domain/history/count-entries.ts'
 import { deriveEntries } from '../../../src/domain/history/history.ts'
 import { type KeptSighting, sightingsOf, uniteSightings } from '../../../src/domain/history/sightings.ts'
-import { toldNobody } from '../../../src/domain/history/told.ts'
 import { observations, type Seen } from '../../support/observations.ts'
 
 const keptOf = ({ observation }: Seen): readonly KeptSighting[] =>
-  sightingsOf(observation).map((listed) => ({ ...listed, sequence: 1, told: toldNobody }))
+  sightingsOf(observation).map((listed) => ({ ...listed, sequence: 1, audience: noAudience }))
 
 test('counts no more entries of some sightings than there are whatever else is sighted', () => {
   let exact = 0

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { noAudience } from '../../../src/domain/history/audience.ts'
 import { canonicalSighting } from '../../../src/domain/history/content.ts'
 import { deriveEntries, languagesOf } from '../../../src/domain/history/history.ts'
 import { emptyParcel, observe, presentRecord } from '../../../src/domain/history/parcel-record.ts'
 import { encodeAll, encodeLatest, parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
 import { type KeptSighting, sightingsOf } from '../../../src/domain/history/sightings.ts'
-import { joinedKey, keyOf, keysFit, type SightingKey, tellingRank } from '../../../src/domain/history/status-entry.ts'
-import { toldNobody } from '../../../src/domain/history/told.ts'
+import { joinedKey, keyOf, keysFit, precisionRank, type SightingKey } from '../../../src/domain/history/status-entry.ts'
 import { answerBody, aPoll, aPush, readBack } from '../../support/builders.ts'
 import { type Observation, observations } from '../../support/observations.ts'
 
@@ -19,7 +19,7 @@ test('2.5: an entry of one sighting says what it would say if the sighting came 
   const saidOf = (sightings: readonly KeptSighting[]) => deriveEntries(sightings).map((entry) => ({ ...entry, members: [] }))
   const twice = fc.property(observations, (seen) => {
     for (const one of seen.flatMap(({ observation }) => sightingsOf(observation))) {
-      const kept = { ...one, sequence: 1, told: toldNobody }
+      const kept = { ...one, sequence: 1, audience: noAudience }
       const unsaid = { ...kept, sighting: { ...one.sighting, displayToConsumer: null } }
       for (const lone of [kept, unsaid]) expect(saidOf([lone])).toEqual(saidOf([lone, { ...lone, listing: one.listing + 1 }]))
     }
@@ -77,7 +77,7 @@ function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly Ke
   const equal = (a: SightingKey, b: SightingKey) => a.whole === b.whole && a.atMs === b.atMs && a.location === b.location
   const place = ({ sighting, ordinal, content, listing }: KeptSighting) => {
     const { atMs, whole, location } = keyOf(sighting)
-    return [tellingRank(keyOf(sighting)), Number(whole), atMs, location, ordinal, canonicalSighting(sighting, content), listing] as const
+    return [precisionRank(keyOf(sighting)), Number(whole), atMs, location, ordinal, canonicalSighting(sighting, content), listing] as const
   }
   const before = (a: KeptSighting, b: KeptSighting) => {
     const [first, second] = [place(a), place(b)]
@@ -112,7 +112,7 @@ test('2.3: each sighting joins the first entry that takes it, one of exactly its
         listing,
         ordinal,
         sequence: at + 1,
-        told: toldNobody,
+        audience: noAudience,
       })),
     )
     expect(deriveEntries(kept).map(({ members }) => members)).toEqual(foundPlainly(kept))

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { noAudience } from '../../../src/domain/history/audience.ts'
 import { deriveEntries, type Entry } from '../../../src/domain/history/history.ts'
 import type { ParcelRecord } from '../../../src/domain/history/parcel-record.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit } from '../../../src/domain/history/status-entry.ts'
-import { toldNobody } from '../../../src/domain/history/told.ts'
 import { answers, type Matcher, recordAll } from '../../support/model.ts'
 import { type Observation, observations, rearranged } from '../../support/observations.ts'
 
@@ -86,7 +86,7 @@ test('keeps equal sightings once without changing an answer', () => {
           ...listed,
           listing: listed.listing === 0 ? 0 : at + 1,
           sequence: 0,
-          told: toldNobody,
+          audience: noAudience,
         })),
       )
       const values = (entries: readonly Entry[]) =>

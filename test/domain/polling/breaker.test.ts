@@ -3,12 +3,12 @@ import {
   admit,
   afterAnswer,
   afterFailure,
-  afterNothing,
-  afterProbeLeft,
-  askableNow,
+  afterNoVerdict,
   type Breaker,
+  callsAllowedNow,
   closedBreaker,
   FAILURES_TO_OPEN,
+  startProbe,
 } from '../../../src/domain/polling/breaker.ts'
 
 const failed = (times: number, from: Breaker = closedBreaker) =>
@@ -16,7 +16,7 @@ const failed = (times: number, from: Breaker = closedBreaker) =>
 const opened = failed(FAILURES_TO_OPEN)
 
 /** A rest, then a probe that fails. */
-const probeInVain = (breaker: Breaker) => afterFailure(afterProbeLeft(breaker), true, breaker.restUntilMs, 0)
+const probeInVain = (breaker: Breaker) => afterFailure(startProbe(breaker), true, breaker.restUntilMs, 0)
 
 test('P1: it stays closed until as many failures in a row as it takes, and an answer starts the count anew', () => {
   expect(failed(FAILURES_TO_OPEN - 1).state).toBe('closed')
@@ -27,8 +27,8 @@ test('P1: it stays closed until as many failures in a row as it takes, and an an
 test('open, nothing of the schedule leaves until the rest is over, and then one question does', () => {
   expect(admit(opened, 'schedule', opened.restUntilMs - 1).kind).toBe('rest')
   expect(admit(opened, 'schedule', opened.restUntilMs)).toEqual({ kind: 'probe' })
-  expect(admit(afterProbeLeft(opened), 'schedule', opened.restUntilMs + 1).kind).toBe('rest')
-  expect(admit(afterProbeLeft(opened), 'app', opened.restUntilMs + 1).kind).toBe('rest')
+  expect(admit(startProbe(opened), 'schedule', opened.restUntilMs + 1).kind).toBe('rest')
+  expect(admit(startProbe(opened), 'app', opened.restUntilMs + 1).kind).toBe('rest')
 })
 
 test('rests grow with every probe that fails, to five minutes and no longer', () => {
@@ -52,14 +52,14 @@ test('an app may probe long before the schedule may', () => {
 
 test('what left before it opened makes no rest longer, and a probe that says nothing lets the next one go', () => {
   expect(failed(20).restUntilMs).toBe(opened.restUntilMs)
-  const probing = afterProbeLeft(opened)
-  expect(admit(afterNothing(probing, true), 'schedule', opened.restUntilMs)).toEqual({ kind: 'probe' })
-  expect(afterNothing(probing, false)).toBe(probing)
+  const probing = startProbe(opened)
+  expect(admit(afterNoVerdict(probing, true), 'schedule', opened.restUntilMs)).toEqual({ kind: 'probe' })
+  expect(afterNoVerdict(probing, false)).toBe(probing)
 })
 
 test('the schedule may ask all, one or none', () => {
-  expect(askableNow({ state: 'closed', restMs: 0 }, 8)).toBe(8)
-  expect(askableNow({ state: 'open', restMs: 0 }, 8)).toBe(1)
-  expect(askableNow({ state: 'open', restMs: 1 }, 8)).toBe(0)
-  expect(askableNow({ state: 'probing', restMs: 0 }, 8)).toBe(0)
+  expect(callsAllowedNow({ state: 'closed', restMs: 0 }, 8)).toBe(8)
+  expect(callsAllowedNow({ state: 'open', restMs: 0 }, 8)).toBe(1)
+  expect(callsAllowedNow({ state: 'open', restMs: 1 }, 8)).toBe(0)
+  expect(callsAllowedNow({ state: 'probing', restMs: 0 }, 8)).toBe(0)
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CadenceFacts, type CadenceModel, nextCheck, worthOf } from '../../../src/domain/polling/cadence.ts'
+import { type CadenceFacts, type CadenceModel, nextCheck, pollValue } from '../../../src/domain/polling/cadence.ts'
 import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
 import { cadence, DAY_MS } from '../../support/policy.ts'
 
@@ -20,7 +20,7 @@ const facts = (change: Partial<CadenceFacts> = {}): CadenceFacts => ({
 const nothingLearnt = (change: Partial<CadenceModel> = {}): CadenceModel => ({
   pushHealth: 'unknown',
   pushLoss: 0.05,
-  rhythm: emptyScanRate,
+  scanRate: emptyScanRate,
   ...change,
 })
 const dueInHours = (change: Partial<CadenceFacts>, model: Partial<CadenceModel> = {}) => {
@@ -136,7 +136,7 @@ test('no check is ever due before the last one', () => {
 })
 
 test('6.4: what has been unknown for longer is worth more, a delivered parcel least', () => {
-  const worth = (change: Partial<CadenceFacts>) => worthOf(facts(change), nothingLearnt(), cadence, NOW + 6 * HOUR_MS)
+  const worth = (change: Partial<CadenceFacts>) => pollValue(facts(change), nothingLearnt(), cadence, NOW + 6 * HOUR_MS)
   expect(worth({ checkedAtMs: NOW - DAY_MS, latest: { status: 'Created', atMs: NOW - DAY_MS } })).toBeGreaterThan(worth({}))
   expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
   expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOW - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)

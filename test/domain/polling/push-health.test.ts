@@ -1,32 +1,39 @@
 import { expect, test } from 'vitest'
-import { afterMiss, afterPush, afterUnpushed, lossOf, newPushChannel, type PushChannel } from '../../../src/domain/polling/push-health.ts'
+import {
+  afterMiss,
+  afterPush,
+  afterUnpushedEntries,
+  estimatePushLoss,
+  newPushChannel,
+  type PushChannel,
+} from '../../../src/domain/polling/push-health.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const START = Date.UTC(2026, 2, 2, 8)
 
 /** Entries a minute apart; `.` was pushed, `x` was missed and found ten minutes later. */
-function told(story: string, from: PushChannel = newPushChannel, startMs = START): PushChannel {
+function audience(story: string, from: PushChannel = newPushChannel, startMs = START): PushChannel {
   return [...story].reduce((channel, sign, at) => {
     const atMs = startMs + at * MINUTE_MS
     return sign === '.' ? afterPush(channel, atMs) : afterMiss(channel, { eventAtMs: atMs, nowMs: atMs + 10 * MINUTE_MS })
   }, from)
 }
-const healthy = told('.'.repeat(100))
-const lossy = told('..x'.repeat(60))
+const healthy = audience('.'.repeat(100))
+const lossy = audience('..x'.repeat(60))
 
 test('6.1: the health of the push channel is unknown before any push, whatever polls find', () => {
   expect(newPushChannel.health).toBe('unknown')
-  expect(told('x'.repeat(100)).health).toBe('unknown')
-  expect(told('.'.repeat(10)).health).toBe('unknown')
+  expect(audience('x'.repeat(100)).health).toBe('unknown')
+  expect(audience('.'.repeat(10)).health).toBe('unknown')
 })
 
 test('pushes that all come are healthy, and so are pushes of which one in twenty is lost', () => {
   expect(healthy.health).toBe('healthy')
-  expect(lossOf(healthy)).toBeLessThan(0.01)
-  const twentieth = told(`${'.'.repeat(19)}x`.repeat(30))
+  expect(estimatePushLoss(healthy)).toBeLessThan(0.01)
+  const twentieth = audience(`${'.'.repeat(19)}x`.repeat(30))
   expect(twentieth.health).toBe('healthy')
-  expect(lossOf(twentieth)).toBeCloseTo(0.05, 1)
+  expect(estimatePushLoss(twentieth)).toBeCloseTo(0.05, 1)
 })
 
 test('a channel that loses one in three is lossy', () => {
@@ -35,89 +42,89 @@ test('a channel that loses one in three is lossy', () => {
 
 test('a channel is not called lossy and healthy in turns while a tenth is lost', () => {
   const tenth = `${'.'.repeat(9)}x`.repeat(60)
-  expect(told(tenth, healthy).health).toBe('healthy')
-  expect(told(tenth, told('..x'.repeat(10), newPushChannel)).health).toBe('lossy')
+  expect(audience(tenth, healthy).health).toBe('healthy')
+  expect(audience(tenth, audience('..x'.repeat(10), newPushChannel)).health).toBe('lossy')
 })
 
 test('what happened long ago is forgotten', () => {
-  expect(told('.'.repeat(2000), lossy).health).toBe('healthy')
+  expect(audience('.'.repeat(2000), lossy).health).toBe('healthy')
 })
 
 test('a handful of misses in a row, with no push since, is silence', () => {
   const later = START + 2 * HOUR_MS
-  expect(told('x', healthy, later).health).toBe('healthy')
-  expect(told('xxxxx', healthy, later).health).toBe('silent')
+  expect(audience('x', healthy, later).health).toBe('healthy')
+  expect(audience('xxxxx', healthy, later).health).toBe('silent')
 })
 
 test('misses among pushes are no silence, however many', () => {
-  expect(told('x.x.x.x.x.x.x.x.', lossy, START + 4 * HOUR_MS).health).toBe('lossy')
+  expect(audience('x.x.x.x.x.x.x.x.', lossy, START + 4 * HOUR_MS).health).toBe('lossy')
 })
 
 test('two misses are enough when many pushes would have come by the habit of the hour', () => {
-  const yesterday = told('.'.repeat(300))
-  const today = told('.', yesterday, START + 24 * HOUR_MS)
-  expect(told('xx', today, START + 24 * HOUR_MS + 2 * MINUTE_MS).health).not.toBe('silent')
-  expect(told('xx', today, START + 24 * HOUR_MS + 60 * MINUTE_MS).health).toBe('silent')
+  const yesterday = audience('.'.repeat(300))
+  const today = audience('.', yesterday, START + 24 * HOUR_MS)
+  expect(audience('xx', today, START + 24 * HOUR_MS + 2 * MINUTE_MS).health).not.toBe('silent')
+  expect(audience('xx', today, START + 24 * HOUR_MS + 60 * MINUTE_MS).health).toBe('silent')
 })
 
 test('a quiet day without a scan is no silence', () => {
-  expect(told('x', healthy, START + 48 * HOUR_MS).health).toBe('healthy')
+  expect(audience('x', healthy, START + 48 * HOUR_MS).health).toBe('healthy')
 })
 
 test('after a silence pushes are trusted again once twenty came and half an hour is over', () => {
-  const silent = told('xxxxx', healthy, START + 2 * HOUR_MS)
+  const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const again = START + 8 * HOUR_MS
-  expect(told('.', silent, again).health).toBe('lossy')
-  expect(told('.'.repeat(25), silent, again).health).toBe('lossy')
-  expect(told('.'.repeat(40), silent, again).health).toBe('healthy')
+  expect(audience('.', silent, again).health).toBe('lossy')
+  expect(audience('.'.repeat(25), silent, again).health).toBe('lossy')
+  expect(audience('.'.repeat(40), silent, again).health).toBe('healthy')
 })
 
 test('what was lost in a silence does not count against the pushes after it', () => {
-  const silent = told('xxxxx', healthy, START + 2 * HOUR_MS)
+  const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const found = Array.from({ length: 200 }, (_, at) => at).reduce(
     (channel) => afterMiss(channel, { eventAtMs: START + 3 * HOUR_MS, nowMs: START + 9 * HOUR_MS }),
-    told('.'.repeat(40), silent, START + 8 * HOUR_MS),
+    audience('.'.repeat(40), silent, START + 8 * HOUR_MS),
   )
   expect(found.health).toBe('healthy')
-  expect(lossOf(found)).toBeLessThan(0.02)
+  expect(estimatePushLoss(found)).toBeLessThan(0.02)
 })
 
 const MINUTES_AFTER = (minutes: number) => ({ settledToMs: START + 2 * HOUR_MS + minutes * MINUTE_MS })
 
 test('entries that wait for their push longer than the grace are silence before they count as missed', () => {
   const unpushed = (overdue: number) => ({ found: overdue, overdue, ...MINUTES_AFTER(0) })
-  expect(afterUnpushed(healthy, unpushed(1)).health).toBe('healthy')
-  expect(afterUnpushed(healthy, unpushed(5)).health).toBe('silent')
-  expect(afterUnpushed(newPushChannel, unpushed(100)).health).toBe('unknown')
+  expect(afterUnpushedEntries(healthy, unpushed(1)).health).toBe('healthy')
+  expect(afterUnpushedEntries(healthy, unpushed(5)).health).toBe('silent')
+  expect(afterUnpushedEntries(newPushChannel, unpushed(100)).health).toBe('unknown')
 })
 
 test('the more pushes are lost while they come, the more losses in a row it takes to call it silence', () => {
   const needed = (channel: PushChannel) =>
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].find(
-      (overdue) => afterUnpushed(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
+      (overdue) => afterUnpushedEntries(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
     ) ?? Number.NaN
-  const [none, twentieth, fifth] = ['.'.repeat(600), `${'.'.repeat(19)}x`.repeat(30), '....x'.repeat(120)].map((story) => told(story))
+  const [none, twentieth, fifth] = ['.'.repeat(600), `${'.'.repeat(19)}x`.repeat(30), '....x'.repeat(120)].map((story) => audience(story))
   expect(needed(none ?? healthy)).toBeLessThan(needed(twentieth ?? healthy))
   expect(needed(twentieth ?? healthy)).toBeLessThan(needed(fifth ?? healthy))
 })
 
 test('when pushes are usual at the hour and none comes, what polls go on finding is silence as soon as the grace is over', () => {
-  const yesterday = told('.'.repeat(300))
-  const today = told('.', yesterday, START + 24 * HOUR_MS)
+  const yesterday = audience('.'.repeat(300))
+  const today = audience('.', yesterday, START + 24 * HOUR_MS)
   const after = (minutes: number, found: number) =>
-    afterUnpushed(today, { found, overdue: 0, settledToMs: START + 24 * HOUR_MS + minutes * MINUTE_MS }).health
+    afterUnpushedEntries(today, { found, overdue: 0, settledToMs: START + 24 * HOUR_MS + minutes * MINUTE_MS }).health
   expect(after(30, 6)).toBe('silent')
   expect(after(2, 6)).not.toBe('silent')
 })
 
 test('a day on which none of the usual pushes comes is no silence while polls find next to nothing', () => {
-  const yesterday = told('.'.repeat(300))
-  const today = told('.', yesterday, START + 24 * HOUR_MS)
-  expect(afterUnpushed(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
+  const yesterday = audience('.'.repeat(300))
+  const today = audience('.', yesterday, START + 24 * HOUR_MS)
+  expect(afterUnpushedEntries(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
 })
 
 test('a night in which polls find what the day lost is not taken for a loss of more', () => {
-  const days = told('.'.repeat(2880))
+  const days = audience('.'.repeat(2880))
   const night = Array.from({ length: 100 }, (_, at) => START + at * MINUTE_MS).reduce(
     (channel, eventAtMs) => afterMiss(channel, { eventAtMs, nowMs: START + 50 * HOUR_MS }),
     days,
@@ -126,8 +133,8 @@ test('a night in which polls find what the day lost is not taken for a loss of m
 })
 
 test('while many pushes are lost, what polls find is no silence by the habit of the hour, only by losses in a row', () => {
-  const lossyToday = told('..x'.repeat(100))
-  const after = (overdue: number) => afterUnpushed(lossyToday, { found: 20, overdue, settledToMs: START + 20 * HOUR_MS }).health
+  const lossyToday = audience('..x'.repeat(100))
+  const after = (overdue: number) => afterUnpushedEntries(lossyToday, { found: 20, overdue, settledToMs: START + 20 * HOUR_MS }).health
   expect(lossyToday.health).toBe('lossy')
   expect(after(2)).toBe('lossy')
   expect(after(12)).toBe('silent')

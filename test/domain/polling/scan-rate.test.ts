@@ -34,7 +34,7 @@ const steady = learnScanRate(
   at(7, 0),
 )
 
-function nextAt(rhythm: ScanRate, change: Partial<CadenceFacts>, hourlyRates: Partial<CadenceModel> = {}): number {
+function nextAt(scanRate: ScanRate, change: Partial<CadenceFacts>, hourlyRates: Partial<CadenceModel> = {}): number {
   const facts = {
     parcelId: 0,
     entryCount: 1,
@@ -45,7 +45,7 @@ function nextAt(rhythm: ScanRate, change: Partial<CadenceFacts>, hourlyRates: Pa
     unpollable: false,
   }
   const latest = { status: 'Created', atMs: at(8, 10) }
-  const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, rhythm, ...hourlyRates }, cadence)
+  const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, scanRate, ...hourlyRates }, cadence)
   return next.kind === 'at' ? next.atMs : Number.NaN
 }
 const hourOf = (atMs: number) => (atMs - at(8, 0)) / HOUR_MS
@@ -100,9 +100,9 @@ test('an entry that whole histories only have later says that one is missing', (
     { kind: 'place', status: 'Ingested', entryCount: 2 },
     { kind: 'place', status: 'TerminalArrived', entryCount: 3 },
   ]).flat()
-  const rhythm = learnScanRate(emptyScanRate, places, at(7, 0))
-  expect(missingBefore(rhythm, 'TerminalArrived', 2, 0.05)).toBeGreaterThan(0.7)
-  expect(missingBefore(rhythm, 'TerminalArrived', 3, 0.05)).toBeLessThan(0.01)
+  const scanRate = learnScanRate(emptyScanRate, places, at(7, 0))
+  expect(missingBefore(scanRate, 'TerminalArrived', 2, 0.05)).toBeGreaterThan(0.7)
+  expect(missingBefore(scanRate, 'TerminalArrived', 3, 0.05)).toBeLessThan(0.01)
 })
 
 test('what is learnt stays small, whatever words the carrier sends', () => {

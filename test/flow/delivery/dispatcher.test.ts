@@ -23,7 +23,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   let gate: Promise<void> | undefined
   let hasKey = true
   let isFailing = false
-  let isRush = false
+  let isBusy = false
   const wakes: (number | null)[] = []
   const relay = createDispatcher(
     {
@@ -33,7 +33,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
           did.push('turn')
           await gate
           if (isFailing) throw new Error('the disk is full')
-          return { ...(await store.writes.dispatchRound(turn)), isRush }
+          return { ...(await store.writes.dispatchRound(turn)), isBusy }
         },
       },
       sender: {
@@ -82,8 +82,8 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
   const failTurns = (failing: boolean) => {
     isFailing = failing
   }
-  const rush = (rushing: boolean) => {
-    isRush = rushing
+  const setBusy = (busy: boolean) => {
+    isBusy = busy
   }
   /** Turns take until what this gives is called. */
   const holdTurns = () => {
@@ -108,7 +108,7 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
     change,
     loseKey,
     failTurns,
-    rush,
+    setBusy,
   }
 }
 
@@ -134,9 +134,9 @@ test('when an attempt ends the next begins at once, but only so many before what
 })
 
 test('in a rush of pushes turns are kept apart, and what ended meanwhile is settled together', async () => {
-  const { relay, turns, wakes, now, elapse, answerAll, look, pushParcels, rush } = await openRelay()
+  const { relay, turns, wakes, now, elapse, answerAll, look, pushParcels, setBusy } = await openRelay()
   await pushParcels(20)
-  rush(true)
+  setBusy(true)
   await look()
   await answerAll()
   elapse(4)
@@ -145,7 +145,7 @@ test('in a rush of pushes turns are kept apart, and what ended meanwhile is sett
   expect(wakes.at(-1)).toBe(now() + 6)
   for (let nth = 0; nth < 3; nth++) await answerAll()
   elapse(6)
-  rush(false)
+  setBusy(false)
   await relay.pass()
   expect(turns.map(({ settled }) => settled.length)).toEqual([0, CLAIMS_PER_ATTEMPT * CONCURRENCY])
   await answerAll()

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
-import { freshHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createEndpointLog } from '../../../src/flow/delivery/endpoint-log.ts'
 import { createLogBook } from '../../support/relay.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 const refused: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() }
-const probing = { ...freshHealth, probing: { atMs: 5000, failed: 0 } }
+const probing = { ...newHealth, probing: { atMs: 5000, failed: 0 } }
 
 function stateOf(change: Partial<EndpointState>): readonly EndpointState[] {
   const endpoint = { ...endpointSettings, id: '1' }
-  return [{ endpoint, origin: 'managed', disabled: null, health: freshHealth, keys: null, queuedTo: null, backfilled: null, ...change }]
+  return [{ endpoint, origin: 'managed', disabled: null, health: newHealth, keys: null, queuedTo: null, backfilled: null, ...change }]
 }
 
 function world() {

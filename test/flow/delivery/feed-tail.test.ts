@@ -25,7 +25,7 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
     const items = found.map((sequence) => itemOf(sequence, options.trackingIds))
     return { items, next: found.at(-1) ?? after, ended: found.length < limit, prunedTo, last: committed.at(-1) ?? 0 }
   }
-  const tail = createFeedTail({ reads: { readFeed }, turn: () => new Promise((resolve) => setImmediate(resolve)) })
+  const tail = createFeedTail({ reads: { readFeed }, yieldToOthers: () => new Promise((resolve) => setImmediate(resolve)) })
   const signal = createFeedSignal()
   const { follow } = createFollowFeed({ tail, signal, clock: { monotonic: () => performance.now() }, spread: createSpread(25) })
   const commit = (count: number) => {

@@ -310,19 +310,19 @@ test('a commit makes the cache forget what it touched and keep the rest', async 
 test('an answer is at hand once it was given, until a commit touches it or it is too old', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   const asked = { app: 'shop', identifier: NUMBER, language: 'en', kind: 'all' } as const
-  const atHand = () => world.serve.atHand(asked)
+  const fromCache = () => world.serve.fromCache(asked)
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
-  expect(atHand()).toBeNull()
+  expect(fromCache()).toBeNull()
   const given = await world.ask({ language: 'en' })
   world.nowMs += 60_000
-  expect(atHand()).toEqual({ ...given, ageSeconds: 60 })
+  expect(fromCache()).toEqual({ ...given, ageSeconds: 60 })
   world.nowMs += 1
-  expect(atHand()).toBeNull()
+  expect(fromCache()).toBeNull()
   world.nowMs -= 1
   world.cache.invalidate([7])
-  expect(atHand()).toBeNull()
+  expect(fromCache()).toBeNull()
   expect(world.served).toEqual(['hit', 'hit'])
-  expect(() => world.serve.atHand({ ...asked, identifier: 'x' })).toThrow(code('bad_tracking_number'))
+  expect(() => world.serve.fromCache({ ...asked, identifier: 'x' })).toThrow(code('bad_tracking_number'))
 })
 
 test('an answer read before a commit is not kept after it', async () => {

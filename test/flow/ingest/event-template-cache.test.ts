@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
-import { createEventTemplateCache, type KnownForm } from '../../../src/flow/ingest/event-template-cache.ts'
+import { type CachedTemplate, createEventTemplateCache } from '../../../src/flow/ingest/event-template-cache.ts'
 import { pushBody } from '../../support/builders.ts'
 
 /** Of each text one for each of these: a form is known from the third on. */
@@ -15,7 +15,7 @@ const TIMES = [
 const IDS = ['37300001', 'ab12', 'AB12', '1001', 'OTHER1']
 
 const reader = () => {
-  const forms = new Map<string, KnownForm>()
+  const forms = new Map<string, CachedTemplate>()
   return { forms, read: createEventTemplateCache(forms) }
 }
 /** The texts that a writing of an event gives for different times and ids. */

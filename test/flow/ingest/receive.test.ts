@@ -15,7 +15,7 @@ function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>) {
   const counted: (readonly [string, number | null])[] = []
   const receive = createReceive({
     verifier: createVerifier(['an-older-key-of-some-length', KEY]),
-    readEvent: parseWebhookEvent,
+    parseEvent: parseWebhookEvent,
     recorder: { submit },
     meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
     clock: { now: () => 1234, monotonic: () => 0 },

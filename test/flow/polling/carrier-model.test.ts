@@ -18,18 +18,18 @@ test('learns many lessons soon, but never so often that learning is all it does'
   const keeper = createCarrierModelKeeper({ now: () => nowMs })
   const learnMany = () => {
     for (let count = 0; count < 5000; count++) keeper.learn(wait)
-    return keeper.current().rhythm
+    return keeper.current().scanRate
   }
   const first = learnMany()
   expect(first.kinds.Ingested).toBeDefined()
   nowMs += 59_999
   expect(learnMany()).toBe(first)
   nowMs += 1
-  const second = keeper.current().rhythm
+  const second = keeper.current().scanRate
   expect(second).not.toBe(first)
   keeper.learn(wait)
   nowMs += 14 * 60_000
-  expect(keeper.current().rhythm).toBe(second)
+  expect(keeper.current().scanRate).toBe(second)
   nowMs += 60_000
-  expect(keeper.current().rhythm).not.toBe(second)
+  expect(keeper.current().scanRate).not.toBe(second)
 })

@@ -146,7 +146,7 @@ test('operators are told once when pushes fall silent and once when they are tru
   await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')
   const turn = async (run: typeof first) => {
     await run.settleMissedPushes(runs.now())
-    return (await run.checkpointModel()).told
+    return (await run.checkpointModel()).eventQueued
   }
   await runs.pushed(first, 40)
   expect(await turn(first)).toBe(false)

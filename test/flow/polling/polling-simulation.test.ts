@@ -5,7 +5,7 @@ import { runScenario, silenceFound } from '../../../bench/polling/scenarios.ts'
 const PARCELS = 150
 
 test('lost entries are known sooner than by a fixed poller with as many calls', async () => {
-  const { relay, fixed, oracleMs } = await runScenario({ name: 'loss', rhythm: 'daily', loss: 0.05 }, PARCELS)
+  const { relay, fixed, oracleMs } = await runScenario({ name: 'loss', scanRate: 'daily', loss: 0.05 }, PARCELS)
   expect(relay.staleness.lost.count).toBeGreaterThan(30)
   expect(relay.staleness.lost.meanMs).toBeLessThan(0.8 * fixed.staleness.lost.meanMs)
   expect(oracleMs).toBeLessThan(relay.staleness.lost.meanMs)
@@ -14,7 +14,7 @@ test('lost entries are known sooner than by a fixed poller with as many calls', 
 
 test('a silence of the pushes is noticed while it lasts, and forgiven when it is over', async () => {
   const silence = { fromMs: Date.UTC(2026, 9, 7, 17), toMs: Date.UTC(2026, 9, 7, 23) }
-  const { relay } = await runScenario({ name: 'silence', rhythm: 'daily', loss: 0, silence }, PARCELS)
+  const { relay } = await runScenario({ name: 'silence', scanRate: 'daily', loss: 0, silence }, PARCELS)
   const found = silenceFound(relay, silence)
   expect(found?.noticedAfterMs).toBeLessThan(silence.toMs - silence.fromMs)
   expect(found?.trustedAfterMs).toBeGreaterThan(0)

@@ -4,11 +4,11 @@ import { openPushHealthMonitor } from '../../../src/flow/polling/push-health-mon
 import { createLogBook } from '../../support/relay.ts'
 
 test('a change of how pushes fare is logged once, and an operator event that waits is sent at once', async () => {
-  const told: { readonly health: PushHealth; readonly told: boolean }[] = [
-    { health: 'healthy', told: false },
-    { health: 'silent', told: true },
-    { health: 'silent', told: false },
-    { health: 'lossy', told: false },
+  const told: { readonly health: PushHealth; readonly eventQueued: boolean }[] = [
+    { health: 'healthy', eventQueued: false },
+    { health: 'silent', eventQueued: true },
+    { health: 'silent', eventQueued: false },
+    { health: 'lossy', eventQueued: false },
   ]
   const { log, lines } = createLogBook()
   let wakes = 0
@@ -22,7 +22,7 @@ test('a change of how pushes fare is logged once, and an operator event that wai
         missedSincePush: 0,
         missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
       }),
-      checkpointModel: async () => news.next().value ?? { health: 'unknown', told: false },
+      checkpointModel: async () => news.next().value ?? { health: 'unknown', eventQueued: false },
     },
     log,
     wake: () => void wakes++,

@@ -2,7 +2,7 @@ import { SignJWT } from 'jose'
 import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/authenticate.ts'
-import { type Question, readQuestion, type Served } from '../../../src/flow/history/answer.ts'
+import { parseQuestion, type Question, type Served } from '../../../src/flow/history/answer.ts'
 import { createAddressOf } from '../../../src/http/server/client-address.ts'
 import { createAdmitLogin, createCountFailure } from '../../../src/http/server/failures.ts'
 import { createInternalListener, createInternalRoutes, type InternalOptions } from '../../../src/http/server/internal.ts'
@@ -63,7 +63,7 @@ async function startInternal(world: World = {}) {
     { apps: APPS, tokenLifetimeMs: 3_600_000, dummyHash: 'hash of nobody' },
   )
   const ask = async (question: Question) => {
-    readQuestion(question)
+    parseQuestion(question)
     questions.push(question)
     return world.serve?.(question) ?? answer
   }
@@ -71,7 +71,7 @@ async function startInternal(world: World = {}) {
   const options: InternalOptions = {
     log: book.log,
     authenticate,
-    serve: { ask, atHand: world.kept ?? (() => null) },
+    serve: { ask, fromCache: world.kept ?? (() => null) },
     followFeed: { follow: () => notAsked, isOver: () => false },
     feedFollowersMax: 1000,
     manageInbox: { list: notAsked, find: notAsked, reprocess: notAsked },
@@ -183,8 +183,8 @@ test('a plain question is answered as any other, from what is at hand or not', a
     questions.push(question)
     return answer
   }
-  const [notKept, atHand] = [await startInternal(), await startInternal({ kept })]
-  const wordOf = async (world: typeof atHand, query: string) => {
+  const [notKept, fromCache] = [await startInternal(), await startInternal({ kept })]
+  const wordOf = async (world: typeof fromCache, query: string) => {
     // A token is remembered once it was checked.
     await world.get('/v1/status/AB123456789SE/latest?not=plain')
     const head = `GET /v1/status/ab123456789se/all${query} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n`
@@ -203,7 +203,7 @@ test('a plain question is answered as any other, from what is at hand or not', a
     ['?language=en', '?language=en&not=plain'],
   ] as const) {
     const said = await wordOf(notKept, other)
-    expect([await wordOf(notKept, plain), await wordOf(atHand, plain)]).toEqual([said, said])
+    expect([await wordOf(notKept, plain), await wordOf(fromCache, plain)]).toEqual([said, said])
   }
   const asked = [undefined, 'en'].map((language) => ({ app: 'shop', identifier: 'ab123456789se', language, kind: 'all' }))
   expect(questions).toEqual(asked)

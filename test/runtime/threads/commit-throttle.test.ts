@@ -42,10 +42,10 @@ test('it is a rush while many wait at each commit, and until a moment later', ()
   let nowMs = 1000
   const pace = createCommitThrottle({ everyMs: 20, many: 9 }, () => nowMs)
   pace.keep(8)
-  expect(pace.isRush()).toBe(false)
+  expect(pace.isBusy()).toBe(false)
   pace.keep(9)
   nowMs += 10
-  expect(pace.isRush()).toBe(true)
+  expect(pace.isBusy()).toBe(true)
   nowMs += 10
-  expect(pace.isRush()).toBe(false)
+  expect(pace.isBusy()).toBe(false)
 })

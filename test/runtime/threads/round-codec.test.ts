@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { DispatchRound, DispatchRoundReport } from '../../../src/domain/delivery/dispatch-round.ts'
-import { freshHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createReportDecoder, createReportEncoder, decodeRound, encodeRound } from '../../../src/runtime/threads/round-codec.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
@@ -62,7 +62,7 @@ const state = (id: string): EndpointState => ({
   endpoint: { ...endpointSettings, id },
   origin: 'managed',
   disabled: null,
-  health: freshHealth,
+  health: newHealth,
   keys: { current: 'sealed', next: null, previous: null },
   queuedTo: null,
   backfilled: null,
@@ -95,12 +95,12 @@ test('endpoints are told when they changed, and are the same until then', () => 
     return { isTold: packed.endpoints !== null, endpoints: unpack(structuredClone(packed)).endpoints }
   }
   const first = tell([shop])
-  const healthy = tell([{ ...shop, health: { ...freshHealth, lastSuccessAtMs: 5 } }])
+  const healthy = tell([{ ...shop, health: { ...newHealth, lastSuccessAtMs: 5 } }])
   expect([first.isTold, healthy.isTold]).toEqual([true, false])
   expect(healthy.endpoints).toBe(first.endpoints)
   for (const changed of [
     [{ ...shop, disabled: 'gone' as const }],
-    [{ ...shop, health: { ...freshHealth, probing: { atMs: 5, failed: 0 } } }],
+    [{ ...shop, health: { ...newHealth, probing: { atMs: 5, failed: 0 } } }],
     [{ ...shop, endpoint: { ...shop.endpoint } }],
     [],
     [shop, state('11')],

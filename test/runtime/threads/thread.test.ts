@@ -58,9 +58,9 @@ test('verbs are served on another line as well; who calls there is told when the
     callThere<Pick<Echo, 'echo' | 'never'>>(port2, ['echo', 'never']),
   ])
   expect(await Promise.all([line.verbs.echo('a'), host.verbs.echo('b')])).toEqual(['a', 'b'])
-  const unanswered = line.verbs.never().catch(String)
+  const failedOutcome = line.verbs.never().catch(String)
   await host.verbs.end().catch(() => undefined)
-  expect(await unanswered).toBe('Error: the thread on the other end is gone')
+  expect(await failedOutcome).toBe('Error: the thread on the other end is gone')
 })
 
 test('a line to a thread that was never there is an error, not a wait', async () => {

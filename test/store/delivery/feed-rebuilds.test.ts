@@ -26,7 +26,7 @@ function incoming({ observation, body }: Seen): Incoming {
 }
 
 function createReader(reads: ReadSide) {
-  const tail = createFeedTail({ reads, turn: () => Promise.resolve() })
+  const tail = createFeedTail({ reads, yieldToOthers: () => Promise.resolve() })
   const { follow } = createFollowFeed({ tail, signal: createFeedSignal(), clock, spread: async () => {} })
   return async (consumer: FeedConsumer, limit: number) => {
     for (;;) {

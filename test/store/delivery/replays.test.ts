@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import type { DeliverySelection, ReplayPlace, ReplayTask } from '../../../src/domain/delivery/delivery-list.ts'
+import type { DeliverySelection, ReplayCursor, ReplayTask } from '../../../src/domain/delivery/delivery-list.ts'
 import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -36,9 +36,9 @@ async function openDeliveries() {
   })
   const replayAll = async (task: ReplayTask, limit: number) => {
     const counts: number[] = []
-    let place: ReplayPlace | null = null
+    let place: ReplayCursor | null = null
     do {
-      const after: ReplayPlace | null = place
+      const after: ReplayCursor | null = place
       const stretch = await store.writes.replayDeliveries({ ...task, after, limit, nowMs: store.now() })
       counts.push(stretch?.count ?? -1)
       place = stretch?.next ?? null
@@ -77,7 +77,7 @@ test('what a replay by time has queued is not found by it again, though it is de
   const { path, id, select, writes, now } = await openDeliveries()
   writeDeliveries(path, { endpointId: id, count: 4, state: DELIVERED, eventsEach: 1 })
   const task = select({ states: ['delivered'], fromMs: 1 })
-  let place: ReplayPlace | null = null
+  let place: ReplayCursor | null = null
   for (let round = 0; round < 4; round++) {
     const stretch = await writes.replayDeliveries({ ...task, after: place, limit: 1, nowMs: now() })
     expect(stretch).toMatchObject({ count: 1 })

@@ -41,7 +41,14 @@ const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0,
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
   const model = createCarrierModelKeeper(clock).current
-  const ports = { store: createSqliteWriteStore(engine), clock, log: strictLog, model, learn: () => undefined, found: () => undefined }
+  const ports = {
+    store: createSqliteWriteStore(engine),
+    clock,
+    log: strictLog,
+    model,
+    learn: () => undefined,
+    foundByPoll: () => undefined,
+  }
   const record = createRecord(ports, recordOptions)
   const before = process.cpuUsage()
   const { outcomes } = await record([incoming])

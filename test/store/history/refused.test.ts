@@ -37,7 +37,7 @@ async function startCounting() {
   }
   const clock = { now: () => NOON, monotonic: () => 0 }
   const model = createCarrierModelKeeper(clock)
-  const ports = { store, clock, log: strictLog, model: model.current, learn: model.learn, found: model.found }
+  const ports = { store, clock, log: strictLog, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
   const record = createRecord(ports, recordOptions)
   const poll = (asked: string, statuses: readonly object[], trackingIds = [asked]): Incoming => ({
     kind: 'poll',

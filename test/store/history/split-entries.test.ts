@@ -85,9 +85,9 @@ test('7.1: whatever is observed in whatever order, every entry has been relayed 
       const reads = createReadStore(openSqliteReader(path))
       for (const identifier of ['1001', '1002', '2001', '2002']) {
         for (const { members } of (await reads.findParcel(identifier))?.entries ?? []) {
-          const wasTold = sightings.map((of) => members.some(({ sequence }) => of.includes(sequence)))
+          const isInAudience = sightings.map((of) => members.some(({ sequence }) => of.includes(sequence)))
           const isPushed = members.some(({ sighting }) => sighting.source === 'push')
-          expect(wasTold).toEqual([true, isPushed || wasTold[1]])
+          expect(isInAudience).toEqual([true, isPushed || isInAudience[1]])
         }
       }
       await reads.close()

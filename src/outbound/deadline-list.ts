@@ -1,20 +1,20 @@
 import type { StartTimer } from './deadline.ts'
 
 /** One of those that may last so long and no longer. */
-export interface Lasting {
+export interface DeadlineEntry {
   /** Ends it: its time is over, or all are ended. */
   readonly end: () => void
   readonly untilMs: number
-  previous: Lasting | null
-  next: Lasting | null
+  previous: DeadlineEntry | null
+  next: DeadlineEntry | null
 }
 
-export interface Deadlines {
-  add(end: () => void, nowMs: number): Lasting
+export interface DeadlineList {
+  add(end: () => void, nowMs: number): DeadlineEntry
   /** To be called once for each that was added, when it has ended by itself or otherwise. */
-  remove(one: Lasting): void
+  remove(one: DeadlineEntry): void
   /** In the order they began. */
-  all(): readonly Lasting[]
+  all(): readonly DeadlineEntry[]
   /** Called when none is left. */
   onEmpty(run: () => void): void
 }
@@ -24,16 +24,16 @@ export interface Deadlines {
  * where thousands begin a second and hardly any ever falls due. They are linked to one another and stand in no set or map: one whose
  * members come and go at this rate keeps much of what is gone alive.
  */
-export function createDeadlines(timeoutMs: number, startTimer: StartTimer): Deadlines {
-  let first: Lasting | null = null
-  let last: Lasting | null = null
+export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): DeadlineList {
+  let first: DeadlineEntry | null = null
+  let last: DeadlineEntry | null = null
   let cancelTimer: (() => void) | null = null
   let whenEmpty = (): void => {}
 
   function setTimer(dueMs: number, nowMs: number): void {
     cancelTimer = startTimer(Math.max(0, dueMs - nowMs), () => {
       cancelTimer = null
-      for (let one = first, next: Lasting | null; one !== null && one.untilMs <= dueMs; one = next) {
+      for (let one = first, next: DeadlineEntry | null; one !== null && one.untilMs <= dueMs; one = next) {
         next = one.next
         one.end()
       }
@@ -43,7 +43,7 @@ export function createDeadlines(timeoutMs: number, startTimer: StartTimer): Dead
 
   return {
     add(end, nowMs) {
-      const one: Lasting = { end, untilMs: nowMs + timeoutMs, previous: last, next: null }
+      const one: DeadlineEntry = { end, untilMs: nowMs + timeoutMs, previous: last, next: null }
       if (last === null) first = one
       else last.next = one
       last = one
@@ -65,7 +65,7 @@ export function createDeadlines(timeoutMs: number, startTimer: StartTimer): Dead
       whenEmpty()
     },
     all() {
-      const all: Lasting[] = []
+      const all: DeadlineEntry[] = []
       for (let one = first; one !== null; one = one.next) all.push(one)
       return all
     },

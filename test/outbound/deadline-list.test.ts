@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDeadlines, type Lasting } from '../../src/outbound/deadlines.ts'
+import { createDeadlineList, type DeadlineEntry } from '../../src/outbound/deadline-list.ts'
 
 const TIMEOUT_MS = 1000
 
@@ -7,13 +7,13 @@ const TIMEOUT_MS = 1000
 function open() {
   const timers: { readonly atMs: number; readonly run: () => void }[] = []
   let nowMs = 0
-  const deadlines = createDeadlines(TIMEOUT_MS, (delayMs, run) => {
+  const deadlines = createDeadlineList(TIMEOUT_MS, (delayMs, run) => {
     const timer = { atMs: nowMs + delayMs, run }
     timers.push(timer)
     return () => void timers.splice(timers.indexOf(timer), 1)
   })
   const ended: string[] = []
-  const begin = (name: string): Lasting => {
+  const begin = (name: string): DeadlineEntry => {
     const one = deadlines.add(() => {
       ended.push(name)
       deadlines.remove(one)

@@ -1,18 +1,18 @@
 import { randomBytes, scryptSync } from 'node:crypto'
 import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 
-type Mark = NonNullable<CredentialRefusal['mark']>
+type Fingerprint = NonNullable<CredentialRefusal['mark']>
 
 /** So few that very many passwords share a mark: it tells a changed password from the same one, and no more. */
 const DIGEST_BYTES = 2
 const SALT_BYTES = 16
 
-export function markOf(password: string): Mark {
+export function fingerprintPassword(password: string): Fingerprint {
   const salt = randomBytes(SALT_BYTES).toString('hex')
   return { salt, digest: digestOf(password, salt) }
 }
 
-export function isMarked(password: string, { salt, digest }: Mark): boolean {
+export function hasFingerprint(password: string, { salt, digest }: Fingerprint): boolean {
   return digestOf(password, salt) === digest
 }
 

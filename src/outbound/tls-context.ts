@@ -4,6 +4,6 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
  * What is trusted when speaking TLS: the well-known authorities, and a private one (PEM) besides if there is one. Made once for many
  * connections: a context for every one is memory that the collector does not see.
  */
-export function trusting(ca: string | undefined): SecureContext {
+export function createTlsContext(ca: string | undefined): SecureContext {
   return createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] })
 }
