@@ -1,13 +1,5 @@
-import {
-  admit,
-  afterAnswer,
-  afterFailure,
-  afterNoVerdict,
-  type CallPriority,
-  closedBreaker,
-  startProbe,
-} from '../domain/polling/breaker.ts'
-import type { CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
+import { admit, afterAnswer, afterFailure, afterNoVerdict, closedBreaker, startProbe } from '../domain/polling/breaker.ts'
+import type { CallPriority, CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 

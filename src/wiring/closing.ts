@@ -1,11 +1,11 @@
 /** What was opened, to be closed in reverse. */
-export interface GateClosure {
+export interface Closing {
   add(close: () => unknown): void
   /** One after the other, the last that was added first. */
   closeAll(): Promise<void>
 }
 
-export function createClosing(): GateClosure {
+export function createClosing(): Closing {
   const steps: (() => unknown)[] = []
   return {
     add(close) {

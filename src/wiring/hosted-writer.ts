@@ -20,7 +20,7 @@ export interface WriterData {
   readonly ring: RingBuffer
   /** Where the thread that receives does, and calls from. */
   readonly receiver: { readonly ring: RingBuffer; readonly port: MessagePort }
-  /** Audience after each commit. */
+  /** Told after each commit. */
   readonly changes: ChangeTable
 }
 

@@ -11,7 +11,7 @@ import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { startWorker } from '../runtime/worker.ts'
-import type { GateClosure } from './closing.ts'
+import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage.ts'
 
@@ -27,7 +27,7 @@ export interface PollingPorts {
   /** There is something to deliver. */
   readonly wakeDispatcher: () => void
   readonly log: Log
-  readonly closing: GateClosure
+  readonly closing: Closing
 }
 
 /** The poller, which sleeps until it is woken, and what keeps its schedule in step with the clock. */

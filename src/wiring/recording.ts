@@ -3,7 +3,7 @@ import { type CommitStats, commitStatsOf } from '../flow/history/commit-stats.ts
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { refuseInTrouble } from '../runtime/refuse-writes.ts'
 import { systemClock } from '../runtime/system-clock.ts'
-import type { GateClosure } from './closing.ts'
+import type { Closing } from './closing.ts'
 import type { Storage } from './storage.ts'
 
 /** Which way what was committed came in. */
@@ -35,7 +35,7 @@ function createCommitSignal(): CommitSignal {
 }
 
 /** What records polls on this thread; pushes are recorded from the receiver's. */
-export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'writer' | 'disk'>, closing: GateClosure) {
+export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'writer' | 'disk'>, closing: Closing) {
   const commits = createCommitSignal()
   const commit = createGroupCommit(
     {

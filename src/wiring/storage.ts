@@ -6,7 +6,7 @@ import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 import { followLinks } from '../store/sqlite/sqlite-identity.ts'
 import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
-import type { GateClosure } from './closing.ts'
+import type { Closing } from './closing.ts'
 import { startThreads, type Threads } from './threads.ts'
 
 const LOG_BYTES_WARN = 256 * 1024 * 1024
@@ -14,7 +14,7 @@ const LOG_BYTES_WARN = 256 * 1024 * 1024
 export type Storage = Awaited<ReturnType<typeof openStorage>>
 
 /** The store, the threads that write to it and receive for it, and the watch on its disk. */
-export async function openStorage(config: Config, log: Log, closing: GateClosure, threads?: Threads) {
+export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads) {
   if (config.store.engine !== 'sqlite') throw new Error('this version keeps its data in SQLite only')
   const { changes, ...starting } = threads ?? startThreads(config, config.store.path)
   // In this order: without a writer there is nothing to receive for, and it is the one that says why.

@@ -3,7 +3,7 @@ import type { LogDigest } from '../flow/log-digest.ts'
 import { type DiskWatch, startDiskChecks } from '../runtime/disk-watch.ts'
 import { startSchedule } from '../runtime/schedule.ts'
 import { systemClock } from '../runtime/system-clock.ts'
-import type { GateClosure } from './closing.ts'
+import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
 
 /** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
@@ -16,7 +16,7 @@ export interface TimersPorts {
   readonly disk: DiskWatch
   readonly digest: LogDigest
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'poller'>
-  readonly closing: GateClosure
+  readonly closing: Closing
 }
 
 /** Everything that happens by the clock. */

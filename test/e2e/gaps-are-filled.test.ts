@@ -5,7 +5,7 @@ import Database from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import type { PushRecord } from '../../src/sandbox/pusher.ts'
-import { type CallPriority, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
+import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
 import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
 import { inSeconds, metricOf, type RunningProcess, runRelay } from '../support/relay-process.ts'
 import { type SandboxProcess, spawnSandbox, type World } from '../support/sandbox-process.ts'
@@ -25,7 +25,7 @@ things.defer(() => rmSync(folder, { recursive: true, force: true }))
 
 let sandbox: SandboxProcess
 let relay: RunningProcess
-let asker: CallPriority
+let asker: Asker
 let world: World
 
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type CallPriority, textOf, untilCaughtUp } from '../support/caught-up.ts'
+import { type Asker, textOf, untilCaughtUp } from '../support/caught-up.ts'
 import { ADMIN, logIn, SHOP, writeConfig } from '../support/relay.ts'
 import { inSeconds, metricOf, runRelay } from '../support/relay-process.ts'
 import { spawnSandbox } from '../support/sandbox-process.ts'
@@ -18,14 +18,14 @@ function folderOf(name: string): string {
   return folder
 }
 
-async function refresh({ internalUrl, token }: CallPriority, identifiers: readonly string[]): Promise<void> {
+async function refresh({ internalUrl, token }: Asker, identifiers: readonly string[]): Promise<void> {
   const init = { method: 'POST', headers: { authorization: `Bearer ${token}` } }
   for (const answer of await Promise.all(identifiers.map((id) => fetch(`${internalUrl}/relay/parcels/${id}/refresh`, init)))) {
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"recorded"')])
   }
 }
 
-async function everyAnswer(asker: CallPriority, identifiers: readonly string[]): Promise<ReadonlyMap<string, string>> {
+async function everyAnswer(asker: Asker, identifiers: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const answers = identifiers.flatMap((identifier) =>
     KINDS.flatMap((kind) =>
       LANGUAGES.map(async (language) => [`${identifier} ${kind} ${language}`, await textOf(asker, identifier, kind, language)] as const),

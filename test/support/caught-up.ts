@@ -5,14 +5,14 @@ import { ask } from './relay.ts'
 export type Language = 'en' | 'sv'
 
 /** One who asks a relay. */
-export interface CallPriority {
+export interface Asker {
   readonly internalUrl: string
   readonly token: string
 }
 
 /** The exact text of an answer; fails unless there is one. */
 export async function textOf(
-  { internalUrl, token }: CallPriority,
+  { internalUrl, token }: Asker,
   identifier: string,
   kind: 'all' | 'latest',
   language: Language,
@@ -37,7 +37,7 @@ export function knownByPush(parcel: SandboxParcel): string | null {
 
 /** Waits until every answer in the language is the carrier's own, byte for byte; `nameOf` says by which identifier to ask. */
 export async function untilCaughtUp(
-  asker: CallPriority,
+  asker: Asker,
   parcels: readonly SandboxParcel[],
   language: Language,
   nameOf: (parcel: SandboxParcel) => string,

@@ -1,3 +1,5 @@
+import type { CallPriority } from './carrier-answer.ts'
+
 /**
  * Whether a failing carrier is asked at all.
  *
@@ -19,9 +21,6 @@ export interface Breaker {
   readonly restUntilMs: number
   readonly failedAtMs: number
 }
-
-/** Whether somebody waits for the answer, as in the budget. */
-export type CallPriority = 'app' | 'schedule'
 
 /** What becomes of a question: it leaves, it leaves as the one probe, or nobody is asked for so long. */
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }

@@ -11,7 +11,7 @@ export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'findPush'>
   readonly clock: Clock
-  /** Audience what was recorded, as of any commit. */
+  /** Receives the report of the commit, as after any other commit. */
   readonly onCommitted: (report: BatchReport) => void
 }
 

@@ -15,9 +15,9 @@ export interface RecordPorts {
   readonly log: Pick<Log, 'error'>
   /** What holds for every parcel's next check at this time. */
   readonly model: () => CadenceModel
-  /** Audience what an observation teaches of the carrier's rhythm. */
+  /** Takes a sample of the carrier's scan rate from an observation. */
   readonly learn: (sample: ScanSample) => void
-  /** Audience when an entry happened that a poll was the first to bring. */
+  /** Takes the event time, epoch milliseconds, of an entry that a poll reported first. */
   readonly foundByPoll: (eventAtMs: number) => void
 }
 

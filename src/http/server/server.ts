@@ -72,7 +72,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     port,
     stop: (timeoutMs) => {
       stopping = true
-      // Audience that this was the last, no client begins another on a connection that is about to be closed.
+      // Told that this was the last, no client begins another on a connection that is about to be closed.
       for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')
       return stop(server, timeoutMs)
     },
