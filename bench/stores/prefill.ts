@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endpoint.ts'
-import { parsePush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { systemClock } from '../../src/runtime/system-clock.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'

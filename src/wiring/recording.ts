@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { type CommitStats, commitStatsOf } from '../flow/history/commit-stats.ts'
+import { refuseInTrouble } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
-import { refuseInTrouble } from '../runtime/refuse-writes.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage.ts'

@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
-import { createDiskWatch } from '../runtime/disk-watch.ts'
-import { refuseWhenLost } from '../runtime/refuse-writes.ts'
+import { createDiskWatch, refuseWhenLost } from '../runtime/disk-watch.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 import { followLinks } from '../store/sqlite/sqlite-identity.ts'

@@ -64,7 +64,7 @@ export const ROOMS: readonly Room[] = [
   // What a push says crosses threads as text: it is written and read in this one place.
   {
     place: 'runtime/threads/event-codec.ts',
-    imports: ['domain/history/content.ts', 'domain/history/observation.ts', 'domain/ingest/parse-push.ts'],
+    imports: ['domain/history/content.ts', 'domain/history/observation.ts', 'domain/ingest/inbox.ts'],
     libraries: [],
     platform: [],
   },

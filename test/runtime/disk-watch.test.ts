@@ -1,8 +1,15 @@
 import { expect, test } from 'vitest'
+import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import type { Recorder } from '../../src/flow/history/ports.ts'
-import { parsePush } from '../../src/flow/ingest/parse-push.ts'
-import { createDiskSign, createDiskWatch, type DiskState, type DiskTrouble, troubleOn } from '../../src/runtime/disk-watch.ts'
-import { refuseInTrouble, refuseWhenLost } from '../../src/runtime/refuse-writes.ts'
+import {
+  createDiskSign,
+  createDiskWatch,
+  type DiskState,
+  type DiskTrouble,
+  refuseInTrouble,
+  refuseWhenLost,
+  troubleOn,
+} from '../../src/runtime/disk-watch.ts'
 import { createLogBook } from '../support/relay.ts'
 
 const MB = 1024 * 1024

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Incoming } from '../../src/domain/history/recording.ts'
-import { parsePush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { type CommitReport, queueInProcess } from '../../src/runtime/commit-queue.ts'
 import { createGroupCommit } from '../../src/runtime/group-commit.ts'
 

@@ -1,5 +1,5 @@
 import type { Incoming } from '../../src/domain/history/recording.ts'
-import { parsePush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import type { Seen } from './observations.ts'
 
 /** An observation as the write side takes it. */

@@ -1,7 +1,7 @@
 import { type Entry, languagesOf } from '../history/history.ts'
 import type { Texts } from '../history/status-entry.ts'
+import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
-import { createMac, type Mac } from '../mac.ts'
 import type { Endpoint } from './endpoint.ts'
 
 /** What one delivery says, the same at every attempt. */

@@ -5,7 +5,7 @@ import { encodeEvent } from './delivery-request.ts'
 import type { QueuedDelivery } from './dispatch-round.ts'
 import { endpointWants } from './endpoint.ts'
 import type { Payload } from './feed-entry.ts'
-import type { FeedAddition } from './planned-event.ts'
+import type { FeedAddition } from './plan-events.ts'
 
 export interface DeliverableEvent {
   /** Its place in the feed, and so in the order of its parcel's deliveries. */

@@ -1,4 +1,4 @@
-import type { ObservationSource } from '../delivery/payload.ts'
+import type { ObservationSource } from '../delivery/plan-events.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import { reactivate } from '../polling/next-check.ts'
 import {
@@ -13,9 +13,8 @@ import {
   survivorOf,
 } from './batch-state.ts'
 import type { ChangeSet, Recorded } from './change-set.ts'
-import { commitJoin, commitMerge, flagFull } from './commit-observation.ts'
+import { commitJoin, commitMerge, duplicateOf, flagFull, keepUnrecorded, noteDuplicate } from './commit-observation.ts'
 import { type DraftJoin, joinDrafts } from './join-drafts.ts'
-import { duplicateOf, keepUnrecorded, noteDuplicate } from './keep-push.ts'
 import { mergeObservation } from './merge-observation.ts'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 import type { IdentifierState } from './parcel-state.ts'

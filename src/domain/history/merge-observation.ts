@@ -1,22 +1,30 @@
-import { indexPushes, type ObservationSource } from '../delivery/payload.ts'
-import { type FeedAddition, planEvents } from '../delivery/planned-event.ts'
+import {
+  diffEntries,
+  type EntryChange,
+  type FeedAddition,
+  indexPushes,
+  type ObservationSource,
+  planEvents,
+} from '../delivery/plan-events.ts'
 import { keepEarlierCheck, scheduleCheck } from '../polling/next-check.ts'
 import type { ScanSample } from '../polling/scan-rate.ts'
 import { scanSamplesOf } from '../polling/scan-samples.ts'
 import {
   allSightings,
+  answersOf,
   type BatchState,
   bodiesOf,
   isPollable,
   nextSequence,
+  orderOf,
   type ParcelDraft,
   secondOf,
   sightingsInSecond,
 } from './batch-state.ts'
 import type { AnswerWrite } from './change-set.ts'
-import { diffEntries, type EntryChange } from './changes.ts'
-import { envelopeOf, keepAnswer, orderEntries } from './draft-answers.ts'
-import { deriveEntries, type Entry } from './history.ts'
+import { deriveEntries, type Entry, instantsTie, orderHistory } from './history.ts'
+import type { PollObservation } from './observation.ts'
+import { answerId, keepAnswers, keptAnswer, presentParcel } from './parcel-record.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import type { RecordRules } from './record-rules.ts'
@@ -141,4 +149,38 @@ function memoized<Value>(make: () => Value): () => Value {
     made ??= { value: make() }
     return made.value
   }
+}
+
+/** Keeps what a poll answered, as far as answers are kept; null: it is older than all that is kept. */
+function keepAnswer(
+  batch: BatchState,
+  draft: ParcelDraft,
+  poll: PollObservation,
+): { readonly draft: ParcelDraft; readonly write: AnswerWrite } | null {
+  const answer = keptAnswer(poll)
+  const known = answersOf(batch, draft)
+  const { kept, order } = keepAnswers([...known, answer])
+  const ids = new Set(kept.map(answerId))
+  if (!ids.has(answerId(answer))) return null
+  const decidesOrder = order !== null && answerId(order) === answerId(answer)
+  const dropped = known.filter((one) => !ids.has(answerId(one)))
+  return {
+    draft: { ...draft, answers: kept, orderFrom: decidesOrder ? poll : draft.orderFrom },
+    write: { parcelId: draft.state.parcelId, answer, body: poll.body, decidesOrder, dropped },
+  }
+}
+
+/** Entries newest first. */
+function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): readonly Entry[] {
+  return orderHistory(entries, instantsTie(entries) ? orderOf(batch, draft) : [])
+}
+
+/**
+ * What an answer shows that is no single entry's: their order, and what is said of the parcel as a whole. Of some of its entries (those of
+ * one second) it shows only a part, and still changes whenever the observation of that second changes the whole.
+ */
+function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
+  const ordered = orderEntries(batch, draft, entries)
+  const { trackingIds, distributionType, extra } = presentParcel(ordered, answersOf(batch, draft), [])
+  return JSON.stringify([ordered.map((entry) => entry.sequence), trackingIds, distributionType, extra])
 }

@@ -1,5 +1,4 @@
-import type { QuarantineReason } from '../history/observation.ts'
-import type { ParsedEvent } from './parse-push.ts'
+import type { PushObservation, QuarantineReason } from '../history/observation.ts'
 
 /** A push whose signature is right, as it arrived: what is stored is exactly `body`. */
 export interface ReceivedPush {
@@ -10,6 +9,10 @@ export interface ReceivedPush {
   /** Which of the configured keys matched, counted from 0. */
   readonly keyIndex: number
 }
+
+export type ParsedEvent =
+  | { readonly ok: true; readonly observation: PushObservation }
+  | { readonly ok: false; readonly reason: QuarantineReason }
 
 export interface IncomingPush extends ReceivedPush {
   readonly kind: 'push'

@@ -1,18 +1,14 @@
 import { encodeContent } from '../history/content.ts'
-import type { PushObservation, QuarantineReason } from '../history/observation.ts'
 import type { Texts } from '../history/status-entry.ts'
 import { parseIdentifier } from '../identifiers.ts'
 import { parseInstant } from '../instant.ts'
 import { isObject, member, readJson } from '../json-body.ts'
 import { parseLanguageTag } from '../languages.ts'
 import { derivedText } from '../text.ts'
+import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
 
 /** Most identifiers one push may name (DOMAIN 5.3). */
 const TRACKING_IDS_MAX = 100
-
-export type ParsedEvent =
-  | { readonly ok: true; readonly observation: PushObservation }
-  | { readonly ok: false; readonly reason: QuarantineReason }
 
 /**
  * Reads a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). Valid: non-empty `status` and `detailedStatus`, a real
@@ -87,4 +83,22 @@ function readTexts(list: unknown): readonly { readonly language: string; readonl
     if (language !== null && typeof value === 'string') texts.push({ language, text: derivedText(value) })
   }
   return texts
+}
+
+/** Reads a body as one event: `parseWebhookEvent`, or what gives the same. */
+export type ParseEvent = (body: Uint8Array, contentEncoding: string | null) => ParsedEvent
+
+/** What a push says, read from its bytes on the thread that received it: the one that records has enough to do. */
+export function parsePush(received: ReceivedPush, parseEvent: ParseEvent = parseWebhookEvent): IncomingPush {
+  const { body, contentEncoding, receivedAtMs, keyIndex } = received
+  return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received, parseEvent) }
+}
+
+/** A body that our own code fails on is kept like one that is not understood: sent again it would fail again. */
+function read({ body, contentEncoding }: ReceivedPush, parseEvent: ParseEvent): ParsedEvent {
+  try {
+    return parseEvent(body, contentEncoding)
+  } catch {
+    return { ok: false, reason: 'failed' }
+  }
 }

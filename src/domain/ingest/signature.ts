@@ -1,5 +1,4 @@
-import { timingSafeEqual } from 'node:crypto'
-import { createMac, type Mac } from '../mac.ts'
+import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 
 /** Canonical, padded Base64 of exactly 32 bytes: the platform's decoder would take url-safe, unpadded and trailing junk too. */
 const FORM = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
@@ -45,4 +44,17 @@ export function signBody(body: Uint8Array, key: string): string {
 
 function macOf(key: string): Mac {
   return createMac(Buffer.from(key, 'utf8'))
+}
+
+/** The HMAC-SHA256 of a message, given in parts, under one key; as Base64. Texts stand for their UTF-8 bytes. */
+export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
+
+export function createMac(key: Uint8Array): Mac {
+  // Made once: the platform would prepare plain bytes anew for every message.
+  const secret = createSecretKey(key)
+  return (...parts) => {
+    const mac = createHmac('sha256', secret)
+    for (const part of parts) mac.update(part)
+    return mac.digest('base64')
+  }
 }

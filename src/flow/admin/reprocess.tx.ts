@@ -1,6 +1,6 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
+import { parsePush } from '../../domain/ingest/parse-push.ts'
 import { learn, type RecordPorts, recordEach, reportOf } from '../history/record.tx.ts'
-import { parsePush } from '../ingest/parse-push.ts'
 import type { WriteSide } from '../write-side.ts'
 
 /**

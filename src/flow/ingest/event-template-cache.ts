@@ -1,9 +1,9 @@
 import type { Content } from '../../domain/history/content.ts'
 import { parseIdentifier } from '../../domain/identifiers.ts'
+import type { ParseEvent } from '../../domain/ingest/parse-push.ts'
 import { parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
 import { type Instant, parseInstant } from '../../domain/instant.ts'
 import type { Memory } from '../ports.ts'
-import type { ParseEvent } from './parse-push.ts'
 
 /** What the events of one form say, all but when and of which parcel. */
 export interface EventTemplate {

@@ -1,9 +1,9 @@
 import { AppError } from '../../domain/errors.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
+import { type ParseEvent, parsePush } from '../../domain/ingest/parse-push.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
-import { type ParseEvent, parsePush } from './parse-push.ts'
 
 /** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {

@@ -1,6 +1,6 @@
 import { type Content, decodeContent } from '../../domain/history/content.ts'
 import type { QuarantineReason } from '../../domain/history/observation.ts'
-import type { ParsedEvent } from '../../domain/ingest/parse-push.ts'
+import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
 
 /** A reading on its way: what is its own as text, and which number its content has. */
 export interface EncodedPush {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createBody, giveBack } from '../../../src/http/server/body-bytes.ts'
+import { createBody, giveBack } from '../../../src/http/server/raw-body.ts'
 
 const KB = 1024
 /** As the platform hands a piece of a body over: memory of its own. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
-import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createRingBuffer, openConsumer, openProducer } from '../../../src/runtime/threads/ring-buffer.ts'
 import { pushBody } from '../../support/builders.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Incoming, RecordOutcome } from '../../../src/domain/history/recording.ts'
-import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createRingBuffer } from '../../../src/runtime/threads/ring-buffer.ts'
 import { createRingService, queueOnWriter, type RingServicePorts } from '../../../src/runtime/threads/ring-recorder.ts'
 import { pushBody } from '../../support/builders.ts'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { parsePush } from '../../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'

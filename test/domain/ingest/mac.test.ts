@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { createMac } from '../../src/domain/mac.ts'
+import { createMac } from '../../../src/domain/ingest/signature.ts'
 
 const hex = (text: string) => Buffer.from(text, 'hex')
 const MESSAGE = Buffer.from('what is signed')
