@@ -2,11 +2,11 @@ import { mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/builders.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { storedRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const NOBODY = 'http://127.0.0.1:9'
@@ -38,21 +38,12 @@ async function startCircle(carrierOfA = NOBODY) {
       })
       onTestFinished(() => relay.stop())
       const token = await logIn(relay.internalUrl, ADMIN)
-      const db = new Database(relay.databasePath, { readonly: true })
-      onTestFinished(() => void db.close())
       return {
         ...relay,
         token,
         all: async (id: string) => await (await ask(relay.internalUrl, token, `/v1/status/${id}/all`)).text(),
         /** Pushes kept, those that came again, and entries told of. */
-        count: () =>
-          db
-            .prepare<[], Counts>(
-              `select (select count(*) from inbox) as pushes, (select coalesce(sum(duplicates), 0) from inbox) as repeats,
-                 (select count(*) from feed where kind = 0) as entries, (select count(*) from delivery where state < 2) as waiting,
-                 (select count(*) from delivery where state = 2) as delivered`,
-            )
-            .get(),
+        count: async () => (await storedRows<Counts>(relay.databasePath, COUNTS))[0],
       }
     }),
   )
@@ -60,6 +51,11 @@ async function startCircle(carrierOfA = NOBODY) {
   if (a === undefined || b === undefined || c === undefined) throw new Error('three relays were started')
   return { a, b, c, circle }
 }
+
+const COUNTS = `
+  select (select count(*) from inbox) as pushes, (select coalesce(sum(duplicates), 0) from inbox) as repeats,
+    (select count(*) from feed where kind = 0) as entries, (select count(*) from delivery where state < 2) as waiting,
+    (select count(*) from delivery where state = 2) as delivered`
 
 interface Counts {
   readonly pushes: number
@@ -78,8 +74,9 @@ test('three relays that push to each other in a circle end with equal histories,
 
   // Round once: each relay keeps each push once, hands it on once, and is handed it once more by the last that learns of it.
   const round = { pushes: 12, entries: 12, delivered: 12, waiting: 0 }
-  await vi.waitFor(() => expect(circle.map((relay) => relay.count())).toMatchObject([round, round, round]), { timeout: 10_000 })
-  expect(circle.map((relay) => relay.count()?.repeats)).toEqual([4, 4, 4])
+  const counts = () => Promise.all(circle.map((relay) => relay.count()))
+  await vi.waitFor(async () => expect(await counts()).toMatchObject([round, round, round]), { timeout: 10_000 })
+  expect((await counts()).map((count) => count?.repeats)).toEqual([4, 4, 4])
   for (const id of ['1001', '1002', '1003']) {
     const history = await a.all(id)
     expect(history.match(/eventTimestamp/g)).toHaveLength(4)
@@ -99,8 +96,8 @@ test('an event that the first found by a poll goes round once, and changes nothi
   expect(entries).toBeGreaterThan(3)
 
   await vi.waitFor(
-    () => {
-      const counts = circle.map((relay) => relay.count())
+    async () => {
+      const counts = await Promise.all(circle.map((relay) => relay.count()))
       expect(counts).toMatchObject(
         Array.from({ length: 3 }, () => ({ pushes: entries, repeats: 0, entries, delivered: entries, waiting: 0 })),
       )

@@ -1,10 +1,10 @@
-import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { writeDeliveries } from '../support/many-deliveries.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, startTestRelay } from '../support/relay.ts'
+import { changeStoredRows, storedNumber } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -150,9 +150,7 @@ test('a replay of what is no longer kept ends as dead and says so; nothing is se
   await world.push(at(1))
   await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(1))
   const id = String((await listed(world.operate))[0]?.id)
-  const db = new Database(world.databasePath)
-  db.exec('UPDATE inbox SET body = NULL')
-  db.close()
+  await changeStoredRows(world.databasePath, 'update inbox set body = null')
   expect((await world.operate('POST', `/relay/deliveries/${id}/replay`)).status).toBe(202)
   await vi.waitFor(async () => {
     const { body } = await world.operate('GET', `/relay/deliveries/${id}`)
@@ -283,7 +281,7 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
   }
   const first = await startOne()
   const { body: endpoint } = await first.operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', enabled: false })
-  writeDeliveries(first.relay.databasePath, { endpointId: String(endpoint.id), count: 10_050, state: 3 })
+  await writeDeliveries(first.relay.databasePath, { endpointId: String(endpoint.id), count: 10_050, state: 3 })
   const replay = `/relay/endpoints/${String(endpoint.id)}/replay`
   expect((await first.operate('POST', replay, { since: 0, dryRun: true })).body).toEqual({ count: 10_001, more: true, dryRun: true })
   const begun = await first.operate('POST', replay, { since: 0 })
@@ -313,12 +311,10 @@ test('7.4: what waits for an endpoint when it is removed is written down as canc
   const world = await start()
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
-  writeDeliveries(world.databasePath, { endpointId: id, count: 500, state: 1 })
+  await writeDeliveries(world.databasePath, { endpointId: id, count: 500, state: 1 })
   await world.operate('DELETE', `/relay/endpoints/${id}`)
   expect(await listed(world.operate, '?state=cancelled')).toHaveLength(100)
   expect(await listed(world.operate, '?state=held')).toHaveLength(0)
-  const db = new Database(world.databasePath)
-  onTestFinished(() => void db.close())
-  const written = db.prepare('select count(*) from delivery where state = 4').pluck()
-  await vi.waitFor(() => expect(written.get()).toBe(500), { timeout: 5000 })
+  const written = () => storedNumber(world.databasePath, 'select count(*) from delivery where state = 4')
+  await vi.waitFor(async () => expect(await written()).toBe(500), { timeout: 5000 })
 })

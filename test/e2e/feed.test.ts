@@ -1,9 +1,9 @@
-import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/builders.ts'
 import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { pruneStoredFeed } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const NOBODY = 'http://127.0.0.1:9'
@@ -266,10 +266,7 @@ test('who asks for what is no longer kept is told the oldest sequence that is', 
   for (const minute of [1, 2, 3]) await push(relay.publicUrl, at(minute))
   const sequences = (await pageOf(await relay.get('/relay/events'))).events.map(({ sequence }) => sequence)
   const prunedTo = sequences[1] ?? 0
-  const db = new Database(relay.databasePath)
-  db.prepare('delete from feed where sequence <= ?').run(prunedTo)
-  db.prepare("insert into setting (name, value) values ('feed-pruned-to', ?)").run(Buffer.from(String(prunedTo)))
-  db.close()
+  await pruneStoredFeed(relay.databasePath, prunedTo)
 
   for (const path of ['/relay/events', `/relay/events?after=${prunedTo - 1}`]) {
     const answer = await relay.get(path)

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import type { PushRecord } from '../../src/sandbox/pusher.ts'
@@ -9,6 +8,7 @@ import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caugh
 import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
 import { inSeconds, metricOf, type RunningProcess, runRelay } from '../support/relay-process.ts'
 import { type SandboxProcess, spawnSandbox, type World } from '../support/sandbox-process.ts'
+import { storedBodies, storedRows } from '../support/stored-rows.ts'
 
 /**
  * One life of a small world, as its tests see it: a carrier and a relay, each a process of its own. A fifth of the pushes is lost, a tenth
@@ -154,14 +154,13 @@ test('what the lost pushes did not bring is counted as missed, once its grace is
   expect(await metricOf(relay.internalUrl, 'relay_parcels')).toBe(world.parcels.length)
 }, 90_000)
 
-test('the store says it too: both doors brought entries, and of what was lost only polls did', () => {
-  using store = openStore()
-  const bodies = new Set(store.inbox())
+test('the store says it too: both doors brought entries, and of what was lost only polls did', async () => {
+  const bodies = await storedBodies(join(folder, 'relay.db'))
   const accepted = world.parcels.flatMap(({ pushes }) => pushes.filter(isAccepted))
   expect(bodies).toEqual(new Set(accepted.map(({ body }) => body)))
   let filled = 0
   for (const parcel of world.parcels) {
-    const doors = store.doorsOf(parcel.trackingIds[0] ?? '')
+    const doors = await doorsOf(parcel.trackingIds[0] ?? '')
     for (const { body } of onlyPolled(parcel)) expect([body, doors.get(groupOf(body))]).toEqual([body, 'poll'])
     const used = new Set(doors.values())
     if (used.has('push,poll') && used.has('poll')) filled += 1
@@ -186,19 +185,14 @@ test('a restart on the same store changes no byte of any answer', async () => {
   expect(before).toHaveLength(world.parcels.length * 4)
 }, 90_000)
 
-/** The store's file, read beside the relay and without its code. */
-function openStore() {
-  const db = new Database(join(folder, 'relay.db'), { readonly: true, fileMustExist: true })
-  const inbox = db.prepare<[], { readonly body: Buffer }>('SELECT body FROM inbox')
-  const sightings = db.prepare<[string], { readonly entry: string; readonly doors: string }>(`
-    SELECT json_array(content.json ->> 'status', content.json ->> 'detailedStatus', sighting.at_ms / 1000) AS entry,
-           group_concat(DISTINCT content.json ->> 'source' ORDER BY content.json ->> 'source' DESC) AS doors
-    FROM sighting JOIN content ON content.id = sighting.content_id
-    WHERE parcel_id = (SELECT parcel_id FROM identifier WHERE value = ?) GROUP BY 1`)
-  return {
-    inbox: () => inbox.all().map(({ body }) => body.toString()),
-    /** By entry: which doors it came through. */
-    doorsOf: (identifier: string) => new Map(sightings.all(identifier).map(({ entry, doors }) => [entry, doors])),
-    [Symbol.dispose]: () => void db.close(),
-  }
+const SIGHTINGS = `
+  select json_array(content.json ->> 'status', content.json ->> 'detailedStatus', sighting.at_ms / 1000) as entry,
+    group_concat(distinct content.json ->> 'source' order by content.json ->> 'source' desc) as doors
+  from sighting join content on content.id = sighting.content_id
+  where parcel_id = (select parcel_id from identifier where value = ?) group by 1`
+
+/** By entry: which doors it came through, as the store has it. */
+async function doorsOf(identifier: string): Promise<ReadonlyMap<string, string>> {
+  const rows = await storedRows<{ readonly entry: string; readonly doors: string }>(join(folder, 'relay.db'), SIGHTINGS, identifier)
+  return new Map(rows.map(({ entry, doors }) => [entry, doors]))
 }

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
-import Database from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWorld, type World } from '../faults/world.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ADMIN } from '../support/relay.ts'
+import { changeStoredRows } from '../support/stored-rows.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 let world: World
@@ -17,10 +17,8 @@ afterAll(() => world.stop())
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
 
 /** As if the clock had been right when they came. */
-function receiveAt(atMs: number): void {
-  const db = new Database(world.databasePath)
-  db.prepare('UPDATE inbox SET received_at_ms = ? WHERE state = 2').run(atMs)
-  db.close()
+async function receiveAt(atMs: number): Promise<void> {
+  await changeStoredRows(world.databasePath, 'update inbox set received_at_ms = ? where state = 2', atMs)
 }
 
 test('what was pushed is listed and shown raw, and what is recorded, unknown or still not understood is not recorded again', async () => {
@@ -48,8 +46,8 @@ test('5.4: pushes that expired are recorded and relayed by one command once the 
   const bodies = ['60000002', '60000003'].map((id) => pushBody({ trackingIds: [id], eventTime: daysAgo(40) }))
   for (const body of bodies) expect((await world.push(body)).status).toBe(200)
   expect((await world.get('/v1/status/60000002/latest')).status).toBe(404)
-  expect(world.inbox.rowOf(bodies[0] ?? '').state).toBe('expired')
-  receiveAt(Date.now() - 39 * 86_400_000)
+  expect((await world.inbox.rowOf(bodies[0] ?? '')).state).toBe('expired')
+  await receiveAt(Date.now() - 39 * 86_400_000)
 
   const args = ['src/main.ts', 'inbox', '--reprocess', '--state', 'expired', '--url', world.internalUrl]
   const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }

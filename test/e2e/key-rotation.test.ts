@@ -1,9 +1,9 @@
-import Database from 'better-sqlite3'
 import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { push, startTestRelay } from '../support/relay.ts'
+import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -118,10 +118,9 @@ test('O9: rotate makes a key and shows it once; "at": "now" ends the overlap, an
 test('an overlap that an earlier version began, with the new key in the header of the specification, ends as it began', async () => {
   const { databasePath, receiver, rotate, view, deliver, haveKey } = await start()
   await rotate({ sharedKey: AFTER })
-  const db = new Database(databasePath)
-  db.exec(`update endpoint set sealed_keys = json_object('current', sealed_keys ->> '$.next.sealed',
-    'previous', json_object('sealed', sealed_keys ->> '$.current', 'untilMs', sealed_keys ->> '$.next.fromMs'))`)
-  db.close()
+  const asBefore = `update endpoint set sealed_keys = json_object('current', sealed_keys ->> '$.next.sealed',
+    'previous', json_object('sealed', sealed_keys ->> '$.current', 'untilMs', sealed_keys ->> '$.next.fromMs'))`
+  await changeStoredRows(databasePath, asBefore)
   haveKey(AFTER)
   await deliver(at(1), 1)
   expect(receiver.pushes.at(-1)?.headers).toMatchObject({ 'x-service-hmac-sha256-previous': expectedSignature(at(1), BEFORE) })

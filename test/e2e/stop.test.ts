@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import Database from 'better-sqlite3'
 import { expect, test, vi } from 'vitest'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
 import { startSlowPush } from '../support/slow-request.ts'
+import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { tieToTest } from '../support/tied-process.ts'
 
@@ -18,13 +18,6 @@ const STOPPING = 'stopping: what is in flight is finished first'
 
 function configIn(folder: string, shutdownTimeout = '10s'): string {
   return writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, shutdownTimeout })
-}
-
-function inboxOf(folder: string): ReadonlySet<string> {
-  const db = new Database(join(folder, 'relay.db'), { readonly: true, fileMustExist: true })
-  const bodies = db.prepare<[], { readonly body: Buffer }>('SELECT body FROM inbox').all()
-  db.close()
-  return new Set(bodies.map(({ body }) => body.toString()))
 }
 
 /** Whether it takes connections at all: whatever it answers. */
@@ -56,7 +49,7 @@ test('X1: on SIGTERM under load every push that was begun is answered, none that
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, null]))
     acknowledged.push(...answers.filter(({ status }) => status === 200).map(({ body }) => body))
   }
-  const kept = inboxOf(folder)
+  const kept = await storedBodies(join(folder, 'relay.db'))
   expect(acknowledged.filter((body) => !kept.has(body))).toEqual([])
   expect(acknowledged.length).toBeGreaterThan(500)
 }, 60_000)
@@ -73,7 +66,7 @@ test('X1: while it stops, both addresses refuse new connections and a push in fl
   expect(relay.process.exitCode).toBeNull()
   expect(await slow.finish()).toMatch(/HTTP\/1\.1 200 OK\r\n.*Connection: close\r\n/s)
   expect(await relay.ended).toEqual({ code: 0, signal: null })
-  expect(inboxOf(folder)).toEqual(new Set([body]))
+  expect(await storedBodies(join(folder, 'relay.db'))).toEqual(new Set([body]))
 }, 60_000)
 
 test('X1: what is not finished within shutdownTimeout is cut off, and the end is still 0', async () => {

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterAll, expect, test } from 'vitest'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
@@ -7,6 +6,7 @@ import { answerBody } from '../support/builders.ts'
 import { deliverOptions, recordOptions } from '../support/policy.ts'
 import { ask, logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
+import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from './world.ts'
 
@@ -18,27 +18,21 @@ const CONCURRENCY = 32
 
 afterAll(closeOpened)
 
-const named = (at: number) => `CU${String(at).padStart(7, '0')}`
-
 /** A store as an outage of a day leaves it: everything fell due at some time of that day. */
 async function openAfterOutage(path: string): Promise<void> {
   const clock = { now: () => Date.now(), monotonic: () => performance.now() }
   const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, console)
   await writes.close()
-  const db = new Database(path)
-  const seen = Date.now() - 30 * HOUR_MS
-  const parcel = db.prepare(
-    `INSERT INTO parcel (id, watched_at_ms, revived_at_ms, entry_count, latest_status, latest_at_ms, heard_at_ms, checked_at_ms, failures, next_poll_at_ms, is_full)
-     VALUES (?, ${seen}, ${seen}, 0, NULL, NULL, ${seen}, ${seen}, 0, ?, 0)`,
+  const [now, seen] = [Date.now(), Date.now() - 30 * HOUR_MS]
+  const nth = `with recursive nth(n) as (select 1 union all select n + 1 from nth where n < ${parcels})`
+  const dueAtMs = `${now} - cast(((n * 7919) % ${parcels}) * ${(24 * HOUR_MS) / parcels} as integer)`
+  await changeStoredRows(
+    path,
+    `${nth}
+     insert into parcel (id, watched_at_ms, revived_at_ms, entry_count, latest_status, latest_at_ms, heard_at_ms, checked_at_ms, failures, next_poll_at_ms, is_full)
+     select n, ${seen}, ${seen}, 0, null, null, ${seen}, ${seen}, 0, ${dueAtMs}, 0 from nth`,
   )
-  const identifier = db.prepare('INSERT INTO identifier (value, parcel_id, is_tracking_id) VALUES (?, ?, 0)')
-  db.transaction(() => {
-    for (let at = 1; at <= parcels; at++) {
-      parcel.run(at, Date.now() - Math.floor(((at * 7919) % parcels) * ((24 * HOUR_MS) / parcels)))
-      identifier.run(named(at), at)
-    }
-  })()
-  db.close()
+  await changeStoredRows(path, `${nth} insert into identifier (value, parcel_id, is_tracking_id) select printf('CU%07d', n), n, 0 from nth`)
 }
 
 /** A carrier that knows every parcel, and notes when it was asked about which. */

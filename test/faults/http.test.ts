@@ -50,7 +50,7 @@ function sendThenRead(port: number, parts: readonly (string | Uint8Array)[]): Pr
 describe('bodies that are too large', () => {
   test('H1: a body declared over the limit is a 413 that ten clients get to read though they send all of it first, counted, and no row', async () => {
     const body = eventOf(8_000_000, '90000002')
-    const [rows, counted] = [world.inbox.count(), await tooLarge()]
+    const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const request = rawRequest('POST', [`Content-Length: ${body.length}`, header(signed(body))], body)
     const answers = await Promise.all(Array.from({ length: 10 }, () => sendThenRead(world.publicPort, request)))
     for (const answer of answers) {
@@ -58,11 +58,11 @@ describe('bodies that are too large', () => {
       expect(answer).toMatch(/\r\nConnection: close\r\n/i)
       expect(answer).toContain('urn:parcel-relay:error:body_too_large')
     }
-    expect([world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 10])
+    expect([await world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 10])
   })
 
   test('H2: a chunked body that crosses the limit on its way is a 413 likewise', async () => {
-    const [rows, counted] = [world.inbox.count(), await tooLarge()]
+    const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const body = eventOf(LIMIT + 1, '90000003')
     for (const size of [LIMIT + 1, 16_384, 1000]) {
       const answer = await raw(
@@ -73,7 +73,7 @@ describe('bodies that are too large', () => {
       expect(answer.text).toMatch(/\r\nConnection: close\r\n/i)
       expect(answer.text).toContain('urn:parcel-relay:error:body_too_large')
     }
-    expect([world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 3])
+    expect([await world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 3])
   })
 
   test('H1, H2: a body of exactly the limit is recorded, declared or chunked', async () => {
@@ -85,7 +85,7 @@ describe('bodies that are too large', () => {
       { until: (text) => text.includes('\r\n\r\n') },
     )
     expect(answer.status).toBe(200)
-    expect([declared, streamed].map((body) => world.inbox.rowOf(body).state)).toEqual(['recorded', 'recorded'])
+    for (const body of [declared, streamed]) expect((await world.inbox.rowOf(body)).state).toBe('recorded')
   })
 })
 
@@ -99,7 +99,7 @@ describe('methods', () => {
       const answer = await raw(world.publicPort, rawRequest(method, headers, body))
       expect(answer.status).toBe(405)
       expect(/\r\nAllow: (.*)\r\n/i.exec(answer.text)?.[1]).toBe('POST')
-      expect(world.inbox.rowsOf(body)).toEqual([])
+      expect(await world.inbox.rowsOf(body)).toEqual([])
     },
   )
 
@@ -210,7 +210,7 @@ describe('paths', () => {
     const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
     const answer = await raw(world.publicPort, rawRequest('POST', headers, body, target))
     expect([answer.status, /\r\nLocation:/i.test(answer.text)]).toEqual([404, false])
-    expect(world.inbox.rowsOf(body)).toEqual([])
+    expect(await world.inbox.rowsOf(body)).toEqual([])
   })
 
   test.each([
@@ -237,7 +237,7 @@ describe('paths', () => {
 
 test('H4: a client that leaves within its body leaves no row and no error in the log', async () => {
   const body = pushBody({ trackingIds: ['90000008'] })
-  const rows = world.inbox.count()
+  const rows = await world.inbox.count()
   const linesBefore = world.lines.length
   const [head] = rawRequest('POST', [header(signed(body)), `Content-Length: ${body.length}`])
   await Promise.all(
@@ -249,6 +249,6 @@ test('H4: a client that leaves within its body leaves no row and no error in the
     }),
   )
   expect((await world.push(pushBody({ trackingIds: [KNOWN] }))).status).toBe(200)
-  expect([world.inbox.count(), world.inbox.rowsOf(body)]).toEqual([rows, []])
+  expect([await world.inbox.count(), await world.inbox.rowsOf(body)]).toEqual([rows, []])
   expect(world.lines.slice(linesBefore).filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
 })

@@ -3,10 +3,10 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { writeConfig } from '../support/relay.ts'
+import { whileLocked, withoutTable } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually, problemOf, startWorld, type World } from './world.ts'
 
@@ -65,9 +65,7 @@ describe('the probes', () => {
     const known = '50000005'
     expect((await world.push(pushBody({ trackingIds: [known] }))).status).toBe(200)
     const body = pushBody({ trackingIds: ['50000006'] })
-    const locker = new Database(world.databasePath)
-    locker.exec('BEGIN IMMEDIATE')
-    try {
+    await whileLocked(world.databasePath, async () => {
       const answer = await world.push(body)
       expect([answer.status, await problemOf(answer)]).toEqual([503, 'storage_unavailable'])
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
@@ -77,49 +75,36 @@ describe('the probes', () => {
       })
       expect((await fetch(`${world.publicUrl}/healthz`)).status).toBe(200)
       expect((await world.get(`/v1/status/${known}/latest`)).status).toBe(200)
-    } finally {
-      locker.exec('ROLLBACK')
-      locker.close()
-    }
-    expect(world.inbox.rowsOf(body)).toEqual([])
+    })
+    expect(await world.inbox.rowsOf(body)).toEqual([])
     await eventually(async () => (await ready()).status === 200)
     expect((await world.push(body)).status).toBe(200)
-    expect(world.inbox.rowOf(body).state).toBe('recorded')
+    expect((await world.inbox.rowOf(body)).state).toBe('recorded')
   })
 
   test('X6: /readyz stays a 503 while only pushes cannot be stored, though the store takes other writes, and recovers with no push coming', async () => {
     const body = pushBody({ trackingIds: ['50000007'] })
-    const db = new Database(world.databasePath)
-    db.exec('ALTER TABLE inbox RENAME TO inbox_gone')
-    try {
+    await withoutTable(world.databasePath, 'inbox', async () => {
       expect((await world.push(body)).status).toBe(503)
       expect((await world.orderWatch('50000008')).status).toBe(201)
       expect(await ready()).toMatchObject({
         status: 503,
         body: { reasons: [expect.stringMatching(/^storage_unavailable: pushes cannot be stored/)] },
       })
-    } finally {
-      db.exec('ALTER TABLE inbox_gone RENAME TO inbox')
-      db.close()
-    }
+    })
     await eventually(async () => (await ready()).status === 200)
-    expect(world.inbox.rowOf(body).state).toBe('recorded')
+    expect((await world.inbox.rowOf(body)).state).toBe('recorded')
     expect((await world.push(body)).status).toBe(200)
-    expect(world.inbox.rowsOf(body)).toHaveLength(1)
+    expect(await world.inbox.rowsOf(body)).toHaveLength(1)
   })
 
   test('X6: while answers cannot be read /readyz is a 503 that says why, and names no path', async () => {
-    const db = new Database(world.databasePath)
-    db.exec('ALTER TABLE parcel RENAME TO parcel_gone')
-    try {
+    await withoutTable(world.databasePath, 'parcel', async () => {
       const { status, body } = await ready()
       expect([status, JSON.stringify(body)]).toEqual([503, expect.stringContaining('storage_unavailable: answers cannot be read')])
       expect(JSON.stringify(body)).not.toContain(world.databasePath)
       expect((await fetch(`${world.internalUrl}/healthz`)).status).toBe(200)
-    } finally {
-      db.exec('ALTER TABLE parcel_gone RENAME TO parcel')
-      db.close()
-    }
+    })
     expect((await ready()).status).toBe(200)
   })
 })

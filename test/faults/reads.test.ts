@@ -1,7 +1,7 @@
-import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { raw } from '../http/harness.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
+import { withoutTable } from '../support/stored-rows.ts'
 import { problemOf, startWorld, type World } from './world.ts'
 
 const KNOWN = '40000001'
@@ -114,23 +114,11 @@ test('R5: while the carrier is down what is not known is a 503 with Retry-After,
   expect((await world.all(number)).statuses).toHaveLength(1)
 })
 
-/** Does something while the store misses a table, as if it were broken. */
-async function withoutTable(table: string, work: () => Promise<void>): Promise<void> {
-  const db = new Database(world.databasePath)
-  db.exec(`ALTER TABLE ${table} RENAME TO ${table}_gone`)
-  try {
-    await work()
-  } finally {
-    db.exec(`ALTER TABLE ${table}_gone RENAME TO ${table}`)
-    db.close()
-  }
-}
-
 test('R5: while the store cannot be read nothing is a 404: known and unknown are a 503 with Retry-After', async () => {
   const [fresh, number] = ['40000005', 'PS40000006SE']
   expect((await world.push(pushBody({ trackingIds: [fresh] }))).status).toBe(200)
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['40000006'] }))
-  await withoutTable('identifier', async () => {
+  await withoutTable(world.databasePath, 'identifier', async () => {
     for (const identifier of [fresh, number]) {
       const answer = await world.get(`/v1/status/${identifier}/all`)
       expect([identifier, answer.status, await problemOf(answer)]).toEqual([identifier, 503, 'storage_unavailable'])

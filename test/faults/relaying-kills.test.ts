@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, test, vi } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import { type Random, randomFor } from '../../src/sandbox/random.ts'
@@ -10,6 +9,7 @@ import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { push, writeConfig } from '../support/relay.ts'
 import { type RunningProcess, runRelay } from '../support/relay-process.ts'
 import { breaches, type EndpointLedger, type ToldDelivery } from '../support/relaying-ledger.ts'
+import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** Two hundred by `npm run faults`, in pieces so that it shows how far it is. */
@@ -81,11 +81,7 @@ const PLANTS = [
 test.each(LONG ? PLANTS : PLANTS.slice(0, 2))(
   'F11: the same check finds %s',
   async (_what, sql, breach) => {
-    const plant = (path: string) => {
-      const db = new Database(path, { fileMustExist: true })
-      expect(db.prepare(sql).run().changes).toBeGreaterThan(0)
-      db.close()
-    }
+    const plant = async (place: string) => expect(await changeStoredRows(place, sql)).toBeGreaterThan(0)
     const { found } = await relayUnderKills(1, 1, always, plant)
     expect(found.length).toBeGreaterThan(0)
     expect(found.filter((one) => !breach.test(one))).toEqual([])
@@ -94,7 +90,7 @@ test.each(LONG ? PLANTS : PLANTS.slice(0, 2))(
 )
 
 /** Pushes, kills and starts anew; then everything comes to its end, with all endpoints up. */
-async function relayUnderKills(seed: number, cycles: number, isDown: (cycle: number) => boolean, plant = (_path: string) => {}) {
+async function relayUnderKills(seed: number, cycles: number, isDown: (cycle: number) => boolean, plant = async (_place: string) => {}) {
   const folder = temporaryFolder()
   const random = randomFor(seed, 'when to kill')
   await using stack = new AsyncDisposableStack()
@@ -118,7 +114,7 @@ async function relayUnderKills(seed: number, cycles: number, isDown: (cycle: num
     expect(await relay.ended).toEqual({ code: null, signal: 'SIGKILL' })
     acknowledged.push(...answers.filter(({ status }) => status === 200).map(({ body }) => body))
   }
-  plant(join(folder, 'relay.db'))
+  await plant(join(folder, 'relay.db'))
   receivers.get('down')?.setDown(false)
   await using relay = await runRelay(config)
   const ledger = await settledLedger(relay, receivers)

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
-import { openInbox } from '../support/inbox.ts'
+import { inboxIn } from '../support/inbox.ts'
 import { ADMIN, ask, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
 import { expectedSignature } from '../support/webhook-receiver.ts'
 
@@ -69,7 +69,7 @@ export async function startWorld(given: Sections = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-faults-'))
   const carrier = await openToldCarrier()
   const relay = await startTestRelay(folder, carrier.url, sectionsWith(given))
-  const inbox = openInbox(relay.databasePath)
+  const inbox = inboxIn(relay.databasePath)
   const [token, adminToken] = await Promise.all([logIn(relay.internalUrl), logIn(relay.internalUrl, ADMIN)])
   const metrics = async () => await (await fetch(`${relay.internalUrl}/metrics`)).text()
   return {
@@ -106,7 +106,6 @@ export async function startWorld(given: Sections = {}) {
       return line === undefined ? 0 : Number(line.slice(name.length))
     },
     async stop() {
-      inbox.close()
       await relay.stop()
       await closeOpened()
       rmSync(folder, { recursive: true, force: true })

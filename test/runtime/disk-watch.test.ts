@@ -10,7 +10,7 @@ import {
   refuseWhenLost,
   troubleOn,
 } from '../../src/runtime/disk-watch.ts'
-import { createLogBook } from '../support/relay.ts'
+import { createLogBook } from '../support/log-book.ts'
 
 const MB = 1024 * 1024
 const limits = { freeBytesMin: 256 * MB, logBytesWarn: 256 * MB }

@@ -1,9 +1,9 @@
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
-import { openInbox } from '../support/inbox.ts'
+import { inboxIn } from '../support/inbox.ts'
 import { DAY_MS, recordOptions } from '../support/policy.ts'
+import { storedNumber, storedRows } from '../support/stored-rows.ts'
 import { incomingPush, openStore } from '../support/write-side.ts'
 
 const HOUR_MS = 3_600_000
@@ -29,10 +29,7 @@ test('1.4: an observation that names ids of two parcels makes them one, and writ
     const view = await reads.findParcel(id)
     expect([view?.parcelId, view?.entries.length, view?.watched]).toEqual([older?.parcelId, 2, true])
   }
-  const db = new Database(path, { readonly: true })
-  const audit = db.prepare<[], { kind: string; parcel_id: number; detail: string }>('select kind, parcel_id, detail from audit').all()
-  const feed = db.prepare<[], { count: number }>('select count(*) as count from feed where kind = 4').get()
-  db.close()
+  const audit = await storedRows<{ kind: string; parcel_id: number; detail: string }>(path, 'select kind, parcel_id, detail from audit')
   expect(audit.map((row) => [row.kind, row.parcel_id])).toEqual([['join', older?.parcelId]])
   expect(JSON.parse(audit[0]?.detail ?? '')).toMatchObject({
     // Named as in the trails of stores that are there.
@@ -40,7 +37,7 @@ test('1.4: an observation that names ids of two parcels makes them one, and writ
     identifiers: ['2001'],
     sightings: [[expect.any(String), 0, expect.any(Number), 1]],
   })
-  expect(feed?.count).toBe(1)
+  expect(await storedNumber(path, 'select count(*) from feed where kind = 4')).toBe(1)
 })
 
 test('1.6: a parcel holds 2,000 entries; beyond that a push is quarantined and the parcel flagged', async () => {
@@ -57,10 +54,8 @@ test('1.6: a parcel holds 2,000 entries; beyond that a push is quarantined and t
   const { outcomes } = await push({ eventTime: '2026-02-01T00:00:00.000Z' })
   expect(outcomes).toEqual([{ kind: 'quarantined', reason: 'parcel_full' }])
   expect((await reads.findParcel('1001'))?.entries).toHaveLength(2000)
-  const db = new Database(path, { readonly: true })
-  expect(db.prepare('select is_full from parcel').all()).toEqual([{ is_full: 1 }])
-  expect(db.prepare('select reason from inbox').all()).toEqual([{ reason: 'parcel_full' }])
-  db.close()
+  expect(await storedRows(path, 'select is_full from parcel')).toEqual([{ is_full: 1 }])
+  expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
 })
 
 test('an observation that cannot be recorded is quarantined alone, and its batch is recorded', async () => {
@@ -93,19 +88,14 @@ test('5.4: a push that is too old under a clock ten years ahead is kept with its
   pass(3650 * DAY_MS)
   for (let times = 0; times < 2; times++) expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
   expect(await reads.findParcel('1001')).toBeNull()
-  const inbox = openInbox(path)
-  expect(inbox.rowOf(pushBody())).toMatchObject({ state: 'expired', reason: null, parcelId: null, duplicates: 1 })
+  const inbox = inboxIn(path)
+  expect(await inbox.rowOf(pushBody())).toMatchObject({ state: 'expired', reason: null, parcelId: null, duplicates: 1 })
   pass(-3650 * DAY_MS)
   expect((await push()).outcomes).toMatchObject([{ kind: 'recorded', newEntries: 1 }])
   expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
   expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
-  expect(
-    inbox
-      .rowsOf(pushBody())
-      .map(({ state }) => state)
-      .toSorted(),
-  ).toEqual(['expired', 'recorded'])
-  inbox.close()
+  const rows = await inbox.rowsOf(pushBody())
+  expect(rows.map(({ state }) => state).toSorted()).toEqual(['expired', 'recorded'])
 })
 
 test('6.1: a push makes a parcel watched, due after the cadence of its status', async () => {
@@ -216,9 +206,7 @@ test('6.7: an answer with bad items is kept raw and hurts nothing known', async 
   await poll({ statuses: [{}, { eventTimestamp: 'never' }] })
   await poll({ askedAtMs: NOON + 1, statuses: [{ eventTimestamp: 'never' }] })
   expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
-  const db = new Database(path, { readonly: true })
-  const answers = db.prepare<[], { is_flawed: number; body: Buffer }>('select is_flawed, body from answer').all()
-  db.close()
+  const answers = await storedRows<{ is_flawed: number; body: Buffer }>(path, 'select is_flawed, body from answer')
   expect(answers.map(({ is_flawed, body }) => [is_flawed, body.includes('never')])).toEqual([
     [1, true],
     [1, true],

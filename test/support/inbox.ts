@@ -1,5 +1,5 @@
 import { fail } from 'node:assert/strict'
-import Database from 'better-sqlite3'
+import { storedNumber, storedRows } from './stored-rows.ts'
 
 /** What the store holds of a push: "stored" is a committed row, "none" is no row. */
 export interface InboxRow {
@@ -15,22 +15,19 @@ export interface InboxRow {
 const COLUMNS = 'body, state, reason, parcel_id, key_index, content_encoding, duplicates'
 const STATES = ['recorded', 'quarantined', 'expired'] as const
 
-/** The inbox of a running relay, read from its database file on a connection of its own that cannot write. */
-export function openInbox(databasePath: string) {
-  const db = new Database(databasePath, { readonly: true, fileMustExist: true })
-  const byBody = db.prepare(`SELECT ${COLUMNS} FROM inbox WHERE body = ?`)
-  const count = db.prepare('SELECT count(*) FROM inbox').pluck()
-  const rowsOf = (body: string | Uint8Array) => byBody.all(Buffer.from(body)).map(decodeRow)
+/** The inbox of a running relay, as its store keeps it. */
+export function inboxIn(place: string) {
+  const byBody = `select ${COLUMNS} from inbox where body = ?`
+  const rowsOf = async (body: string | Uint8Array) => (await storedRows(place, byBody, Buffer.from(body))).map(decodeRow)
   return {
     /** Rows whose bytes are exactly these. */
     rowsOf,
     /** The only row with exactly these bytes. */
-    rowOf(body: string | Uint8Array): InboxRow {
-      const rows = rowsOf(body)
+    async rowOf(body: string | Uint8Array): Promise<InboxRow> {
+      const rows = await rowsOf(body)
       return rows[0] !== undefined && rows.length === 1 ? rows[0] : fail(`${rows.length} rows hold these bytes, not one`)
     },
-    count: () => Number(count.get()),
-    close: () => void db.close(),
+    count: () => storedNumber(place, 'select count(*) from inbox'),
   }
 }
 

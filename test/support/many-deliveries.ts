@@ -1,10 +1,10 @@
-import Database from 'better-sqlite3'
+import { changeStoredRows } from './stored-rows.ts'
 
 /**
  * Deliveries by the thousand, written into a store as they would be: of parcels that nobody knows, `eventsEach` of each, one a millisecond.
  * `state`: as it is kept in the table.
  */
-export function writeDeliveries(
+export async function writeDeliveries(
   path: string,
   {
     endpointId,
@@ -13,16 +13,16 @@ export function writeDeliveries(
     from = 1,
     eventsEach = 4,
   }: { endpointId: string; count: number; state: number; from?: number; eventsEach?: number },
-): void {
-  const db = new Database(path, { timeout: 10_000 })
-  db.prepare(
+): Promise<void> {
+  await changeStoredRows(
+    path,
     `with recursive nth(n) as (select ${from} union all select n + 1 from nth where n < ${from + count - 1})
      insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms, settled_at_ms)
      select ?, 1000000 + (n - 1) / ${eventsEach}, n, 0, null, case when ${state} < 2 then (n - 1) % ${eventsEach} = 0 else ${state} end, 1, n, n,
        case when ${state} < 2 then null else n end from nth`,
-  ).run(Number(endpointId))
-  db.prepare(
-    "insert into composed_event (sequence, body) select distinct sequence, '{}' from delivery where true on conflict do nothing",
-  ).run()
-  db.close()
+    Number(endpointId),
+  )
+  const composed =
+    "insert into composed_event (sequence, body) select distinct sequence, '{}' from delivery where true on conflict do nothing"
+  await changeStoredRows(path, composed)
 }

@@ -6,7 +6,7 @@ import { stringify } from 'yaml'
 import { startRelay } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
-import type { Log } from '../../src/flow/ports.ts'
+import { createLogBook } from './log-book.ts'
 import { shipped } from './shipped.ts'
 import { tieToTest } from './tied-process.ts'
 
@@ -55,14 +55,6 @@ export function writeConfig(folder: string, carrierUrl: string, sections: Sectio
 
 function sectionOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
-}
-
-/** A log that keeps what it is told, fields included. */
-export function createLogBook() {
-  const lines: { readonly level: string; readonly message: string; readonly fields: object }[] = []
-  const at = (level: string) => (fields: object, message: string) => void lines.push({ level, message, fields })
-  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  return { log, lines }
 }
 
 /** The real composition root in this process. The caller stops it. */

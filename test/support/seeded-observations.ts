@@ -1,5 +1,5 @@
 import type { Incoming } from '../../src/domain/history/recording.ts'
-import { parsePush } from '../../src/flow/ingest/parse-push.ts'
+import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { aPoll, type PolledEntry, type PushFields, pushBody } from './builders.ts'
 import { seeded } from './seeded.ts'
 

@@ -3,7 +3,7 @@ import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createEndpointLog } from '../../../src/flow/delivery/endpoint-log.ts'
-import { createLogBook } from '../../support/relay.ts'
+import { createLogBook } from '../../support/log-book.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 const refused: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() }

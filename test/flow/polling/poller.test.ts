@@ -3,11 +3,9 @@ import type { DuePoll } from '../../../src/domain/polling/poll.ts'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
-import { createLogBook } from '../../support/relay.ts'
-import { openStore } from '../../support/write-side.ts'
+import { createLogBook } from '../../support/log-book.ts'
 
 const CONCURRENCY = 4
-const START_MS = Date.UTC(2026, 2, 1, 12)
 
 /** A poller over so many due parcels; a poll ends when the test says so, or at once. */
 function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refreshed> | Refreshed) {
@@ -66,48 +64,4 @@ test('a poll that fails in an unforeseen way is logged, and the poller rests and
   while ((await pass()) === 'busy');
   while ((await pass()) === 'busy');
   expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
-})
-
-test('a poll that waits for its turn longer than its lease lasts is not claimed again, nor is what an operator asks about', async () => {
-  const store = await openStore(START_MS)
-  await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: START_MS })
-  store.pass(120_000)
-  const asking = createPollsUnderWay()
-  const turn = Promise.withResolvers<Refreshed>()
-  const asked: number[] = []
-  const pass = createPoller(
-    {
-      write: store.writes,
-      asking,
-      refresh: {
-        async poll({ parcelId, identifiers: [identifier = ''] }) {
-          asked.push(parcelId)
-          if (parcelId === 1) return await turn.promise
-          // The others take their time, so that six minutes go by while the first one waits.
-          store.pass(60_000)
-          await store.poll({ asked: identifier, trackingIds: [`9${identifier.slice(2)}`] })
-          return 'recorded'
-        },
-      },
-      meter: { missedPush: () => undefined },
-      clock: { now: store.now, monotonic: store.now },
-      log: createLogBook().log,
-      isQuiet: () => false,
-    },
-    { concurrency: CONCURRENCY },
-  )
-  const ordered = Promise.withResolvers<void>()
-  const order = asking.during(2, () => ordered.promise)
-  const passes = (async () => {
-    while ((await pass()) === 'busy');
-  })()
-  await expect.poll(() => asked.length).toBe(11)
-  store.pass(6 * 60_000)
-  turn.resolve('unavailable')
-  await passes
-  expect([asked.length, new Set(asked).size, asked.includes(2)]).toEqual([11, 11, false])
-  ordered.resolve()
-  await order
-  await pass()
-  expect(asked.at(-1)).toBe(2)
 })

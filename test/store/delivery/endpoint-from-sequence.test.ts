@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
@@ -12,6 +11,7 @@ import { observations } from '../../support/observations.ts'
 import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { changeStoredRows, pruneStoredFeed, storedRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -71,9 +71,8 @@ test('queueing what is older goes on where it was after a restart, and nothing i
   await push(second, 6)
   expect(await replayFeed(second, 2)).toBe(3)
   await second.close()
-  const db = new Database(path, { readonly: true })
-  const queued = db.prepare<[string], { sequence: number }>('select sequence from delivery where endpoint_id = ? order by id').all(id)
-  db.close()
+  const inOrder = 'select sequence from delivery where endpoint_id = ? order by id'
+  const queued = await storedRows<{ sequence: number }>(path, inOrder, Number(id))
   expect(queued.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6])
 })
 
@@ -96,9 +95,7 @@ test('filters hold for what is older, and backfill is for endpoints that want it
 test('a push whose bytes are gone by age is told as a polled entry is', async () => {
   const { push, writes, path } = await openStore(NOON)
   await push(at(1))
-  const db = new Database(path)
-  db.exec('update inbox set body = null')
-  db.close()
+  await changeStoredRows(path, 'update inbox set body = null')
   const { take } = await addEndpoint(writes, NOON, { from: 0 })
   await replayFeed(writes)
   expect((await take()).map(({ body }) => JSON.parse(String(body)))).toMatchObject([{ eventTime: at(1).eventTime, trackingIds: ['1001'] }])
@@ -107,9 +104,7 @@ test('a push whose bytes are gone by age is told as a polled entry is', async ()
 test('an endpoint cannot start with what is no longer kept, or with what nobody knows yet', async () => {
   const { push, writes, path } = await openStore(NOON)
   for (const minute of [1, 2, 3]) await push(at(minute))
-  const db = new Database(path)
-  db.prepare("insert into setting (name, value) values ('feed-pruned-to', ?)").run(Buffer.from('2'))
-  db.close()
+  await pruneStoredFeed(path, 2)
   const add = async (from: number) => {
     const id = await writes.reserveEndpoint(NOON)
     const settings = {

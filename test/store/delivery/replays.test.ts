@@ -1,8 +1,8 @@
-import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { DeliverySelection, ReplayCursor, ReplayTask } from '../../../src/domain/delivery/delivery-list.ts'
 import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -11,15 +11,11 @@ const [DELIVERED, DEAD, CANCELLED, DUE] = [2, 3, 4, 1]
 async function openDeliveries() {
   const store = await openStore(NOON)
   const [one, other] = [await addEndpoint(store.writes, NOON), await addEndpoint(store.writes, NOON, { name: 'other' })]
-  const db = new Database(store.path, { timeout: 10_000 })
-  onTestFinished(() => void db.close())
-  const statesOf = (endpointId: string) =>
-    Object.fromEntries(
-      db
-        .prepare<[number], [number, number]>('select state, count(*) from delivery where endpoint_id = ? group by 1')
-        .raw()
-        .all(Number(endpointId)),
-    )
+  const statesOf = async (endpointId: string) => {
+    const counted = 'select state, count(*) as count from delivery where endpoint_id = ? group by 1'
+    const rows = await storedRows<{ state: number; count: number }>(store.path, counted, Number(endpointId))
+    return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
+  }
   const select = (change: Partial<DeliverySelection> = {}): ReplayTask => ({
     selection: {
       endpointId: one.id,
@@ -45,14 +41,14 @@ async function openDeliveries() {
     } while (place !== null)
     return counts
   }
-  return { ...store, id: one.id, otherId: other.id, statesOf, select, replayAll, plan: db }
+  return { ...store, id: one.id, otherId: other.id, statesOf, select, replayAll }
 }
 
 test('a replay finds what has ended by its sequence or its time in every state, in stretches, each once', async () => {
   const { path, reads, id, statesOf, select, replayAll } = await openDeliveries()
-  writeDeliveries(path, { endpointId: id, count: 400, state: DELIVERED })
-  writeDeliveries(path, { endpointId: id, count: 30, state: DEAD, from: 401 })
-  writeDeliveries(path, { endpointId: id, count: 20, state: CANCELLED, from: 431 })
+  await writeDeliveries(path, { endpointId: id, count: 400, state: DELIVERED })
+  await writeDeliveries(path, { endpointId: id, count: 30, state: DEAD, from: 401 })
+  await writeDeliveries(path, { endpointId: id, count: 20, state: CANCELLED, from: 431 })
   const count = (task: ReplayTask, limit = 10_001) => reads.countReplayable({ ...task, limit })
   const queries = [
     [select(), 50],
@@ -69,13 +65,13 @@ test('a replay finds what has ended by its sequence or its time in every state, 
   expect(await count(select({ states: ['delivered'] }), 100)).toBe(100)
   expect(await replayAll(select({ states: ['delivered'], fromMs: 301 }), 40)).toEqual([40, 40, 20])
   expect(await replayAll(select(), 40)).toEqual([40, 10])
-  expect(statesOf(id)).toMatchObject({ 2: 300 })
+  expect(await statesOf(id)).toMatchObject({ 2: 300 })
   expect(await count(select())).toBe(0)
 })
 
 test('what a replay by time has queued is not found by it again, though it is delivered meanwhile', async () => {
   const { path, id, select, writes, now } = await openDeliveries()
-  writeDeliveries(path, { endpointId: id, count: 4, state: DELIVERED, eventsEach: 1 })
+  await writeDeliveries(path, { endpointId: id, count: 4, state: DELIVERED, eventsEach: 1 })
   const task = select({ states: ['delivered'], fromMs: 1 })
   let place: ReplayCursor | null = null
   for (let round = 0; round < 4; round++) {
@@ -92,13 +88,13 @@ test('what a replay by time has queued is not found by it again, though it is de
 
 test('a job goes on after a restart where it was, is listed with how far it is, and can be cancelled', async () => {
   const { path, writes, reads, id, statesOf, select, now } = await openDeliveries()
-  writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
+  await writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
   const job = await writes.startJob({ task: { kind: 'replay', ...select() }, by: 'admin', nowMs: now() })
   expect(job).toMatchObject({ jobId: 1, state: 'waiting', by: 'admin', done: 0 })
   await writes.startJob({ task: { kind: 'replay', ...select() }, by: 'admin', nowMs: now() })
   expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toEqual({ isDone: false })
   expect(await reads.findJob(1)).toMatchObject({ state: 'running', done: 30, startedAtMs: now(), endedAtMs: null })
-  expect(statesOf(id)).toMatchObject({ 3: 70 })
+  expect(await statesOf(id)).toMatchObject({ 3: 70 })
   // What is in memory is gone with the relay; nothing of a job is.
   expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toEqual({ isDone: false })
   expect(await writes.cancelJob({ jobId: 1, nowMs: now() })).toMatchObject({ state: 'cancelled', done: 60, endedAtMs: now() })
@@ -113,7 +109,7 @@ test('a job goes on after a restart where it was, is listed with how far it is, 
 
 test('a job whose endpoint is removed fails and says why; a hundred that have not ended are the most', async () => {
   const { path, writes, reads, id, select, now } = await openDeliveries()
-  writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
+  await writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
   const task = { kind: 'replay', ...select() } as const
   for (let nth = 0; nth < 100; nth++) expect(await writes.startJob({ task, by: 'admin', nowMs: now() })).not.toBeNull()
   expect(await writes.startJob({ task, by: 'admin', nowMs: now() })).toBeNull()
@@ -124,7 +120,7 @@ test('a job whose endpoint is removed fails and says why; a hundred that have no
 
 test('what waits for a removed endpoint is listed and counted as cancelled at once, and written down by and by', async () => {
   const { path, writes, reads, id, otherId, statesOf, select, now } = await openDeliveries()
-  writeDeliveries(path, { endpointId: id, count: 100, state: DUE })
+  await writeDeliveries(path, { endpointId: id, count: 100, state: DUE })
   await writes.removeEndpoint({ id, nowMs: now() })
   const look = async () => {
     const list = (state: 'cancelled' | 'queued' | 'retrying' | 'held') =>
@@ -146,6 +142,6 @@ test('what waits for a removed endpoint is listed and counted as cancelled at on
     (await writes.replayDeliveries({ ...select({ deliveryId: 1 }), to: otherId, after: null, limit: 1, nowMs: now() })) ?? {}
   expect(sent).toEqual({ count: 1 })
   expect(await writes.cancelRemoved({ limit: 30 })).toEqual({ isDone: false })
-  expect(statesOf(id)).toMatchObject({ 4: 30 })
+  expect(await statesOf(id)).toMatchObject({ 4: 30 })
   await look()
 })

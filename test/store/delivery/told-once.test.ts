@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
@@ -9,6 +8,7 @@ import { aPoll, pushBody } from '../../support/builders.ts'
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { pruneStoredFeed, storedNumber } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
@@ -161,7 +161,7 @@ async function run(path: string, steps: readonly Step[]): Promise<void> {
       await writes.replayFeed({ limit: 2, nowMs: NOON })
     } else {
       await replayFeed(writes)
-      isPruned = pruneFeed(path) || isPruned
+      isPruned = (await pruneFeed(path)) || isPruned
     }
   }
   await replayFeed(writes)
@@ -187,15 +187,10 @@ async function replayFeed(writes: WriteSide): Promise<void> {
 }
 
 /** Whether there was anything to prune. */
-function pruneFeed(path: string): boolean {
-  const db = new Database(path)
-  const { last } = db.prepare<[], { last: number | null }>('select max(sequence) as last from feed').get() ?? { last: null }
-  if (last !== null) {
-    db.exec('delete from feed')
-    db.prepare("insert or replace into setting (name, value) values ('feed-pruned-to', ?)").run(Buffer.from(String(last)))
-  }
-  db.close()
-  return last !== null
+async function pruneFeed(path: string): Promise<boolean> {
+  const last = await storedNumber(path, 'select coalesce(max(sequence), 0) from feed')
+  if (last > 0) await pruneStoredFeed(path, last)
+  return last > 0
 }
 
 test('7.1, 6.6: whatever comes by push, poll and question in whatever order, every endpoint is sent every event it is owed once', async () => {

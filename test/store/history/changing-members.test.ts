@@ -1,28 +1,28 @@
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { ANSWERS_MAX } from '../../../src/domain/history/parcel-record.ts'
 import { encodeAll } from '../../../src/domain/history/pull-response.ts'
 import { readBack } from '../../support/builders.ts'
 import { recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const POLLS = 40
 const times = ['11:00:00', '10:00:00', '10:00:00', '09:00:00'].map((time) => `2026-03-01T${time}Z`)
 
-function rowsOf(path: string): Readonly<Record<string, number>> {
-  const db = new Database(path, { readonly: true })
-  const count = (table: string) => db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
-  const rows = { sightings: count('sighting'), contents: count('content'), answers: count('answer'), deliveries: count('delivery') }
-  db.close()
-  return rows
+async function rowsOf(path: string): Promise<Readonly<Record<string, number>>> {
+  const count = (table: string) => storedNumber(path, `select count(*) from ${table}`)
+  return {
+    sightings: await count('sighting'),
+    contents: await count('content'),
+    answers: await count('answer'),
+    deliveries: await count('delivery'),
+  }
 }
 
-function feedOf(path: string): readonly (readonly [number, number])[] {
-  const db = new Database(path, { readonly: true })
-  const feed = db.prepare<[], { kind: number; entry: number }>('select kind, entry from feed order by sequence').all()
-  db.close()
+async function feedOf(path: string): Promise<readonly (readonly [number, number])[]> {
+  const feed = await storedRows<{ kind: number; entry: number }>(path, 'select kind, entry from feed order by sequence')
   return feed.map(({ kind, entry }) => [kind, entry])
 }
 
@@ -46,10 +46,10 @@ async function start() {
 test('2: a member that the carrier changes at every poll does not make each poll be kept', async () => {
   const { pollOnce, served, path } = await start()
   for (let age = 1; age <= ANSWERS_MAX; age++) await pollOnce(age)
-  const before = rowsOf(path)
+  const before = await rowsOf(path)
   expect(before).toEqual({ sightings: times.length, contents: 1, answers: ANSWERS_MAX, deliveries: 0 })
   for (let age = 1; age <= POLLS; age++) await pollOnce(100 * age)
-  expect(rowsOf(path)).toEqual(before)
+  expect(await rowsOf(path)).toEqual(before)
   const ages = times.map((eventTimestamp, at) => ({ eventTimestamp, ageSeconds: 100 * POLLS + at }))
   expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
 })
@@ -69,10 +69,11 @@ test('2.4: of equal listings the last asked is kept whole, whichever came first'
 test('a listing that takes the place of another keeps its sequence, and is told of as an update of the same entries', async () => {
   const { pollOnce, path } = await start()
   await pollOnce(1)
-  const entries = new Set(feedOf(path).map(([, entry]) => entry))
-  expect(feedOf(path).map(([kind]) => kind)).toEqual(times.map(() => 0))
+  const first = await feedOf(path)
+  const entries = new Set(first.map(([, entry]) => entry))
+  expect(first.map(([kind]) => kind)).toEqual(times.map(() => 0))
   await pollOnce(2)
-  const told = feedOf(path).slice(times.length)
+  const told = (await feedOf(path)).slice(times.length)
   expect(told.map(([kind]) => kind)).toEqual(times.map(() => 1))
   expect(new Set(told.map(([, entry]) => entry))).toEqual(entries)
 })

@@ -1,6 +1,5 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { startBatch } from '../../../src/domain/history/batch-state.ts'
@@ -21,6 +20,7 @@ import { observations } from '../../support/observations.ts'
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
@@ -57,15 +57,6 @@ async function recordCounted(path: string, incoming: Incoming) {
   return { outcomes, work, cpuMs: (user + system) / 1000 }
 }
 
-function query<Row>(path: string, sql: string): readonly Row[] {
-  const db = new Database(path, { readonly: true })
-  try {
-    return db.prepare<[], Row>(sql).all()
-  } finally {
-    db.close()
-  }
-}
-
 test('1.4: a push that names 100 parcels joins them in sets: each is read once, and written once, not once for each that was joined before', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 20
@@ -82,13 +73,13 @@ test('1.4: a push that names 100 parcels joins them in sets: each is read once, 
   expect(work.rowsRead).toBeLessThan(PARCELS * (entries + 6))
   expect(work.statements).toBeLessThan(PARCELS * 3)
   expect(cpuMs).toBeLessThan(2000)
-  expect(query(path, 'select kind, count(*) as count from feed group by kind')).toEqual([
+  expect(await storedRows(path, 'select kind, count(*) as count from feed group by kind')).toEqual([
     { kind: 0, count: PARCELS * entries },
     { kind: 4, count: PARCELS - 1 },
   ])
-  expect(query(path, 'select count(*) as count from delivery where parcel_id != 1')).toEqual([{ count: 0 }])
-  expect(query(path, 'select endpoint_id, count(*) as due from delivery where state = 1 group by endpoint_id')).toHaveLength(2)
-  expect(query(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
+  expect(await storedRows(path, 'select count(*) as count from delivery where parcel_id != 1')).toEqual([{ count: 0 }])
+  expect(await storedRows(path, 'select endpoint_id, count(*) as due from delivery where state = 1 group by endpoint_id')).toHaveLength(2)
+  expect(await storedRows(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
 })
 
 test('1.6: parcels that do not fit into one are not joined, and no more of them is read than shows it', async () => {
@@ -106,9 +97,9 @@ test('1.6: parcels that do not fit into one are not joined, and no more of them 
   expect(work.rowsRead).toBeLessThan(2000 + entries + 3 * PARCELS)
   expect(work.rowsWritten).toBeLessThan(10)
   expect(cpuMs).toBeLessThan(2000)
-  expect(query(path, 'select id, is_full from parcel where is_full = 1')).toEqual([{ id: 1, is_full: 1 }])
-  expect(query(path, 'select count(*) as parcels from parcel')).toEqual([{ parcels: PARCELS }])
-  expect(query(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
+  expect(await storedRows(path, 'select id, is_full from parcel where is_full = 1')).toEqual([{ id: 1, is_full: 1 }])
+  expect(await storedRows(path, 'select count(*) as parcels from parcel')).toEqual([{ parcels: PARCELS }])
+  expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
 })
 
 /** Observations of two to eight parcels that nothing joins: what is said of one is said of others too. */
@@ -141,10 +132,9 @@ function pushFieldsOf({ sighting }: PushObservation) {
 /** Joins parcels as a push that names them all would, but keeps no such push. */
 async function joinInto(path: string, groups: (ids: readonly number[]) => Iterable<readonly number[]>): Promise<void> {
   const engine = await openSqliteWriter(path)
-  const ids = query<{ id: number }>(path, 'select id from parcel order by id').map(({ id }) => id)
-  const names = new Map(
-    query<{ parcel_id: number; value: string }>(path, 'select parcel_id, value from identifier').map((row) => [row.parcel_id, row.value]),
-  )
+  const ids = (await storedRows<{ id: number }>(path, 'select id from parcel order by id')).map(({ id }) => id)
+  const identifiers = await storedRows<{ parcel_id: number; value: string }>(path, 'select parcel_id, value from identifier')
+  const names = new Map(identifiers.map((row) => [row.parcel_id, row.value]))
   await createSqliteWriteStore(engine).transaction(async (tx) => {
     for (const group of groups(ids)) {
       const naming = pushBody({ trackingIds: group.map((id) => names.get(id)), eventTime: '2026-03-01T10:00:00.000Z' })
@@ -161,13 +151,10 @@ async function joinInto(path: string, groups: (ids: readonly number[]) => Iterab
 }
 
 /** All that a join moves, in an order of its own. */
-function contentsOf(path: string): readonly (readonly string[])[] {
+async function contentsOf(path: string): Promise<readonly (readonly string[])[]> {
   const tables = ['parcel', 'identifier', 'sighting', 'answer', 'inbox', 'delivery', 'expected_push']
-  return tables.map((table) =>
-    query(path, `select * from ${table}`)
-      .map((row) => JSON.stringify(row))
-      .sort(),
-  )
+  const rows = await Promise.all(tables.map((table) => storedRows(path, `select * from ${table}`)))
+  return rows.map((of) => of.map((row) => JSON.stringify(row)).sort())
 }
 
 test('1.4: joined at once, many parcels become what they become one at a time, in whatever order', async () => {
@@ -187,7 +174,8 @@ test('1.4: joined at once, many parcels become what they become one at a time, i
         }
         await writes.close()
         copyFileSync(atOnce, oneByOne)
-        const sightings = query(atOnce, 'select * from sighting').length
+        const count = (place: string, table: string) => storedNumber(place, `select count(*) from ${table}`)
+        const sightings = await count(atOnce, 'sighting')
 
         await joinInto(atOnce, (ids) => [ids])
         await joinInto(oneByOne, function* (ids) {
@@ -199,9 +187,9 @@ test('1.4: joined at once, many parcels become what they become one at a time, i
             left.push(pair[0] ?? 0)
           }
         })
-        expect(contentsOf(atOnce)).toEqual(contentsOf(oneByOne))
-        expect(query(atOnce, 'select * from audit')).toHaveLength(query(oneByOne, 'select * from audit').length)
-        if (query(atOnce, 'select * from sighting').length < sightings) shared++
+        expect(await contentsOf(atOnce)).toEqual(await contentsOf(oneByOne))
+        expect(await count(atOnce, 'audit')).toBe(await count(oneByOne, 'audit'))
+        if ((await count(atOnce, 'sighting')) < sightings) shared++
       },
     ),
     { numRuns: 25, seed: 20261124 },
@@ -218,15 +206,17 @@ test('1.4: the audit trail has what each parcel held before they were joined at 
       const writes = await open(path)
       for (const one of all) await writes.record([one])
       await writes.close()
-      const held = Map.groupBy(query<Record<string, number>>(path, 'select * from sighting'), (row) => row.parcel_id ?? 0)
+      const held = Map.groupBy(await storedRows<Record<string, number>>(path, 'select * from sighting'), (row) => row.parcel_id ?? 0)
       const before = [...held].map(
         ([parcelId, rows]) =>
           [parcelId, rows.map((row) => [KEY.map((name) => row[name]).join('/'), row.asked_at_ms, row.sequence, row.told])] as const,
       )
-      const identifiers = query<{ parcel_id: number; value: string }>(path, 'select parcel_id, value from identifier order by value')
+      const byValue = 'select parcel_id, value from identifier order by value'
+      const identifiers = await storedRows<{ parcel_id: number; value: string }>(path, byValue)
       await joinInto(path, (ids) => [ids])
 
-      const trail = query<{ detail: string }>(path, 'select detail from audit order by sequence').map(({ detail }) => JSON.parse(detail))
+      const audit = await storedRows<{ detail: string }>(path, 'select detail from audit order by sequence')
+      const trail = audit.map(({ detail }) => JSON.parse(detail))
       const told = new Map<number, unknown>(trail.map(({ from, sightings }) => [from.parcelId, sightings]))
       told.set(1, trail[0]?.stayed)
       for (const [parcelId, rows] of before) expect([parcelId, told.get(parcelId)]).toEqual([parcelId, rows])

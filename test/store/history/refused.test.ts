@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { createRecord } from '../../../src/flow/history/record.tx.ts'
@@ -10,6 +9,7 @@ import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-s
 import { aPoll, pushBody } from '../../support/builders.ts'
 import { strictLog } from '../../support/observed.ts'
 import { recordOptions } from '../../support/policy.ts'
+import { storedRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
@@ -52,14 +52,7 @@ async function startCounting() {
       const { outcomes } = await record(batch)
       return { kinds: outcomes.map(({ kind }) => kind), ...counts }
     },
-    read<Row>(query: string): readonly Row[] {
-      const db = new Database(path, { readonly: true })
-      try {
-        return db.prepare<[], Row>(query).all()
-      } finally {
-        db.close()
-      }
-    },
+    read: <Row>(query: string) => storedRows<Row>(path, query),
   }
 }
 
@@ -71,12 +64,12 @@ test('1.6: a push that a full parcel refuses undoes nothing of the batch it came
   const refused = push(['1001', '9009'])
   expect(await record(push(['2001']), refused, push(['3001']))).toEqual({ kinds: ['recorded', 'quarantined', 'recorded'], ...once })
   expect(await record(push(['4001']), refused)).toEqual({ kinds: ['recorded', 'duplicate'], ...once })
-  expect(read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
-  expect(read('select state, reason, parcel_id, duplicates from inbox where reason is not null')).toEqual([
+  expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+  expect(await read('select state, reason, parcel_id, duplicates from inbox where reason is not null')).toEqual([
     { state: 1, reason: 'parcel_full', parcel_id: 0, duplicates: 1 },
   ])
-  expect(read('select count(*) as count from inbox')).toEqual([{ count: 4 }])
-  expect(read('select entry_count, is_full from parcel where is_full = 1')).toEqual([{ entry_count: 2000, is_full: 1 }])
+  expect(await read('select count(*) as count from inbox')).toEqual([{ count: 4 }])
+  expect(await read('select entry_count, is_full from parcel where is_full = 1')).toEqual([{ entry_count: 2000, is_full: 1 }])
 })
 
 test('1.6: what says nothing new of a full parcel is recorded', async () => {
@@ -96,5 +89,5 @@ test('1.4, 1.6: nor does a push that names a full parcel and another, or a poll 
     kinds: ['recorded', 'quarantined'],
     ...once,
   })
-  expect(read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+  expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
 })

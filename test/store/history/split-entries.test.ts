@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createReadStore } from '../../../src/store/read-store.ts'
@@ -10,6 +9,7 @@ import { observations } from '../../support/observations.ts'
 import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { storedRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -77,9 +77,8 @@ test('7.1: whatever is observed in whatever order, every entry has been relayed 
       for (const one of all) await writes.record([incomingOf(one, clock.now())])
       const taken = [await backfill.take(), await plain.take()].map((deliveries) => new Set(deliveries.map(({ sequence }) => sequence)))
       await writes.close()
-      const db = new Database(path, { readonly: true })
-      const told = db.prepare<[], { sequence: number; entry: number }>('select sequence, entry from feed where carries is not null').all()
-      db.close()
+      const inFeed = 'select sequence, entry from feed where carries is not null'
+      const told = await storedRows<{ sequence: number; entry: number }>(path, inFeed)
       const sightings = taken.map((by) => told.filter(({ sequence }) => by.has(sequence)).map(({ entry }) => entry))
       for (const of of sightings) expect(new Set(of).size).toBe(of.length)
       const reads = createReadStore(openSqliteReader(path))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { pushBody } from '../../support/builders.ts'
-import { openInbox } from '../../support/inbox.ts'
+import { inboxIn } from '../../support/inbox.ts'
 import { DAY_MS } from '../../support/policy.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
@@ -22,9 +22,8 @@ test('5.4: a push that expired under a clock ten years ahead is recorded when it
   // Not in ten years, when it is said to have come.
   expect([view?.entries.length, view?.lastSeenAtMs]).toEqual([1, NOON])
   expect(await reads.findPush(inboxId)).toMatchObject({ state: 'recorded', body: pushBody() })
-  const inbox = openInbox(path)
-  expect(inbox.rowOf(pushBody())).toMatchObject({ state: 'recorded', parcelId: 1 })
-  inbox.close()
+  const inbox = inboxIn(path)
+  expect(await inbox.rowOf(pushBody())).toMatchObject({ state: 'recorded', parcelId: 1 })
   const { items } = await reads.readFeed({ after: 0, limit: 10 })
   expect(items.length).toBeGreaterThan(0)
   expect(await writes.reprocess({ inboxId, nowMs: now() })).toEqual({ kind: 'settled' })
@@ -41,9 +40,8 @@ test('5.4: an expired push whose repeat was recorded meanwhile is a duplicate of
     kind: 'done',
     report: { outcomes: [{ kind: 'duplicate' }] },
   })
-  const inbox = openInbox(path)
-  expect(inbox.rowOf(pushBody())).toMatchObject({ state: 'recorded', duplicates: 1 })
-  inbox.close()
+  const inbox = inboxIn(path)
+  expect(await inbox.rowOf(pushBody())).toMatchObject({ state: 'recorded', duplicates: 1 })
   expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
 })
 

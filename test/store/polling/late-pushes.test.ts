@@ -1,9 +1,9 @@
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { pushBody } from '../../support/builders.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { pruneStoredFeed, storedNumber } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -45,16 +45,14 @@ test.each([
 test('6.6: what was told as backfill is known from the sighting, whatever has been pruned from the feed', async () => {
   const { push, plain, backfill, path } = await startAsked()
   await push(pushed(1))
-  pruneFeed(path)
+  await pruneFeed(path)
   for (const minute of MINUTES) await push(pushed(minute))
   expect(minutesOf(await plain.take())).toEqual(MINUTES)
   expect(await backfill.take()).toEqual([])
 })
 
-function pruneFeed(path: string): void {
-  const db = new Database(path)
-  db.exec(`insert into setting (name, value) select 'feed-pruned-to', cast(max(sequence) as blob) from feed; delete from feed`)
-  db.close()
+async function pruneFeed(path: string): Promise<void> {
+  await pruneStoredFeed(path, await storedNumber(path, 'select max(sequence) from feed'))
 }
 
 test('6.6: one push that joins two parcels reveals every pushed entry of both that was told as backfill', async () => {

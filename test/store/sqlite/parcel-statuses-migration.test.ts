@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
@@ -7,6 +6,7 @@ import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const NOW = Date.UTC(2026, 2, 1, 12)
@@ -30,9 +30,8 @@ test('every status that was the latest of a parcel is known, those of a store fr
   expect(await statuses()).toEqual(['Created', 'Ingested'])
   await writes.close()
 
-  const db = new Database(path)
-  db.exec("drop table parcel_status; delete from kysely_migration where name = '0011-parcel-statuses'")
-  db.close()
+  await changeStoredRows(path, 'drop table parcel_status')
+  await changeStoredRows(path, "delete from kysely_migration where name = '0011-parcel-statuses'")
   const again = await open()
   expect(await statuses()).toEqual(['Created', 'Ingested'])
   await again.record([push('Teleported', '1004')])

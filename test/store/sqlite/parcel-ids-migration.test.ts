@@ -1,14 +1,14 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { uniqueParcelIds } from '../../../src/store/sqlite/migrations/0006-unique-parcel-ids.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
-import { migrateAnew } from '../../support/taken-back.ts'
+import { storedRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
+import { migrateAnew } from './taken-back.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const inEnglish = (trackingIds: readonly string[], hour = '10') =>
@@ -40,9 +40,7 @@ test('1.4: a store from before gives no id again that it ever gave, and keeps th
   const after = await open()
   await after.record([push(['4004'])])
   await after.close()
-  const db = new Database(path, { readonly: true })
-  const kept = db.prepare<[], { id: number }>('select * from parcel order by id').all()
-  db.close()
+  const kept = await storedRows<{ id: number }>(path, 'select * from parcel order by id')
   expect(kept.slice(0, -1)).toEqual(parcels)
   expect(kept.map(({ id }) => id)).toEqual([1, 2, 4])
 })

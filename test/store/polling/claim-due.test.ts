@@ -1,9 +1,9 @@
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll } from '../../support/builders.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const MINUTE_MS = 60_000
@@ -12,13 +12,6 @@ const NOW = Date.UTC(2026, 2, 1, 12)
 
 const iso = (atMs: number) => new Date(atMs).toISOString()
 const named = (at: number) => `CD${String(at).padStart(6, '0')}`
-
-/** Changes what is kept of parcels behind the relay's back. */
-function change(path: string, sql: string, ...values: readonly number[]): void {
-  const db = new Database(path)
-  db.prepare(sql).run(...values)
-  db.close()
-}
 
 async function nextCheckOf({ reads }: Awaited<ReturnType<typeof openStore>>, identifier: string) {
   return (await reads.inspectParcel(identifier))?.state.nextPollAtMs
@@ -42,14 +35,14 @@ test('a check that a push moves to later stays where it is, is put off when that
 test('what was not pushed since its last check is asked about when the time that was kept has come', async () => {
   const { writes, poll, path, pass } = await openStore(NOW)
   await poll({ asked: named(1), trackingIds: ['1001'] })
-  change(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW + MINUTE_MS)
+  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW + MINUTE_MS)
   expect(await writes.claimDuePolls({ nowMs: pass(2 * MINUTE_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
 })
 
 test('P13: what was pushed in a future that the clock was taken back from is not put off to it', async () => {
   const { writes, push, path, pass } = await openStore(NOW)
   await push({ trackingIds: ['1001'], eventTime: iso(NOW) })
-  change(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW - 23 * HOUR_MS)
+  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW - 23 * HOUR_MS)
   expect(await writes.claimDuePolls({ nowMs: pass(-22 * HOUR_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
 })
 
@@ -57,7 +50,7 @@ test('one claim passes over any number of checks that are put off, and brings th
   const { writes, push, path, pass } = await openStore(NOW)
   for (let at = 0; at < 600; at++) await push({ trackingIds: [String(2000 + at)], eventTime: iso(NOW) })
   await writes.watch({ identifier: named(1), nowMs: NOW })
-  change(path, 'UPDATE parcel SET next_poll_at_ms = ? + id', NOW + MINUTE_MS)
+  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ? + id', NOW + MINUTE_MS)
   const claim = async () => await writes.claimDuePolls({ nowMs: NOW + 5 * MINUTE_MS, limit: 1, leaseMs: MINUTE_MS })
   pass(5 * MINUTE_MS)
   expect((await claim()).map(({ identifiers }) => identifiers)).toEqual([[named(1)]])
@@ -93,7 +86,7 @@ test('6.4: of a backlog larger than is weighed at once, the worthiest come first
   const backlog = 2600
   await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOW })
   // All delivered and checked, so that nothing is expected of them, and due for hours.
-  change(
+  await changeStoredRows(
     path,
     "UPDATE parcel SET latest_status = 'DeliverySucceeded', latest_at_ms = ?, checked_at_ms = ?, next_poll_at_ms = ? + id",
     NOW - HOUR_MS,
@@ -101,7 +94,7 @@ test('6.4: of a backlog larger than is weighed at once, the worthiest come first
     NOW,
   )
   await poll({ asked: 'ONTHEWAY1SE', trackingIds: ['1'], statuses: [{ eventTimestamp: iso(NOW - HOUR_MS) }] })
-  change(path, 'UPDATE parcel SET next_poll_at_ms = ? WHERE id > ?', NOW + 2 * MINUTE_MS, backlog)
+  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ? WHERE id > ?', NOW + 2 * MINUTE_MS, backlog)
   pass(HOUR_MS)
   const claim = async () =>
     (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: HOUR_MS })).map(({ identifiers }) => identifiers[0])

@@ -1,12 +1,12 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { parseScanRate } from '../../../src/domain/polling/model-codec.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
@@ -62,24 +62,19 @@ function openRuns() {
         { kind: 'poll', observation: aPoll({ asked: '5000', trackingIds: ['5000'], statuses, askedAtMs: nowMs }), watch: false },
       ])
     },
-    read: (sql: string) => {
-      const db = new Database(path, { readonly: true })
-      const rows = z.array(z.object({ text: z.string() })).parse(db.prepare(sql).all())
-      db.close()
+    read: async (sql: string) => {
+      const rows = z.array(z.object({ text: z.string() })).parse(await storedRows(path, sql))
       return rows.map(({ text }) => text)
     },
-    write: (sql: string) => {
-      const db = new Database(path)
-      db.prepare(sql).run()
-      db.close()
-    },
+    write: (sql: string) => changeStoredRows(path, sql),
   }
 }
 
 type Runs = ReturnType<typeof openRuns>
-const rhythmOf = (runs: Runs) => parseScanRate(runs.read("SELECT CAST(value AS TEXT) AS text FROM setting WHERE name = 'rhythm'")[0] ?? '')
-const eventsOf = (runs: Runs) =>
-  runs.read('SELECT CAST(body AS TEXT) AS text FROM composed_event ORDER BY sequence').map((text): unknown => JSON.parse(text).event)
+const RHYTHM = "select cast(value as text) as text from setting where name = 'rhythm'"
+const EVENTS = 'select cast(body as text) as text from composed_event order by sequence'
+const rhythmOf = async (runs: Runs) => parseScanRate((await runs.read(RHYTHM))[0] ?? '')
+const eventsOf = async (runs: Runs) => (await runs.read(EVENTS)).map((text): unknown => JSON.parse(text).event)
 
 test('how pushes fare and how many were missed is known after a kill, as of a minute before', async () => {
   const runs = openRuns()
@@ -102,13 +97,13 @@ test('what was learnt of the rhythm goes on growing over a stop', async () => {
   const learn = async () => {
     const run = await runs.start()
     await runs.pushed(run)
-    const id = runs.read('SELECT value AS text FROM identifier ORDER BY parcel_id DESC LIMIT 1')[0] ?? ''
+    const [id = ''] = await runs.read('select value as text from identifier order by parcel_id desc limit 1')
     // The second so soon after the first that it still waits to be learnt at the stop.
     for (const ms of [HOUR_MS, MINUTE_MS]) {
       await run.record([incomingPush(pushBody({ trackingIds: [id], eventTime: iso(runs.pass(ms)) }), runs.now())])
     }
     await run.close()
-    const [kind] = Object.values(rhythmOf(runs)?.kinds ?? {})
+    const [kind] = Object.values((await rhythmOf(runs))?.kinds ?? {})
     return kind?.scans.reduce((sum, scans) => sum + scans, 0)
   }
   expect(await learn()).toBeCloseTo(2, 2)
@@ -123,7 +118,7 @@ test('a kill forgets no more than an hour of the rhythm', async () => {
   // Any push asks for the model, which learns what waits.
   await runs.pushed(run, 20)
   await run.checkpointModel()
-  expect(Object.keys(rhythmOf(runs)?.kinds ?? {})).not.toEqual([])
+  expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])
 })
 
 test('what is damaged, or of another format, is learnt anew, and the log says so', async () => {
@@ -131,8 +126,8 @@ test('what is damaged, or of another format, is learnt anew, and the log says so
   const run = await runs.start()
   await runs.pushed(run, 30)
   await run.close()
-  runs.write(`UPDATE setting SET value = replace(CAST(value AS TEXT), '"format":1', '"format":0') WHERE name = 'push-channel'`)
-  runs.write(
+  await runs.write(`UPDATE setting SET value = replace(CAST(value AS TEXT), '"format":1', '"format":0') WHERE name = 'push-channel'`)
+  await runs.write(
     'INSERT INTO setting (name, value) VALUES (\'rhythm\', \'{"format":1,"kinds":\') ON CONFLICT DO UPDATE SET value = excluded.value',
   )
   const again = await runs.start()
@@ -158,7 +153,7 @@ test('operators are told once when pushes fall silent and once when they are tru
   }
   expect(told.filter((one) => one)).toHaveLength(1)
   expect((await first.pushChannel()).health).toBe('silent')
-  expect(eventsOf(runs)).toEqual(['pushes_silent'])
+  expect(await eventsOf(runs)).toEqual(['pushes_silent'])
   runs.kill()
   const second = await runs.start()
   expect([await turn(second), (await second.pushChannel()).health]).toEqual([false, 'silent'])
@@ -168,7 +163,7 @@ test('operators are told once when pushes fall silent and once when they are tru
   const third = await runs.start()
   await runs.pushed(third, 60)
   expect([await turn(third), (await third.pushChannel()).health]).toEqual([true, 'healthy'])
-  expect(eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
+  expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
 })
 
 test('P12: what happened while the relay was down is no evidence that pushes are silent', async () => {

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
 import { told } from '../../../src/store/sqlite/migrations/0005-told.ts'
@@ -8,9 +7,10 @@ import { aPoll, type PollFields, type PushFields, pushBody } from '../../support
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
-import { migrateAnew } from '../../support/taken-back.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
+import { migrateAnew } from './taken-back.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const clock = { now: () => NOON, monotonic: () => performance.now() }
@@ -39,13 +39,9 @@ test('6.6: a store from before knows of every entry whether it was told as backf
   await poll(before, { statuses: [4, 3, 2, 1].map(polled) })
   await push(before, pushed(2))
   // As it was told then: of the entry, and not of the push.
-  const db = new Database(path)
-  const [first] = db.prepare<[], { entry: number }>('select entry from feed where kind = 1').all()
-  db.prepare(
-    'update feed set entry = (select entry from feed as told where kind = 0 order by sequence limit 1 offset 1) where kind = 1',
-  ).run()
-  db.close()
-  expect(first).toBeDefined()
+  const ofEntry =
+    'update feed set entry = (select entry from feed as told where kind = 0 order by sequence limit 1 offset 1) where kind = 1'
+  expect(await changeStoredRows(path, ofEntry)).toBe(1)
   await plain.take()
   await backfill.take()
   await before.close()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { failingEndpoints } from '../../../src/store/sqlite/migrations/0009-failing-endpoints.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { migrateAnew } from '../../support/taken-back.ts'
+import { migrateAnew } from './taken-back.ts'
 
 /** What takes the change of the schema back. */
 const BEFORE = `

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { storedRows } from '../../support/stored-rows.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOW = Date.UTC(2026, 2, 1, 12)
+
+async function openPlans() {
+  const { path } = await openStore(NOW)
+  return async (query: string) => {
+    const steps = await storedRows<{ readonly detail: string }>(path, `explain query plan ${query}`)
+    return steps.map(({ detail }) => detail)
+  }
+}
+
+test('what waits is read off an index in its order, however it waits, so that a claim costs the same however much does', async () => {
+  const planOf = await openPlans()
+  const conditions = [
+    'round <= 0 order by round, next_attempt_at_ms',
+    'round > 0 and round < +9 order by round, next_attempt_at_ms',
+    'round = +9 order by next_attempt_at_ms',
+    'true order by round, next_attempt_at_ms',
+  ]
+  for (const condition of conditions) {
+    const plan = await planOf(`select id from delivery where endpoint_id = +1 and state = 1 and ${condition} limit +2`)
+    expect(plan).toEqual([expect.stringContaining('INDEX delivery_due')])
+  }
+})
+
+test('what waits for an endpoint and what is dead is counted on indexes alone, so that no delivery is read for it', async () => {
+  const planOf = await openPlans()
+  const waiting =
+    'select count(*), min(queued_at_ms) from delivery where endpoint_id = +1 and state < 2 and (parcel_id, sequence) > (+0, +0)'
+  const dead = 'select count(*) from delivery where endpoint_id = +1 and state = 3 and state >= 2 and sequence > +0'
+  expect(await planOf(waiting)).toEqual([
+    expect.stringMatching(/USING COVERING INDEX delivery_waiting \(endpoint_id=\? AND \(parcel_id,sequence\)>/),
+  ])
+  expect(await planOf(dead)).toEqual([
+    expect.stringMatching(/USING COVERING INDEX delivery_ended \(endpoint_id=\? AND state=\? AND sequence>/),
+  ])
+})

@@ -1,0 +1,83 @@
+import Database from 'better-sqlite3'
+
+type StoredValue = string | number | Uint8Array | null
+
+/** A relay may be writing meanwhile: how long to wait for it, in milliseconds. */
+const LOCK_TIMEOUT_MS = 10_000
+
+/**
+ * The rows of a query over what the store keeps, for what no verb of the store shows. Reads beside a running relay and cannot write.
+ * `place` is the store's, as an engine takes it: the path of the database file.
+ */
+export async function storedRows<Row>(place: string, query: string, ...values: readonly StoredValue[]): Promise<readonly Row[]> {
+  return withStore(place, true, (db) => db.prepare<StoredValue[], Row>(query).all(...values))
+}
+
+/** The one number of a query: a count. */
+export async function storedNumber(place: string, query: string, ...values: readonly StoredValue[]): Promise<number> {
+  return withStore(place, true, (db) =>
+    Number(
+      db
+        .prepare<StoredValue[]>(query)
+        .pluck()
+        .get(...values),
+    ),
+  )
+}
+
+/** Every push that is kept, its bytes as text. */
+export async function storedBodies(place: string): Promise<ReadonlySet<string>> {
+  const rows = await storedRows<{ readonly body: Uint8Array }>(place, 'select body from inbox')
+  return new Set(rows.map(({ body }) => Buffer.from(body).toString()))
+}
+
+/** What the engine finds damaged in the store; null: nothing. */
+export async function damageOf(place: string): Promise<string | null> {
+  return withStore(place, true, (db) => {
+    const found = String(db.pragma('integrity_check', { simple: true }))
+    return found === 'ok' ? null : found
+  })
+}
+
+/** Changes what the store keeps behind the relay's back, by one statement; gives the number of rows it changed. */
+export async function changeStoredRows(place: string, statement: string, ...values: readonly StoredValue[]): Promise<number> {
+  return withStore(place, false, (db) => db.prepare<StoredValue[]>(statement).run(...values).changes)
+}
+
+/** Leaves a store from whose feed everything up to a sequence was pruned. */
+export async function pruneStoredFeed(place: string, upTo: number): Promise<void> {
+  await changeStoredRows(place, 'delete from feed where sequence <= ?', upTo)
+  const name = 'feed-pruned-to'
+  await changeStoredRows(place, 'insert or replace into setting (name, value) values (?, ?)', name, Buffer.from(String(upTo)))
+}
+
+/** Does something while the store misses a table, as if it were broken. */
+export async function withoutTable(place: string, table: string, work: () => Promise<void>): Promise<void> {
+  await changeStoredRows(place, `alter table ${table} rename to ${table}_gone`)
+  try {
+    await work()
+  } finally {
+    await changeStoredRows(place, `alter table ${table}_gone rename to ${table}`)
+  }
+}
+
+/** Does something while nobody else can write to the store. */
+export async function whileLocked(place: string, work: () => Promise<void>): Promise<void> {
+  const db = new Database(place, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
+  db.exec('begin immediate')
+  try {
+    await work()
+  } finally {
+    db.exec('rollback')
+    db.close()
+  }
+}
+
+function withStore<T>(place: string, readonly: boolean, work: (db: Database.Database) => T): T {
+  const db = new Database(place, { readonly, fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
