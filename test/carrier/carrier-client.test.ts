@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
@@ -9,7 +10,7 @@ afterEach(closeOpened)
 const tokenAnswer = 'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n{"token":"t"}'
 
 /** A carrier that hands out tokens as it should and answers status questions with these bytes, then does what it is told. */
-function openRawStatus(bytes: string, then: (socket: { end(): unknown; destroy(): unknown; write(text: string): unknown }) => void) {
+function openRawStatus(bytes: string, then: (socket: Socket) => void) {
   return openRaw((socket) => {
     socket.on('data', (data) => {
       if (data.toString().startsWith('POST')) return socket.write(tokenAnswer)
@@ -142,9 +143,9 @@ describe('a carrier in trouble', () => {
   })
 
   test('P2: a deadline ends an answer that never comes, drips its headers or drips its body, and frees the slot', async () => {
-    const drip = (part: string) => (socket: { write(text: string): unknown }) => {
+    const drip = (part: string) => (socket: Socket) => {
       const timer = setInterval(() => socket.write(part), 20)
-      setTimeout(() => clearInterval(timer), 1_000)
+      socket.once('close', () => clearInterval(timer))
     }
     const silent = await openRawStatus('', () => null)
     const headers = await openRawStatus('HTTP/1.1 200 OK\r\n', drip('x-drip: 1\r\n'))
@@ -152,9 +153,8 @@ describe('a carrier in trouble', () => {
     const lie = await openRawStatus('HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n{}', () => null)
     for (const url of [silent, headers, body, lie]) {
       const { carrier, fetchAll } = connect(url, { timeoutMs: 150, concurrency: 1 })
-      const startedMs = performance.now()
+      // Without a deadline this would never come: each goes on for as long as its connection does.
       expect(await fetchAll('schedule')).toEqual({ kind: 'unavailable', reason: 'timeout' })
-      expect(performance.now() - startedMs).toBeLessThan(1_500)
       expect(carrier.state().budget.inFlight).toBe(0)
     }
   })

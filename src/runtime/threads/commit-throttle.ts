@@ -20,6 +20,7 @@ export interface CommitThrottle {
 export function createCommitThrottle(
   { everyMs, many }: { readonly everyMs: number; readonly many: number },
   monotonic: () => number,
+  stopThread: (ms: number) => void = (ms) => void Atomics.wait(NEVER, 0, 0, ms),
 ): CommitThrottle {
   let nextMs = 0
   let busyUntilMs = Number.NEGATIVE_INFINITY
@@ -28,7 +29,7 @@ export function createCommitThrottle(
       const nowMs = monotonic()
       const leftMs = nextMs - nowMs
       if (waiting >= many) busyUntilMs = nowMs + BUSY_MS
-      if (waiting < many && leftMs > 0) Atomics.wait(NEVER, 0, 0, leftMs)
+      if (waiting < many && leftMs > 0) stopThread(leftMs)
     },
     begins(size) {
       nextMs = size > 1 ? monotonic() + everyMs : 0

@@ -1,51 +1,73 @@
 import { expect, test } from 'vitest'
 import { createCommitThrottle } from '../../../src/runtime/threads/commit-throttle.ts'
 
-function timed(work: () => void): number {
-  const startMs = performance.now()
-  work()
-  return performance.now() - startMs
+/** A throttle on a clock that the test moves, and how long each commit was kept waiting, in milliseconds. */
+function openThrottle(everyMs: number) {
+  let nowMs = 1000
+  const waitsMs: number[] = []
+  const pass = (ms: number) => {
+    nowMs += ms
+  }
+  const throttle = createCommitThrottle(
+    { everyMs, many: 9 },
+    () => nowMs,
+    (ms) => {
+      waitsMs.push(ms)
+      pass(ms)
+    },
+  )
+  return { ...throttle, waitsMs, pass }
 }
 
 test('one alone is committed at once, because nobody else waits', () => {
-  const pace = createCommitThrottle({ everyMs: 60_000, many: 9 }, () => performance.now())
-  expect(timed(() => pace.keep(0))).toBeLessThan(30_000)
-  pace.begins(20)
-  pace.begins(1)
-  expect(timed(() => pace.keep(1))).toBeLessThan(30_000)
+  const { keep, begins, waitsMs } = openThrottle(60_000)
+  keep(0)
+  begins(20)
+  begins(1)
+  keep(1)
+  expect(waitsMs).toEqual([])
 })
 
 test('many are committed at once, because they are worth it', () => {
-  const pace = createCommitThrottle({ everyMs: 60_000, many: 9 }, () => performance.now())
-  pace.begins(9)
-  expect(timed(() => pace.keep(9))).toBeLessThan(30_000)
+  const { keep, begins, waitsMs } = openThrottle(60_000)
+  begins(9)
+  keep(9)
+  expect(waitsMs).toEqual([])
 })
 
 test('after several the next commit of a few begins when its time has come, and not before', () => {
-  let nowMs = 1000
-  const pace = createCommitThrottle({ everyMs: 20, many: 9 }, () => nowMs)
-  pace.begins(20)
-  expect(timed(() => pace.keep(8))).toBeGreaterThan(19)
-  nowMs += 15
-  expect(timed(() => pace.keep(8))).toBeGreaterThan(4)
+  const { keep, begins, waitsMs, pass } = openThrottle(20)
+  begins(20)
+  pass(15)
+  keep(8)
+  begins(20)
+  keep(8)
+  expect(waitsMs).toEqual([5, 20])
 })
 
 test('when its time has come nobody waits', () => {
-  let nowMs = 1000
-  const pace = createCommitThrottle({ everyMs: 60_000, many: 9 }, () => nowMs)
-  pace.begins(20)
-  nowMs += 60_000
-  expect(timed(() => pace.keep(8))).toBeLessThan(30_000)
+  const { keep, begins, waitsMs, pass } = openThrottle(60_000)
+  begins(20)
+  pass(60_000)
+  keep(8)
+  expect(waitsMs).toEqual([])
+})
+
+test('who waits stops the thread for as long as it has to', () => {
+  const startMs = performance.now()
+  const { keep, begins } = createCommitThrottle({ everyMs: 20, many: 9 }, () => 1000)
+  begins(20)
+  keep(8)
+  expect(performance.now() - startMs).toBeGreaterThan(19)
 })
 
 test('it is a rush while many wait at each commit, and until a moment later', () => {
-  let nowMs = 1000
-  const pace = createCommitThrottle({ everyMs: 20, many: 9 }, () => nowMs)
-  pace.keep(8)
-  expect(pace.isBusy()).toBe(false)
-  pace.keep(9)
-  nowMs += 10
-  expect(pace.isBusy()).toBe(true)
-  nowMs += 10
-  expect(pace.isBusy()).toBe(false)
+  const { keep, isBusy, pass } = openThrottle(20)
+  keep(8)
+  expect(isBusy()).toBe(false)
+  keep(9)
+  pass(10)
+  expect(isBusy()).toBe(true)
+  pass(10)
+  expect(isBusy()).toBe(false)
 })
