@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
-import { createCredentialsTeller } from '../../../src/flow/delivery/operator-events.tx.ts'
+import { createCredentialAlert } from '../../../src/flow/delivery/operator-events.tx.ts'
 
 test('that the carrier refuses the credentials is told once, and once more when it does so again after it accepted them', async () => {
   let credentials: 'accepted' | 'refused' = 'accepted'
   const told: OperatorEvent[] = []
   let wakes = 0
   let isFull = true
-  const tell = createCredentialsTeller({
+  const tell = createCredentialAlert({
     write: {
-      async tellOperator(event) {
+      async queueOperatorEvent(event) {
         if (isFull) throw new Error('the store is full')
         told.push(event)
       },

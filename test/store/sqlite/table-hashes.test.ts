@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { writeSeededStore } from '../support/seeded-store.ts'
-import { hashTables } from '../support/table-hashes.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { writeSeededStore } from '../../support/seeded-store.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { hashTables } from './table-hashes.ts'
 
 const CHECKED_IN: unknown = JSON.parse(readFileSync(new URL('table-hashes.json', import.meta.url), 'utf8'))
 

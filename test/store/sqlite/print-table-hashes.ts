@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { writeSeededStore } from '../support/seeded-store.ts'
-import { hashTables } from '../support/table-hashes.ts'
+import { writeSeededStore } from '../../support/seeded-store.ts'
+import { hashTables } from './table-hashes.ts'
 
 /**
  * `npm run -s tables` prints the hash of every table after seeded observations; `npm run -s tables -- PATH` those of a store that is there.
- * When what is stored is meant to change: `npm run -s tables > test/store/table-hashes.json`, and say why in the commit.
+ * When what is stored is meant to change: `npm run -s tables > test/store/sqlite/table-hashes.json`, and say why in the commit.
  */
 const given = process.argv[2]
 const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
