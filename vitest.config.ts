@@ -17,7 +17,12 @@ export default defineConfig({
       { extends: true, test: { name: 'unit', include: UNIT } },
       {
         extends: true,
-        test: { name: 'process', include: ['test/**/*.test.ts'], exclude: UNIT, globalSetup: ['test/support/compile-once.ts'] },
+        test: {
+          name: 'process',
+          include: ['test/**/*.test.ts'],
+          exclude: UNIT,
+          globalSetup: ['test/support/compile-once.ts', 'test/support/postgres-once.ts'],
+        },
       },
     ],
   },

@@ -43,6 +43,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['better-sqlite3', 'kysely', 'lru-cache'],
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
+  { place: 'store/postgres/', imports: ['domain/', ...PORTS, 'store/'], libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
   // Whom we ask: the carrier. Whom we post to: the endpoints. Both reach the network through what guards and bounds it.
   { place: 'carrier/', imports: ['domain/', ...PORTS, 'outbound/'], libraries: ['p-retry', 'undici'], platform: EDGE },
   { place: 'outbound/', imports: ['domain/', ...PORTS], libraries: ['ipaddr.js', 'undici'], platform: EDGE },
@@ -126,6 +127,7 @@ export const ASSERTS_TYPES = [
   'store/codec.ts',
   // Rows come from the driver as it found them; the statement that asked for them knows their columns.
   'store/sqlite/',
+  'store/postgres/',
   // A statement is compiled once against places that are filled in later.
   'store/statement.ts',
   // A message between threads carries no types; both ends are compiled together.

@@ -1,0 +1,29 @@
+import { systemCode } from '../../domain/errors.ts'
+
+/** Says why a database could not be opened, and what to do; an error that says so already is left as it is. Names no password. */
+export function openingFailure(place: string, error: unknown): unknown {
+  const message = error instanceof Error ? error.message : String(error)
+  if (message.startsWith('store: ')) return error
+  return new Error(`store: ${explain(place, systemCode(error) ?? '', message)}`, { cause: error })
+}
+
+function explain(place: string, code: string, message: string): string {
+  if (code === '28P01') return `${place} does not accept the user's password. Look at the user and the password in \`store\`.`
+  if (/password must be a (?:non-empty )?string/.test(message))
+    return `${place} asks for a password, and \`store\` names none. Add it to the address.`
+  if (code === '28000')
+    return `${place} does not let the user in (${message}). Look at the user in \`store\` and at the server's pg_hba.conf.`
+  if (code === '42501') return `the user may not use ${place} (${message}). Allow it to: GRANT CONNECT ON DATABASE ... TO ...`
+  if (code === '3D000')
+    return `there is no such database at ${place} (${message}). Make it (CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0), or name another in \`store\`.`
+  if (code === '53300')
+    return `${place} has no connection left (${message}). Raise the server's max_connections, or put a pooler such as pgbouncer before it.`
+  if (code === '57P03') return `the server of ${place} is starting or stopping (${message}). Start the relay again when it is up.`
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return `the host of ${place} is not known here (${code}). Look at the host in \`store\`.`
+  if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message))
+    return `no PostgreSQL answers at ${place} (${code === '' ? message : code}). Look at the host and the port in \`store\`, and whether the server runs and is let through.`
+  if (/SSL/.test(message) || /CERT|TLS|VERIFY/.test(code))
+    return `no encrypted connection to ${place} can be had (${code === '' ? message : code}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
+  return `${place} could not be opened (${code === '' ? message : `${code}: ${message}`}).`
+}

@@ -1,0 +1,53 @@
+import pg from 'pg'
+
+interface PoolOptions {
+  readonly connectionsMax: number
+  /** How long a connection may take to be had: whoever asked waits for it. */
+  readonly connectTimeoutMs: number
+  /** Told of a connection that was lost while nobody used it: the pool opens another when one is wanted. */
+  onConnectionLost(error: Error): void
+}
+
+/** The number of the type in PostgreSQL's catalogue. */
+const INT8 = 20
+
+/**
+ * Connections to the database, made when they are wanted. 64-bit numbers are read as JavaScript's: ids, times and sequences stay below 2^53, and a
+ * program that uses the driver for something else keeps its texts.
+ */
+export function openPool(url: string, { connectionsMax, connectTimeoutMs, onConnectionLost }: PoolOptions): pg.Pool {
+  readAddress(url)
+  const types = new pg.TypeOverrides()
+  types.setTypeParser(INT8, Number)
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: connectionsMax,
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: 'parcel-relay',
+    // A peer that is gone without a word is noticed by the system.
+    keepAlive: true,
+    types,
+  })
+  // Without a listener the loss of an idle connection ends the process.
+  pool.on('error', onConnectionLost)
+  return pool
+}
+
+/** How messages name a database: without the password and the parameters. */
+export function nameDatabase(url: string): string {
+  const { user, host, port, database } = readAddress(url)
+  if (host.startsWith('/')) return `postgres://${user}@/${database} (socket in ${host})`
+  return `postgres://${user}@${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
+}
+
+/** As the driver reads it, or throws. */
+function readAddress(url: string): Pick<pg.Client, 'user' | 'host' | 'port' | 'database'> {
+  try {
+    return new pg.Client({ connectionString: url })
+  } catch {
+    // Without the address, and without the error that quotes it: there may be a password in it.
+    throw new Error(
+      'store: the address of the database cannot be read. Write postgres://user:password@host:5432/database, with %-escapes in the password.',
+    )
+  }
+}

@@ -1,0 +1,175 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { sql } from 'kysely'
+import type { Pool } from 'pg'
+import { expect, test } from 'vitest'
+import { migratePostgres, type SchemaStep, STEPS } from '../../../src/store/postgres/postgres-migrate.ts'
+import { migrate } from '../../../src/store/sqlite/sqlite-migrate.ts'
+import { withClient } from '../../support/postgres-client.ts'
+import { createDatabase, sharedServer } from '../../support/postgres-database.ts'
+import { openTestPool } from '../../support/postgres-pool.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const PLACE = 'postgres://relay@db:5432/relay'
+
+async function openEmpty(): Promise<Pool> {
+  return openTestPool((await createDatabase('nothing')).url)
+}
+
+async function versionOf(pool: Pool): Promise<unknown> {
+  return (await pool.query('select version, serves_from from schema_version')).rows
+}
+
+async function tablesOf(pool: Pool): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public' order by 1")
+  return rows.map(({ name }) => name)
+}
+
+test('a new database gets the tables, columns and indexes that SQLite has after its migrations', async () => {
+  const db = new Database(join(temporaryFolder(), 'relay.db'))
+  await migrate(db)
+  const expected = db
+    .prepare(
+      `select t.name || '.' || c.name || case when c."notnull" or c.pk then '' else '?' end from sqlite_master t join pragma_table_info(t.name) c
+       where t.type = 'table' and t.name not like 'kysely%' and t.name not like 'sqlite%' order by 1`,
+    )
+    .pluck()
+    .all()
+  const indexes = db.prepare("select name from sqlite_master where type = 'index' and sql is not null").pluck().all()
+  db.close()
+
+  const pool = await openEmpty()
+  await migratePostgres(pool, PLACE)
+  const { rows: columns } = await pool.query<{ name: string }>(
+    `select table_name || '.' || column_name || case is_nullable when 'YES' then '?' else '' end as name from information_schema.columns
+     where table_schema = 'public' and table_name not in ('schema_version', 'counter')`,
+  )
+  expect(columns.map(({ name }) => name).sort()).toEqual(expected)
+  const made = await pool.query<{ name: string }>("select indexname as name from pg_indexes where schemaname = 'public'")
+  expect(made.rows.map(({ name }) => name)).toEqual(expect.arrayContaining(indexes))
+  expect((await pool.query('select * from counter')).rows).toEqual([{ name: 'sequence', value: 0, base: 0 }])
+})
+
+test('texts are compared by their bytes, and times, ids and sequences have 64 bits', async () => {
+  const pool = openTestPool((await createDatabase()).url)
+  const { rows } = await pool.query<{ name: string; type: string; collation: string | null }>(
+    `select column_name as name, data_type as type, collation_name as collation from information_schema.columns
+     where table_schema = 'public' and table_name != 'schema_version'`,
+  )
+  expect(rows.filter(({ type, collation }) => type === 'text' && collation !== 'C')).toEqual([])
+  const wide = rows.filter(({ name }) => /(?:_ms|^id|_id|sequence|^told|^entry|^carries)$/.test(name) && !/^(?:has|is)_/.test(name))
+  expect(wide.length).toBeGreaterThan(50)
+  expect(wide.filter(({ type }) => type !== 'bigint')).toEqual([])
+  await pool.query("insert into identifier (value, parcel_id, is_tracking_id) values ('a', 1, 0), ('B', 1, 0), ('~', 1, 0), ('é', 1, 0)")
+  const ordered = await pool.query<{ value: string }>('select value from identifier order by value')
+  expect(ordered.rows.map(({ value }) => value)).toEqual(['B', 'a', '~', 'é'])
+})
+
+test('an observation that leaves the schedule of a parcel alone writes none of its indexes', async () => {
+  const pool = openTestPool((await createDatabase()).url, 1)
+  await pool.query('insert into parcel (id, revived_at_ms, entry_count, failures, next_poll_at_ms, is_full) values (7, 0, 0, 0, 5, 0)')
+  await pool.query('begin')
+  await pool.query("update parcel set entry_count = 1, latest_status = 'x', latest_at_ms = 9, heard_at_ms = 9 where id = 7")
+  const { rows } = await pool.query("select pg_stat_get_xact_tuples_hot_updated('parcel'::regclass) as hot")
+  await pool.query('rollback')
+  expect(rows).toEqual([{ hot: 1 }])
+})
+
+test('a status longer than an index entry is kept, once', async () => {
+  const pool = openTestPool((await createDatabase()).url)
+  const status = Array.from({ length: 3000 }, (_, at) => String.fromCodePoint(0x4e00 + ((at * 7919) % 20_000))).join('')
+  for (let time = 0; time < 2; time++) {
+    await pool.query('insert into parcel_status (status) values ($1) on conflict do nothing', [status])
+  }
+  expect((await pool.query('select status from parcel_status')).rows).toEqual([{ status }])
+})
+
+test('of replicas that start together on a new database one makes the schema, and the others find it', async () => {
+  for (let time = 0; time < 3; time++) {
+    const { url } = await createDatabase('nothing')
+    const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))
+    await Promise.all(pools.map((pool) => migratePostgres(pool, PLACE)))
+    for (const pool of pools) {
+      expect(await versionOf(pool)).toEqual([{ version: STEPS.length, serves_from: 1 }])
+      expect((await pool.query('select count(*) as count from counter')).rows).toEqual([{ count: 1 }])
+    }
+  }
+})
+
+const planted = (servesFrom: number): SchemaStep => ({
+  servesFrom,
+  up: (db) => db.schema.alterTable('parcel').addColumn(`planted_${servesFrom}`, 'bigint').execute(),
+})
+/** Adds what version 1 does not look at. */
+const EXPANDED = [...STEPS, planted(1)]
+/** Takes away what version 1 uses and version 2 does not. */
+const CONTRACTED = [...EXPANDED, planted(2)]
+
+test('during a rolling upgrade the older version starts on what the newer one has expanded', async () => {
+  const pool = await openEmpty()
+  await migratePostgres(pool, PLACE)
+  await migratePostgres(pool, PLACE, EXPANDED)
+  await migratePostgres(pool, PLACE)
+  expect(await versionOf(pool)).toEqual([{ version: 2, serves_from: 1 }])
+})
+
+test('S14: a version that is older than the schema serves refuses to start, names both, and changes nothing', async () => {
+  const pool = await openEmpty()
+  await migratePostgres(pool, PLACE, CONTRACTED)
+  await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
+    'store: postgres://relay@db:5432/relay has schema 3, made by a newer version of the relay, and serves versions from schema 2 on; this version has ' +
+      'schema 1. Nothing was changed. Start a version as new as the one that made it, or restore a backup from before.',
+  )
+  await migratePostgres(pool, PLACE, EXPANDED)
+  expect(await versionOf(pool)).toEqual([{ version: 3, serves_from: 2 }])
+})
+
+test('older and newer versions that start together end with the newer schema, each step taken once', async () => {
+  const { url } = await createDatabase('nothing')
+  const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))
+  await Promise.all(pools.map((pool, at) => migratePostgres(pool, PLACE, at % 2 === 0 ? STEPS : EXPANDED)))
+  expect(await versionOf(openTestPool(url))).toEqual([{ version: 2, serves_from: 1 }])
+})
+
+test('S14: a migration that fails half way leaves the database as it was', async () => {
+  const failing: SchemaStep = { servesFrom: 1, up: async (db) => void (await sql`select 1 / 0`.execute(db)) }
+  const fresh = await openEmpty()
+  await expect(migratePostgres(fresh, PLACE, [...EXPANDED, failing])).rejects.toThrow(
+    'store: postgres://relay@db:5432/relay cannot be brought to the schema of this version: division by zero. Nothing was changed.',
+  )
+  expect(await tablesOf(fresh)).toEqual([])
+
+  const pool = openTestPool((await createDatabase()).url)
+  await expect(migratePostgres(pool, PLACE, [...EXPANDED, failing])).rejects.toThrow('division by zero')
+  expect(await versionOf(pool)).toEqual([{ version: 1, serves_from: 1 }])
+  await migratePostgres(pool, PLACE, EXPANDED)
+  expect(await versionOf(pool)).toEqual([{ version: 2, serves_from: 1 }])
+})
+
+test('a user who may make no tables is told what to grant, and needs no such right once the schema is there', async () => {
+  const { url, name } = await createDatabase('nothing')
+  const role = `${name}_user`
+  const asUser = new URL(url)
+  asUser.username = role
+  asUser.password = 'p'
+  await withClient(url, (client) => client.query(`create role ${role} login password 'p'`))
+  const pool = openTestPool(asUser.href)
+  await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
+    /^store: the relay's user may not make its tables in postgres:\/\/relay@db:5432\/relay \(permission denied for schema public\)\. Nothing was changed\. .*GRANT CREATE ON SCHEMA public TO/,
+  )
+  await migratePostgres(openTestPool(url), PLACE)
+  await withClient(url, (client) => client.query(`grant select, insert, update, delete on all tables in schema public to ${role}`))
+  await migratePostgres(pool, PLACE)
+  await withClient(url, (client) => client.query(`drop owned by ${role}; drop role ${role}`))
+})
+
+test('a database whose transactions are strict or only read unless they say otherwise is migrated all the same', async () => {
+  const { url, name } = await createDatabase('nothing')
+  await withClient(await sharedServer(), async (client) => {
+    await client.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
+    await client.query(`alter database ${name} set default_transaction_read_only = on`)
+  })
+  const pool = openTestPool(url)
+  await migratePostgres(pool, PLACE)
+  expect(await versionOf(pool)).toEqual([{ version: 1, serves_from: 1 }])
+})

