@@ -1,0 +1,28 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { withClient } from '../../support/postgres-client.ts'
+import { startPostgres } from '../../support/postgres-server.ts'
+
+const STARTS_ONE = `import('./test/support/postgres-server.ts').then(async ({ startPostgres }) => {
+  const { folder, url } = await startPostgres()
+  process.stdout.write(folder + ' ' + url())
+})`
+
+test('a server of the tests ends with the process that started it, even one that is killed, and leaves nothing', async () => {
+  const child = spawn(process.execPath, ['-e', STARTS_ONE], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const said = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve))
+  const [folder = '', url = ''] = said.split(' ')
+  expect(existsSync(folder)).toBe(true)
+  child.kill('SIGKILL')
+  await expect.poll(() => existsSync(folder), { timeout: 15_000 }).toBe(false)
+  await expect(withClient(url, (client) => client.query('select 1'))).rejects.toThrow('ECONNREFUSED')
+})
+
+test('what was committed is there after a power cut and a restart', async () => {
+  await using server = await startPostgres()
+  await withClient(server.url(), (client) => client.query('create table kept as select 1 as one'))
+  await server.stop('immediate')
+  await server.start()
+  expect(await withClient(server.url(), async (client) => (await client.query('select one from kept')).rows)).toEqual([{ one: 1 }])
+})
