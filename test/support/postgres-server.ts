@@ -17,7 +17,6 @@ export interface PostgresServer {
   readonly port: number
   /** Holds the data in `data`. */
   readonly folder: string
-  readonly password: string
   /** The address of one of its databases, `postgres` if none is named. */
   url(database?: string): string
   /** `immediate`: as in a power cut, the server recovers at its next start. Otherwise what it holds is written out first. */
@@ -59,7 +58,6 @@ export async function startPostgres({ settings = {}, encoding = 'UTF8' }: Postgr
     return {
       port,
       folder,
-      password: PASSWORD,
       url: (database = 'postgres') => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
       stop: (how = 'fast') => end(server, how === 'fast' ? 'SIGINT' : 'SIGQUIT'),
       async start() {

@@ -113,5 +113,7 @@ function describe(error: unknown, place: string): unknown {
       { cause: error },
     )
   }
-  return new Error(`store: ${place} cannot be brought to the schema of this version: ${message}. Nothing was changed.`, { cause: error })
+  // Not that nothing was changed: a connection that is lost at the commit leaves that open.
+  const what = `store: ${place} cannot be brought to the schema of this version: ${message}.`
+  return new Error(`${what} Its steps are taken all together or not at all: start again when the cause is gone.`, { cause: error })
 }

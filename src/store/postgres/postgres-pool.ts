@@ -16,6 +16,7 @@ const INT8 = 20
  * program that uses the driver for something else keeps its texts.
  */
 export function openPool(url: string, { connectionsMax, connectTimeoutMs, onConnectionLost }: PoolOptions): pg.Pool {
+  // Throws without the address if it cannot be read, which the pool would do later and with it.
   readAddress(url)
   const types = new pg.TypeOverrides()
   types.setTypeParser(INT8, Number)
@@ -28,8 +29,9 @@ export function openPool(url: string, { connectionsMax, connectTimeoutMs, onConn
     keepAlive: true,
     types,
   })
-  // Without a listener the loss of an idle connection ends the process.
+  // Without listeners the loss of a connection that waits ends the process: of an idle one it is told here, of one in use by its next statement.
   pool.on('error', onConnectionLost)
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { nameDatabase, openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
+import { openTestPool } from '../../support/postgres-pool.ts'
 
 test('64-bit numbers are numbers on the connections of the relay, and only there', async () => {
   const { url } = await createDatabase('nothing')
@@ -24,6 +25,20 @@ test('an idle connection that is lost is told and replaced', async () => {
   await expect.poll(() => onConnectionLost.mock.calls.length).toBeGreaterThan(0)
   expect(await pidOf()).not.toBe(pid)
   await pool.end()
+})
+
+test('a connection that is lost within a transaction fails its next statement, and nothing else', async () => {
+  const { url } = await createDatabase('nothing')
+  const pool = openTestPool(url, 1)
+  const client = await pool.connect()
+  await client.query('begin')
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  const lost = new Promise((resolve) => client.once('end', resolve))
+  await withClient(url, (other) => other.query('select pg_terminate_backend($1)', [rows[0]?.pid]))
+  await lost
+  await expect(client.query('commit')).rejects.toThrow()
+  client.release(true)
+  expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }])
 })
 
 test.each([
