@@ -10,6 +10,8 @@ export interface Tables {
   readonly parcel: ParcelTable
   /** The last number given in each table that counts its rows' numbers; kept by the database itself. */
   readonly sqlite_sequence: { readonly name: string; readonly seq: number }
+  /** On PostgreSQL: the last number given to anything, where those of the last batch begin, and how often endpoints have changed. */
+  readonly counter: { readonly name: string; readonly value: number; readonly base: number; readonly version: number }
   /** Every status that was the latest of any parcel. */
   readonly parcel_status: { readonly status: string }
   readonly identifier: IdentifierTable

@@ -22,6 +22,19 @@ export async function loadNumber(session: Session, name: string): Promise<number
   return Number(Buffer.from((await loadSetting(session, name)) ?? '0').toString())
 }
 
+const insert = statement<{ name: string; value: Uint8Array }>()((db, p) =>
+  db
+    .insertInto('setting')
+    .values({ name: p.name, value: p.value })
+    .onConflict((conflict) => conflict.column('name').doNothing()),
+)
+
+/** Keeps a value under a name that has none; gives what is kept there. */
+export async function makeSetting(session: Session, name: string, value: Uint8Array): Promise<Uint8Array> {
+  await session.run(insert, { name, value })
+  return (await loadSetting(session, name)) ?? value
+}
+
 export async function saveSetting(session: Session, name: string, value: Uint8Array): Promise<void> {
   await session.run(upsert, { name, value })
 }

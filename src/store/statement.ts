@@ -1,7 +1,10 @@
 import type { Compilable, CompiledQuery, Expression, Kysely, RawBuilder } from 'kysely'
 import type { Tables } from './schema.ts'
 
-export type SqlValue = string | number | Uint8Array | readonly number[] | readonly string[] | null
+export type SqlValue = string | number | Uint8Array | SqlList | null
+
+/** Lists of numbers and texts serve every engine; those with bytes or nulls only where an engine has arrays. */
+export type SqlList = readonly (string | number | Uint8Array | null)[]
 
 /** Parameters by name. A list stands for any number of values: see `Dialect.oneOf`. */
 export type Params = Readonly<Record<string, SqlValue>>
@@ -66,7 +69,7 @@ function placeholders<P extends Params>(): P {
 }
 
 /** What stands in a place of a compiled query: a parameter, or a value that is the same at every run. */
-export function readPlace(parameter: unknown): Placeholder | Exclude<SqlValue, readonly unknown[]> {
+export function readPlace(parameter: unknown): Placeholder | Exclude<SqlValue, SqlList> {
   if (parameter instanceof Placeholder || parameter instanceof Uint8Array || parameter === null) return parameter
   if (typeof parameter === 'string' || typeof parameter === 'number') return parameter
   throw new TypeError(`a ${typeof parameter} cannot stand in a statement`)

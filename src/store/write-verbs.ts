@@ -17,7 +17,7 @@ import { findPush } from './ingest/inbox-lists.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
-import { loadSetting, markLanguageAsked, saveSetting } from './settings.ts'
+import { loadSetting, makeSetting, markLanguageAsked, saveSetting } from './settings.ts'
 
 /** Parcels and what finds them, within a transaction: what was read of them stays true until it ends. */
 export interface Parcels {
@@ -156,6 +156,7 @@ function adminVerbs({ session }: WriteParts) {
     saveJob: (job, nowMs) => saveJob(session, job, nowMs),
     cancelJob: (id, nowMs) => cancelJob(session, id, nowMs),
     loadSetting: (name) => loadSetting(session, name),
+    makeSetting: (name, value) => makeSetting(session, name, value),
     saveSetting: (name, value) => saveSetting(session, name, value),
   } satisfies Partial<WriteTx>
 }

@@ -125,11 +125,5 @@ function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): rea
 
 /** Random bytes that are made once for a store, and outlive a restart. */
 async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
-  return await store.transaction(async (tx) => {
-    const known = await tx.loadSetting(name)
-    if (known !== null) return known
-    const made = randomBytes(bytes)
-    await tx.saveSetting(name, made)
-    return made
-  })
+  return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await tx.makeSetting(name, randomBytes(bytes))))
 }

@@ -10,6 +10,8 @@ const OPENS_STORES = [
   'support/stored-rows.ts',
   // The engine: its file, its log and its migrations.
   'store/sqlite/',
+  // Holds the schema of the other engine to that of the file.
+  'store/postgres/postgres-migrate.test.ts',
   // The disk, and what it does to the file.
   'faults/durability/',
   'support/simulated-disk.ts',

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { BatchReport, Incoming } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
@@ -7,8 +6,8 @@ import type { Engine } from '../../src/store/contract.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from './builders.ts'
+import { newPlace } from './engines.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
-import { temporaryFolder } from './temporary.ts'
 
 /** The write side and the read side on a real store of their own, on a clock that the test moves. */
 export async function openStore(startMs: number, engine: Engine = sqlite) {
@@ -16,7 +15,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite) {
   let monotonicMs = 0
   const clock = { now: () => nowMs, monotonic: () => monotonicMs }
   const errors: object[] = []
-  const path = join(temporaryFolder(), 'relay.db')
+  const path = await newPlace(engine)
   const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, {
     error: (fields) => void errors.push(fields),
   })

@@ -21,6 +21,8 @@ export interface AdminTx {
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
   loadSetting(name: string): Promise<Uint8Array | null>
+  /** Keeps a value under a name that has none; gives what is kept there. */
+  makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 

@@ -39,11 +39,19 @@ const requeue = statement<{ id: number; queuedAtMs: number; nowMs: number }>()((
     .where('id', '=', p.id),
 )
 
-/** Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes after it. */
-export async function replayDeliveries(session: Session, request: ReplayRequest): Promise<ReplayedBatch> {
+/**
+ * Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes
+ * after it. `lock`: keeps others from what waits of these parcels.
+ */
+export async function replayDeliveries(
+  session: Session,
+  request: ReplayRequest,
+  lock: (parcelIds: readonly number[]) => void = () => undefined,
+): Promise<ReplayedBatch> {
   const { selection, after, limit, nowMs, untilMs } = request
   const endpointId = Number(request.to)
   const { ended, next } = await findEnded(session, { selection, after, limit, untilMs })
+  lock(ended.map(({ parcelId }) => parcelId))
   /** What was the first of a parcel before. */
   const parcels = new Map<number, FirstDelivery | null>()
   let count = 0

@@ -117,22 +117,35 @@ const releaseNext = statement<{ id: number; nowMs: number }>()((db, p, { least }
 /** See the verb of the same name. Held deliveries stay due: what holds them is that their endpoint is disabled. */
 export function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): void {
   for (const one of settled) {
-    const { deliveryId: id, attempts, spared, round, firstFailedAtMs, result, atMs, settlement } = one
-    if (result.kind === 'accepted' && result.answerStart.byteLength === 0) {
-      session.enqueueWrite(releaseNext, { id, nowMs })
-      session.enqueueWrite(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: result.status })
-      continue
-    }
-    saveAttempt(session, one)
-    if (settlement.state === 'retrying' || settlement.state === 'held') {
-      const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
-      session.enqueueWrite(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
-      continue
-    }
-    const reason = settlement.state === 'dead' ? settlement.reason : null
-    session.enqueueWrite(releaseNext, { id, nowMs })
-    session.enqueueWrite(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
+    const { deliveryId: id, attempts, result, atMs } = one
+    if (hasEnded(one)) session.enqueueWrite(releaseNext, { id, nowMs })
+    if (isPlainlyAccepted(one)) {
+      session.enqueueWrite(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: one.result.status })
+    } else saveAttempted(session, one, nowMs)
   }
+}
+
+/** Whether nothing more of a delivery is attempted. */
+export function hasEnded({ settlement }: Settled): boolean {
+  return settlement.state !== 'retrying' && settlement.state !== 'held'
+}
+
+/** A delivery that was accepted with an answer that says nothing: its attempt is kept in its own row. */
+export function isPlainlyAccepted(one: Settled): one is Settled & { readonly result: Extract<Settled['result'], { kind: 'accepted' }> } {
+  return one.result.kind === 'accepted' && one.result.answerStart.byteLength === 0
+}
+
+/** Writes down an attempt, and what it made of its delivery. What comes after a delivery that has ended was released before. */
+export function saveAttempted(session: Session, one: Settled, nowMs: number): void {
+  const { deliveryId: id, attempts, spared, round, firstFailedAtMs, settlement } = one
+  saveAttempt(session, one)
+  if (settlement.state === 'retrying' || settlement.state === 'held') {
+    const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
+    session.enqueueWrite(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
+    return
+  }
+  const reason = settlement.state === 'dead' ? settlement.reason : null
+  session.enqueueWrite(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
 }
 
 function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): void {

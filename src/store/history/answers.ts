@@ -86,9 +86,9 @@ export interface AnswerToSave {
   readonly decidesOrder: boolean
 }
 
-export async function saveAnswer(session: Session, { parcelId, answer, body, decidesOrder }: AnswerToSave): Promise<void> {
-  if (decidesOrder) await session.run(clearOrder, { parcelId })
-  await session.run(upsert, {
+export function saveAnswer(session: Session, { parcelId, answer, body, decidesOrder }: AnswerToSave): void {
+  if (decidesOrder) session.enqueueWrite(clearOrder, { parcelId })
+  session.enqueueWrite(upsert, {
     parcel_id: parcelId,
     language: answer.language,
     digest: Buffer.from(answer.digest, 'hex'),
@@ -133,8 +133,8 @@ export async function moveAnswers(session: Session, held: readonly HeldAnswer[],
   }
 }
 
-export async function dropAnswers(session: Session, parcelId: number, answers: readonly KeptAnswer[]): Promise<void> {
-  for (const answer of answers) await session.run(deleteOne, rowOf(parcelId, answer))
+export function dropAnswers(session: Session, parcelId: number, answers: readonly KeptAnswer[]): void {
+  for (const answer of answers) session.enqueueWrite(deleteOne, rowOf(parcelId, answer))
 }
 
 function rowOf(parcelId: number, { language, digest }: KeptAnswer) {

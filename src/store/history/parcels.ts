@@ -121,7 +121,7 @@ export async function findIdentifiers(session: Session, values: readonly string[
   return (await session.all(selectIdentifiers, { values })).map(decodeIdentifier)
 }
 
-function decodeIdentifier(row: Pick<Tables['identifier'], 'value' | 'parcel_id' | 'is_tracking_id'>): IdentifierState {
+export function decodeIdentifier(row: Pick<Tables['identifier'], 'value' | 'parcel_id' | 'is_tracking_id'>): IdentifierState {
   return { value: row.value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 }
 }
 

@@ -112,7 +112,7 @@ export async function loadSightingsOf(
   return byParcel
 }
 
-function decodeSighting(row: Tables['sighting'], { content, json }: StoredContent): KeptSighting {
+export function decodeSighting(row: Tables['sighting'], { content, json }: StoredContent): KeptSighting {
   return {
     sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms), extra: decodeExtra(row.extra) },
     content: json,

@@ -86,8 +86,8 @@ export async function lastInboxId(session: Session): Promise<number> {
 
 const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('inbox').where('id', '=', p.id))
 
-export async function deleteInbox(session: Session, id: number): Promise<void> {
-  await session.run(deleteRow, { id })
+export function deleteInbox(session: Session, id: number): void {
+  session.enqueueWrite(deleteRow, { id })
 }
 
 const resettle = statement<{ id: number; state: number; reason: string | null; parcelId: number }>()((db, p) =>

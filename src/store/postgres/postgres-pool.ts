@@ -2,6 +2,10 @@ import pg from 'pg'
 
 interface PoolOptions {
   readonly connectionsMax: number
+  /** Whether statements are sent without waiting for the ones before; absent: they are not. */
+  readonly pipeline?: boolean
+  /** After how long without an answer a connection is given up, in milliseconds; absent: never. */
+  readonly answerTimeoutMs?: number
   /** How long a connection may take to be had: whoever asked waits for it. */
   readonly connectTimeoutMs: number
   /** Told of a connection that was lost while nobody used it: the pool opens another when one is wanted. */
@@ -15,7 +19,10 @@ const INT8 = 20
  * Connections to the database, made when they are wanted. 64-bit numbers are read as JavaScript's: ids, times and sequences stay below 2^53, and a
  * program that uses the driver for something else keeps its texts.
  */
-export function openPool(url: string, { connectionsMax, connectTimeoutMs, onConnectionLost }: PoolOptions): pg.Pool {
+export function openPool(
+  url: string,
+  { connectionsMax, connectTimeoutMs, pipeline = false, answerTimeoutMs, onConnectionLost }: PoolOptions,
+): pg.Pool {
   // Throws without the address if it cannot be read, which the pool would do later and with it.
   readAddress(url)
   const types = new pg.TypeOverrides()
@@ -28,6 +35,8 @@ export function openPool(url: string, { connectionsMax, connectTimeoutMs, onConn
     // A peer that is gone without a word is noticed by the system.
     keepAlive: true,
     types,
+    pipeline,
+    ...(answerTimeoutMs === undefined ? {} : { query_timeout: answerTimeoutMs }),
   })
   // Without listeners the loss of a connection that waits ends the process: of an idle one it is told here, of one in use by its next statement.
   pool.on('error', onConnectionLost)

@@ -17,7 +17,7 @@ export async function applyChanges(source: ApplySource, writes: readonly WriteSe
   for (const set of writes) {
     await applyJoin(source, set)
     applyParcels(source, set)
-    await applyInbox(source, set)
+    applyInbox(source, set)
     await applyHistory(source, set)
     await applyFeed(source, set)
     for (const parcelId of set.released) source.leases.release(parcelId)
@@ -42,12 +42,12 @@ function applyParcels({ known }: SnapshotSource, { parcels, created, identifiers
   for (const identifier of identifiers) known.saveIdentifier(identifier)
 }
 
-async function applyInbox({ session }: SnapshotSource, { inbox, dropped, duplicates }: WriteSet): Promise<void> {
+function applyInbox({ session }: SnapshotSource, { inbox, dropped, duplicates }: WriteSet): void {
   for (const push of inbox) {
     if (push.push.inboxId === undefined) insertPush(session, push)
     else settlePushAnew(session, push)
   }
-  for (const inboxId of dropped) await deleteInbox(session, inboxId)
+  for (const inboxId of dropped) deleteInbox(session, inboxId)
   for (const inboxId of duplicates) countDuplicate(session, inboxId)
 }
 
@@ -57,8 +57,8 @@ async function applyHistory({ session, contents }: SnapshotSource, { sightings, 
     saveSighting(session, parcelId, contentId, kept)
   }
   for (const { dropped, ...answer } of answers) {
-    await saveAnswer(session, answer)
-    await dropAnswers(session, answer.parcelId, dropped)
+    saveAnswer(session, answer)
+    dropAnswers(session, answer.parcelId, dropped)
   }
 }
 

@@ -1,7 +1,5 @@
 import { createEntryCount } from '../../domain/history/count-entries.ts'
-import { identifiersOf, type PushObservation } from '../../domain/history/observation.ts'
 import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
-import { ENTRIES_MAX } from '../../domain/history/pull-response.ts'
 import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import { componentsOf } from '../../domain/history/record-batch.ts'
 import type { Incoming } from '../../domain/history/recording.ts'
@@ -9,6 +7,7 @@ import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { joinKey, type KeptBody, type KnownParcel, type Needs, NO_PARCEL, pushKey, type Snapshot } from '../../domain/history/snapshot.ts'
 import type { Session } from '../engine.ts'
 import { loadAnswers, loadAnswersOf } from '../history/answers.ts'
+import { namesOf, parcelNamed, pushedBy, secondOf, stretchesOf } from '../history/batch-names.ts'
 import type { Contents } from '../history/contents.ts'
 import { pollableIdentifiers } from '../history/parcels.ts'
 import { loadOrder, loadSightings, loadSightingsOf } from '../history/sightings.ts'
@@ -50,18 +49,8 @@ export async function loadSnapshot(source: SnapshotSource, batch: RecordBatch): 
 }
 
 async function loadNames({ known }: SnapshotSource, observations: readonly Incoming[]): Promise<ReadonlyMap<string, IdentifierState>> {
-  const values = new Set<string>()
-  for (const incoming of observations) {
-    const observation = incoming.kind === 'poll' ? incoming.observation : pushedBy(incoming)
-    if (observation !== null) for (const value of identifiersOf(observation)) values.add(value)
-  }
-  const identifiers = new Map<string, IdentifierState>()
-  for (const identifier of await known.findIdentifiers([...values])) identifiers.set(identifier.value, identifier)
-  return identifiers
-}
-
-function pushedBy(incoming: Incoming): PushObservation | null {
-  return incoming.kind === 'push' && incoming.reading.ok ? incoming.reading.observation : null
+  const found = await known.findIdentifiers(namesOf(observations))
+  return new Map(found.map((identifier) => [identifier.value, identifier]))
 }
 
 async function emptyParcel({ source, nowMs }: Loading, state: ParcelState): Promise<KnownParcel> {
@@ -83,12 +72,6 @@ async function loadPushes(loading: Loading, batch: RecordBatch, identifiers: Rea
     const parcelId = parcelNamed(observation, identifiers)
     if (parcelId !== null) await loadPush(loading, parcelId, digest)
   }
-}
-
-/** The one parcel that a push of equal bytes can be kept of; null: what it names is not known, or not of one parcel, so that there is none. */
-function parcelNamed({ trackingIds }: PushObservation, identifiers: ReadonlyMap<string, IdentifierState>): number | null {
-  const parcelId = identifiers.get(trackingIds[0] ?? '')?.parcelId
-  return parcelId !== undefined && trackingIds.every((value) => identifiers.get(value)?.parcelId === parcelId) ? parcelId : null
 }
 
 async function loadPush({ source, pushes }: Loading, parcelId: number, digest: string): Promise<void> {
@@ -158,16 +141,11 @@ function change({ parcels }: Loading, parcelId: number, loaded: Partial<KnownPar
   if (parcel !== undefined) parcels.set(parcelId, { ...parcel, ...loaded })
 }
 
-function secondOf(atMs: number): number {
-  return Math.floor(atMs / 1000)
-}
-
 /** Parcels that are to be joined, whole, or as much of them as shows that they do not fit into one. */
 async function loadJoin(loading: Loading, parcelIds: readonly number[]): Promise<void> {
   const { session, contents } = loading.source
   const states = parcelIds.flatMap((parcelId) => loading.parcels.get(parcelId)?.state ?? [])
-  const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
-  const stretches = stretchesOf(states, entriesMax)
+  const { stretches, entriesMax } = stretchesOf(states)
   const count = createEntryCount()
   for (const stretch of stretches) {
     const unread = stretch.filter(({ parcelId }) => loading.parcels.get(parcelId)?.whole === false).map(({ parcelId }) => parcelId)
@@ -184,21 +162,6 @@ async function loadJoin(loading: Loading, parcelIds: readonly number[]): Promise
   }
   const answers = Map.groupBy(await loadAnswersOf(session, parcelIds), ({ parcelId }) => parcelId)
   for (const parcelId of parcelIds) change(loading, parcelId, { answers: (answers.get(parcelId) ?? []).map(({ answer }) => answer) })
-}
-
-/** Parcels that are loaded together: as many as hold, if they differ in all of them, more entries than one parcel may. */
-function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly ParcelState[])[] {
-  const stretches: ParcelState[][] = []
-  let room = 0
-  for (const state of states) {
-    const stretch = stretches.at(-1)
-    if (stretch === undefined || room < 0) {
-      stretches.push([state])
-      room = entriesMax
-    } else stretch.push(state)
-    room -= state.entryCount
-  }
-  return stretches
 }
 
 /** Adds what deciding showed to be needed. */

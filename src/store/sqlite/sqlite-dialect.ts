@@ -1,6 +1,6 @@
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, sql } from 'kysely'
 import type { Tables } from '../schema.ts'
-import { type Dialect, type Params, Placeholder, readPlace, type SqlValue, type Statement } from '../statement.ts'
+import { type Dialect, type Params, Placeholder, readPlace, type SqlList, type SqlValue, type Statement } from '../statement.ts'
 
 const sqliteDialect: Dialect = {
   builder: new Kysely<Tables>({
@@ -47,14 +47,14 @@ export function compileForSqlite(statement: Statement<never, unknown>): SqliteSt
 }
 
 /** The values of a statement's places, in order. */
-export function bind({ places }: SqliteStatement, params: Params): Exclude<SqlValue, readonly unknown[]>[] {
+export function bind({ places }: SqliteStatement, params: Params): Exclude<SqlValue, SqlList>[] {
   return places.map((place) => (place instanceof Placeholder ? bound(params[place.name] ?? null) : place))
 }
 
-function bound(value: SqlValue): Exclude<SqlValue, readonly unknown[]> {
+function bound(value: SqlValue): Exclude<SqlValue, SqlList> {
   return isList(value) ? JSON.stringify(value) : value
 }
 
-function isList(value: SqlValue): value is readonly number[] | readonly string[] {
+function isList(value: SqlValue): value is SqlList {
   return Array.isArray(value)
 }

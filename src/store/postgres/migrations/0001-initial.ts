@@ -41,17 +41,24 @@ async function createCounter(db: Kysely<unknown>): Promise<void> {
     .addColumn('name', text, (column) => column.primaryKey())
     .addColumn('value', 'bigint', (column) => column.notNull())
     .addColumn('base', 'bigint', (column) => column.notNull())
+    .addColumn('version', 'bigint', (column) => column.notNull())
     // Updated by every commit: the room keeps its versions on one page, which any reader prunes, and a vacuum comes long before a fifth of a table
     // of one row would call for it.
     .modifyEnd(sql`with (fillfactor = 10, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0)`)
     .execute()
-  await sql`insert into counter (name, value, base) values ('sequence', 0, 0)`.execute(db)
+  await sql`insert into counter (name, value, base, version) values ('sequence', 0, 0, 0), ('settings', 0, 0, 0), ('polls', 0, 0, 0)`.execute(
+    db,
+  )
+  // Each value stands for a run of as many numbers as the step is long. A batch takes the numbers of its new parcels in one run, so that of two parcels the
+  // older has the lower number; a replica takes the numbers of pushes for a while, so that they have few gaps.
+  await sql`create sequence parcel_numbers increment by 10000 start with 10000`.execute(db)
+  await sql`create sequence inbox_numbers increment by 10000 start with 10000`.execute(db)
 }
 
 async function createParcel(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('parcel')
-    .addColumn('id', 'bigint', (column) => column.primaryKey().generatedByDefaultAsIdentity())
+    .addColumn('id', 'bigint', (column) => column.primaryKey())
     .addColumn('watched_at_ms', 'bigint')
     .addColumn('first_pushed_at_ms', 'bigint')
     .addColumn('revived_at_ms', 'bigint', (column) => column.notNull())
@@ -147,7 +154,7 @@ async function createAnswer(db: Kysely<unknown>): Promise<void> {
 async function createInbox(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('inbox')
-    .addColumn('id', 'bigint', (column) => column.primaryKey().generatedByDefaultAsIdentity())
+    .addColumn('id', 'bigint', (column) => column.primaryKey())
     .addColumn('parcel_id', 'bigint', (column) => column.notNull())
     .addColumn('received_at_ms', 'bigint', (column) => column.notNull())
     .addColumn('duplicates', 'bigint', (column) => column.notNull().defaultTo(0))

@@ -1,0 +1,45 @@
+import { sql } from 'kysely'
+import type { Session } from '../engine.ts'
+import type { Sequence } from '../write-verbs.ts'
+import { rawStatement } from './raw-statement.ts'
+
+/**
+ * The one counter of everything that is learnt, in a row of its own. Whoever gives numbers has it locked from then to its commit, so that numbers rise in
+ * the order of commits, and a reader who has seen one never finds a lower one later. `version` counts changes of endpoints; `base` is where the numbers of
+ * the transaction that holds the row begin.
+ */
+const advance = rawStatement<{ count: number; version: number }>()(
+  (p) => sql<{ base: number }>`
+    update counter set base = value, value = value + ${p.count}::bigint / (case when version = ${p.version}::bigint then 1 else 0 end)
+    where name = 'sequence' returning base`,
+)
+const next = rawStatement()(
+  () => sql<{ value: number }>`update counter set base = value, value = value + 1 where name = 'sequence' returning value`,
+)
+const lock = rawStatement()(() => sql<{ value: number }>`select value from counter where name = 'sequence' for update`)
+const bump = rawStatement()(() => sql`update counter set version = version + 1 where name = 'sequence'`)
+
+/** Takes numbers, and gives the last before them. Fails as a conflict (it divides by nothing) if endpoints have changed since `version`. */
+export async function advanceCounter(session: Session, count: number, version: number): Promise<number> {
+  const [row] = await session.all(advance, { count, version })
+  if (row === undefined) throw new Error('the counter of the store is gone')
+  return row.base
+}
+
+/** Endpoints are about to change: batches that were decided with those of before are decided again. */
+export function endpointsChange(session: Session): void {
+  session.enqueueWrite(bump, {})
+}
+
+export function createSequence(session: Session): Sequence {
+  const read = async (rows: Promise<readonly { readonly value: number }[]>) => {
+    const [row] = await rows
+    if (row === undefined) throw new Error('the counter of the store is gone')
+    return row.value
+  }
+  return {
+    next: () => read(session.all(next, {})),
+    // Locked: what is decided from it must still be the last when it is written.
+    last: () => read(session.all(lock, {})),
+  }
+}

@@ -1,0 +1,82 @@
+import type pg from 'pg'
+import type { Session } from '../engine.ts'
+import type { Params, SqlValue, Statement } from '../statement.ts'
+import { bind, compileForPostgres, type PostgresStatement } from './postgres-dialect.ts'
+
+/** What a connection or a pool of them runs. */
+interface Runner {
+  query(query: { readonly name?: string; readonly text: string; readonly values: SqlValue[] }): Promise<pg.QueryResult>
+}
+
+/** A session whose writes are sent without waiting for one another. */
+export interface PostgresSession extends Session {
+  /** Resolves when all writes that were enqueued are done; rejects with the first failure of a statement, enqueued or not. */
+  flush(): Promise<void>
+  /** Undoes only `work` when that rejects, within a transaction. */
+  savepoint<T>(work: () => Promise<T>): Promise<T>
+}
+
+const compiled: PostgresStatement[] = []
+
+/** Compiled once for all connections; each connection prepares it under its name. */
+function compile(statement: Statement<never, unknown>): PostgresStatement {
+  const known = compiled[statement.id]
+  if (known !== undefined) return known
+  const made = compileForPostgres(statement)
+  compiled[statement.id] = made
+  return made
+}
+
+/** `named`: whether statements stay prepared on a connection; not behind a pooler that knows no named statements. */
+export function createSession(runner: Runner, { named }: { readonly named: boolean }): PostgresSession {
+  let enqueued: Promise<unknown>[] = []
+  let failure: { readonly error: unknown } | null = null
+
+  function send(statement: Statement<never, unknown>, params: Params): Promise<pg.QueryResult> {
+    const query = compile(statement)
+    const values = bind(query, params)
+    const sent = runner.query(named ? { name: query.name, text: query.text, values } : { text: query.text, values })
+    // The first to fail is the cause: what comes after it in the transaction fails for it.
+    sent.catch((error: unknown) => {
+      failure ??= { error }
+    })
+    return sent
+  }
+
+  async function flush(): Promise<void> {
+    const sent = enqueued
+    enqueued = []
+    await Promise.all(sent)
+    if (failure !== null) throw failure.error
+  }
+
+  return {
+    async all<P extends Params, R>(statement: Statement<P, R>, params: P) {
+      const { rows } = await send(statement, params)
+      // The driver cannot know a row's type; the statement was written with it.
+      return rows as R[]
+    },
+    async run(statement, params) {
+      const { rowCount } = await send(statement, params)
+      return { rows: rowCount ?? 0 }
+    },
+    enqueueWrite(statement, params) {
+      enqueued.push(send(statement, params).catch(() => undefined))
+    },
+    flush,
+    async savepoint(work) {
+      await runner.query({ text: 'savepoint one', values: [] })
+      try {
+        const result = await work()
+        await flush()
+        await runner.query({ text: 'release savepoint one', values: [] })
+        return result
+      } catch (error) {
+        await flush().catch(() => undefined)
+        failure = null
+        await runner.query({ text: 'rollback to savepoint one', values: [] })
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,185 @@
+import { sql } from 'kysely'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
+import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
+import { queueDelivery } from '../delivery/deliveries.ts'
+import { listEndpoints } from '../delivery/endpoints.ts'
+import { replayDeliveries } from '../delivery/replays.ts'
+import { namesOf } from '../history/batch-names.ts'
+import { decodeIdentifier } from '../history/parcels.ts'
+import { findDuePolls } from '../polling/due-polls.ts'
+import { createLeases, type Leases } from '../polling/leases.ts'
+import { loadSetting } from '../settings.ts'
+import { createWriteVerbs, type Endpoints, type WriteParts } from '../write-verbs.ts'
+import { applyBatch } from './apply-batch.ts'
+import { createSequence, endpointsChange } from './counter.ts'
+import { createInboxNumbers, type InboxNumbers } from './inbox-numbers.ts'
+import { loadBatch, loadNeeded } from './load-batch.ts'
+import { isStorageFailure, type PostgresWriter } from './postgres.ts'
+import { createKnownContents, createTransactionContents, type KnownContents, type TransactionContents } from './postgres-contents.ts'
+import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './postgres-parcels.ts'
+import type { PostgresSession } from './postgres-session.ts'
+import { PROVISIONAL } from './provisional.ts'
+import { lockQueues, saveSettlementsInSets } from './queue-deliveries.ts'
+import { rawStatement } from './raw-statement.ts'
+import { readSubscribers, type Subscribers } from './subscribers.ts'
+
+/** What a replica remembers between transactions: nothing that another replica's commit can make wrong. */
+interface Memory {
+  readonly contents: KnownContents
+  readonly leases: Leases
+  readonly numbers: InboxNumbers
+  /** As of a version, which each batch is held to. */
+  subscribers: Subscribers | null
+  /** Statuses that are written down. */
+  readonly statuses: Set<string>
+}
+
+/** Of a carrier that makes up a new one for every parcel they are forgotten now and then. */
+const STATUSES_REMEMBERED = 2000
+
+/**
+ * The store on a server that many write to at a time. A transaction locks what it reads: identifiers in the order of their bytes, then parcels by number,
+ * then the counter, which it holds no longer than it takes to commit. What waits of a parcel at an endpoint changes only under the parcel's lock.
+ */
+export function createPostgresWriteStore(writer: PostgresWriter): WriteStore {
+  const memory: Memory = {
+    contents: createKnownContents(),
+    leases: createLeases(),
+    numbers: createInboxNumbers(),
+    subscribers: null,
+    statuses: new Set(),
+  }
+  const sessions = new WeakMap<WriteTx, PostgresSession>()
+  return {
+    async transaction(work) {
+      let open: OpenTransaction | null = null
+      const result = await writer.transaction(async (session) => {
+        open = openTransaction(session, memory)
+        sessions.set(open.tx, session)
+        return await work(open.tx)
+      })
+      // The last that was opened is the one that was committed.
+      ;(open as OpenTransaction | null)?.committed()
+      return result
+    },
+    async savepoint(tx, work) {
+      const session = sessions.get(tx)
+      if (session === undefined) throw new Error('a savepoint needs a transaction')
+      return await session.savepoint(work)
+    },
+    isStorageFailure,
+  }
+}
+
+interface OpenTransaction {
+  readonly tx: WriteTx
+  committed(): void
+}
+
+interface Parts extends WriteParts {
+  readonly session: PostgresSession
+  readonly contents: TransactionContents
+  readonly memory: Memory
+  /** The statuses that this transaction writes down. */
+  readonly statuses: Set<string>
+}
+
+function openTransaction(session: PostgresSession, memory: Memory): OpenTransaction {
+  const contents = createTransactionContents(session, memory.contents)
+  const parts: Parts = {
+    session,
+    contents,
+    memory,
+    statuses: new Set(),
+    leases: memory.leases,
+    parcels: createPostgresParcels(session),
+    endpoints: createEndpoints(session),
+    sequence: createSequence(session),
+  }
+  return {
+    tx: { ...createWriteVerbs(parts), ...deliveryVerbs(parts), ...exclusiveVerbs(parts), ...recordingVerbs(parts) },
+    committed() {
+      contents.committed()
+      if (memory.statuses.size > STATUSES_REMEMBERED) memory.statuses.clear()
+      for (const status of parts.statuses) memory.statuses.add(status)
+    },
+  }
+}
+
+function createEndpoints(session: PostgresSession): Endpoints {
+  let listed: Promise<readonly EndpointState[]> | null = null
+  return {
+    list() {
+      listed ??= listEndpoints(session)
+      return listed
+    },
+    change() {
+      listed = null
+      endpointsChange(session)
+    },
+    note() {
+      listed = null
+    },
+  }
+}
+
+/** What changes the order of what waits, under the lock of its parcel. */
+function deliveryVerbs({ session }: Parts) {
+  return {
+    async queueDelivery(delivery) {
+      lockQueues(session, delivery.endpointId, [delivery.parcelId])
+      await queueDelivery(session, delivery)
+    },
+    replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
+    saveSettlements: (settled, nowMs) => saveSettlementsInSets(session, settled, nowMs),
+  } satisfies Partial<WriteTx>
+}
+
+const lockSettings = rawStatement()(() => sql`select name from counter where name = 'settings' for update`)
+const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
+
+/** Whoever reads a setting may write it, and whoever reads what is due may lease it: one after the other. */
+function exclusiveVerbs({ session, leases }: Parts) {
+  return {
+    async duePolls(request) {
+      await session.run(lockPolls, {})
+      return await findDuePolls(session, leases, request)
+    },
+    loadSetting(name) {
+      session.enqueueWrite(lockSettings, {})
+      return loadSetting(session, name)
+    },
+  } satisfies Partial<WriteTx>
+}
+
+function recordingVerbs(parts: Parts) {
+  const { session, contents, memory } = parts
+  const source = { session, contents }
+  /** Of the endpoints that the batch is decided with. */
+  let endpointsVersion = 0
+  return {
+    async loadSnapshot(batch): Promise<StoredSnapshot> {
+      const names = namesOf(batch.observations)
+      const [found, [parcelNumbers], subscribers, inboxId] = await Promise.all([
+        names.length === 0 ? [] : session.all(lockIdentifiers, { values: names }),
+        session.all(takeParcelNumbers, {}),
+        readSubscribers(session, memory.subscribers),
+        memory.numbers.take(session, batch.observations.length),
+      ])
+      memory.subscribers = subscribers
+      endpointsVersion = subscribers.version
+      const identifiers = new Map(found.map((row) => [row.value, decodeIdentifier(row)]))
+      const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
+      return { ...(await loadBatch(source, batch, identifiers)), identifiers, endpoints: subscribers.endpoints, next }
+    },
+    loadNeeds: async (snapshot, needs, nowMs) => ({ ...snapshot, ...(await loadNeeded(source, snapshot, needs, nowMs)) }),
+    async applyChanges(changes) {
+      await applyBatch({ session, contents, leases: parts.leases, endpointsVersion, statuses: memory.statuses }, changes)
+      for (const { statuses, parcels } of changes.writes) {
+        for (const status of statuses) parts.statuses.add(status)
+        for (const { latest } of parcels.values()) if (latest !== null) parts.statuses.add(latest.status)
+      }
+    },
+  } satisfies Partial<WriteTx>
+}

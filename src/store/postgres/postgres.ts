@@ -1,0 +1,125 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { systemCode } from '../../domain/errors.ts'
+import type { ReadEngine } from '../engine.ts'
+import { createSession, type PostgresSession } from './postgres-session.ts'
+
+/** How a pool of connections is used. */
+export interface PostgresOptions {
+  /** Whether connections keep statements prepared by name; a pooler may not know them. */
+  readonly named: boolean
+}
+
+/** What writes to the database: as many transactions at a time as there are connections. */
+export interface PostgresWriter {
+  /**
+   * Durable when it resolves; nothing has happened when it rejects. What met another transaction (`isConflict`) is begun again, so `work` may run several times.
+   * `committed`: called with the result once it is durable.
+   */
+  transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
+}
+
+/**
+ * In each transaction, in milliseconds: no statement takes longer, none waits longer for a lock, and a client that stopped within a transaction loses
+ * it, with the locks that stop the others.
+ */
+const BEGIN = `begin isolation level read committed; set local statement_timeout = 10000; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = 2000`
+const BEGIN_READING =
+  'begin isolation level repeatable read read only; set local statement_timeout = 10000; set local idle_in_transaction_session_timeout = 10000'
+
+const ATTEMPTS_MAX = 20
+const PAUSE_MS_MAX = 20
+
+export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): PostgresWriter {
+  async function once<T>(work: (session: PostgresSession) => Promise<T>): Promise<T> {
+    const client = await pool.connect()
+    let broken: Error | undefined
+    try {
+      return await bracket(client, BEGIN, options, work)
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError)) broken = error instanceof Error ? error : new Error(String(error))
+      throw error
+    } finally {
+      client.release(isAlive(client) ? undefined : (broken ?? true))
+    }
+  }
+  return {
+    async transaction(work) {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await once(work)
+        } catch (error) {
+          if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
+          // Of two that met, the one that waits a little longer finds the other done.
+          await pause(Math.random() * PAUSE_MS_MAX)
+        }
+      }
+    },
+  }
+}
+
+/** A client that lost its connection, or is in a state that nobody knows, is not used again. */
+function isAlive(client: pg.PoolClient): boolean {
+  return Reflect.get(client, '_queryable') === true
+}
+
+async function bracket<T>(
+  client: pg.PoolClient,
+  begin: string,
+  options: PostgresOptions,
+  work: (session: PostgresSession) => Promise<T>,
+): Promise<T> {
+  const session = createSession(client, options)
+  // It is on its way before the first statement, which need not wait for its answer.
+  const begun = client.query(begin)
+  begun.catch(ignore)
+  try {
+    const result = await work(session)
+    const ended = client.query('commit')
+    ended.catch(ignore)
+    await session.flush()
+    await begun
+    // A transaction in which a statement failed answers a commit by rolling back.
+    if ((await ended).command !== 'COMMIT') throw new Error('the transaction was rolled back')
+    return result
+  } catch (error) {
+    const cause = await session.flush().catch((first: unknown) => ({ first }))
+    await client.query('rollback').catch(ignore)
+    throw cause === undefined ? error : cause.first
+  }
+}
+
+function ignore(): void {}
+
+/** 40001 and 40P01: it met another transaction. 23505 and 22012: another was first, see `conflict-guard`. */
+const CONFLICTS = ['40001', '40P01', '23505', '22012']
+
+/** Whether a transaction failed for what another did at the same time. */
+function isConflict(error: unknown): boolean {
+  return CONFLICTS.includes(systemCode(error) ?? '')
+}
+
+/** Classes of errors that say what was asked is wrong: data, integrity, syntax. */
+const ASKED_WRONG = ['22', '23', '42']
+
+/** Whether the database failed, rather than what was asked of it. A conflict that did not end counts as a failure. */
+export function isStorageFailure(error: unknown): boolean {
+  if (isConflict(error)) return true
+  if (error instanceof pg.DatabaseError) return !ASKED_WRONG.includes((error.code ?? '').slice(0, 2))
+  return error instanceof Error && (systemCode(error) !== null || /connection|timeout|terminated|rolled back/i.test(error.message))
+}
+
+export function createPostgresReader(pool: pg.Pool, options: PostgresOptions): ReadEngine {
+  return {
+    session: createSession({ query: (query) => pool.query(query) }, options),
+    async snapshot(work) {
+      const client = await pool.connect()
+      try {
+        return await bracket(client, BEGIN_READING, options, work)
+      } finally {
+        client.release(isAlive(client) ? undefined : true)
+      }
+    },
+    close: () => pool.end(),
+  }
+}
