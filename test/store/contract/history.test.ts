@@ -32,6 +32,40 @@ describe.each(engines)('histories on $name', (engine) => {
     await again.close()
   })
 
+  test('a reader of the feed who has seen a sequence never finds a lower one later, however many record', async () => {
+    const { record, reads } = await openStore(NOON, engine)
+    const recording = Promise.all(
+      Array.from({ length: 6 }, async (_, writer) => {
+        for (let at = 0; at < 25; at++) {
+          const ids = [String(20_000 + at), String(30_000 + writer)]
+          await record(...ids.map((id) => incomingPush(pushBody({ trackingIds: [id], eventTime: timeOf(writer * 100 + at) }), NOON)))
+        }
+      }),
+    )
+    const seen: number[] = []
+    let isOver = false
+    const done = recording.then(() => {
+      isOver = true
+    })
+    const read = async () => {
+      const { items } = await reads.readFeed({ after: seen.at(-1) ?? 0, limit: 50 })
+      seen.push(...items.map(({ sequence }) => sequence))
+      return items.length
+    }
+    while (!isOver) await read()
+    while ((await read()) > 0);
+    await done
+    const all: number[] = []
+    for (let after = 0, more = true; more; ) {
+      const { items, next } = await reads.readFeed({ after, limit: 100 })
+      all.push(...items.map(({ sequence }) => sequence))
+      more = items.length > 0
+      after = next
+    }
+    expect(seen).toEqual(all)
+    expect(seen.length).toBeGreaterThanOrEqual(300)
+  })
+
   test('1.2, 1.4: two parcels that one answer names become one, found by every identifier', async () => {
     const { push, record, reads } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'], eventTime: timeOf(1) })

