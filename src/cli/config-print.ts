@@ -9,7 +9,7 @@ import { fail, withExitCodes } from './exit-codes.ts'
 /** `config print`, `config schema` and `config reference`. */
 export function configCommand(): Command {
   const command = new Command('config')
-    .description('look at the configuration')
+    .description('show the configuration')
     .addCommand(printCommand())
     .addCommand(configSchemaCommand())
     .addCommand(configReferenceCommand())

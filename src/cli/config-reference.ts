@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { configJsonSchema } from '../config/config.ts'
 
-/** What the reference reads of the JSON Schema. */
+/** The part of JSON Schema that the reference uses. */
 interface Setting {
-  /** Kind and bounds, where the keywords of the schema cannot say them. */
+  /** Type and bounds, where JSON Schema keywords cannot express them. */
   readonly $comment?: string
   readonly description?: string
   readonly default?: unknown
@@ -20,7 +20,7 @@ interface Setting {
   readonly maximum?: number
 }
 
-/** A line of the reference. */
+/** A row of the reference. */
 interface Row {
   readonly key: string
   readonly setting: Setting
@@ -29,18 +29,18 @@ interface Row {
 
 const INTRODUCTION = `# Configuration
 
-\`npm run docs\` makes this page from the schema of the settings. The relay reads one YAML file; \`config/example.yaml\` has every setting
-with comments, and \`config/relay.schema.json\` gives editors completion. A setting that is left out has its default.
+\`npm run docs\` generates this page from the schema of the settings. The relay reads one YAML file. \`config/example.yaml\` explains every
+setting, and \`config/relay.schema.json\` gives editors completion. A setting that you leave out has its default.
 
 - A **duration** is a whole number and its unit: \`250ms\`, \`10s\`, \`5m\`, \`2h\`, \`30d\`.
 - A **size** is a number of bytes, or a whole number and its unit: \`512KB\`, \`64MB\`, \`1GB\` (1KB is 1024 bytes).
-- A **secret** is \`{ env: NAME }\` (an environment variable) or \`{ file: PATH }\` (one newline at the end of the file is dropped). The text itself
-  works too, but then it is in every copy of the file.
+- A **secret** is \`{ env: NAME }\` (an environment variable) or \`{ file: PATH }\` (one newline at the end of the file is dropped). You can write the
+  secret itself, but then it is in every copy of the file.
 - Relative paths start at the working directory. \`[]\` stands for each entry of a list, \`*\` for any other key.
-- A **required** setting must be there if its group or list entry is.
+- A **required** setting must be present if its group or list entry is.
 `
 
-/** `config reference`: what `docs/configuration.md` is made with. */
+/** `config reference`: generates `docs/configuration.md`. */
 export function configReferenceCommand(): Command {
   return new Command('reference').description('print every setting with its type, default, bounds and meaning, as Markdown').action(() => {
     process.stdout.write(presentReference())
@@ -60,7 +60,7 @@ function presentSection(root: Setting, key: string, setting: Setting): string {
   return `## ${key}\n\n${about}| key | type and bounds | default | meaning |\n|---|---|---|---|\n${rows.map(presentRow).join('\n')}\n`
 }
 
-/** The settings within a group or within the entries of a list; a group that can be left out is a line of its own. */
+/** The settings within a group or within the entries of a list; an optional group has a row of its own. */
 function rowsWithin(setting: Setting, prefix: string): readonly Row[] {
   const { properties = {}, required = [], additionalProperties } = setting.items ?? setting
   const rows = Object.entries(properties).flatMap(([name, inner]): readonly Row[] => {
@@ -73,7 +73,7 @@ function rowsWithin(setting: Setting, prefix: string): readonly Row[] {
   return [...rows, ...others]
 }
 
-/** Whether it has no settings within. */
+/** Whether the setting contains no others. */
 function isPlain(setting: Setting): boolean {
   return (setting.items ?? setting).properties === undefined
 }
@@ -87,7 +87,7 @@ function presentRow({ key, setting, isRequired }: Row): string {
   return `| ${[`\`${key}\``, kindOf(setting), isRequired ? 'required' : defaultOf(setting), description].map(escapeCell).join(' | ')} |`
 }
 
-/** Empty where the description says it. */
+/** Empty if the description states the default. */
 function defaultOf(setting: Setting): string {
   if (setting.default !== undefined) return `\`${presentValue(setting.default)}\``
   return setting.description?.includes('Default:') ? '' : 'none'
@@ -110,7 +110,7 @@ function boundsOf(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): string {
   return maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or more` : `${minimum} to ${maximum}`
 }
 
-/** As it is written in the file. */
+/** A value as one writes it in the file. */
 function presentValue(value: unknown): string {
   return Array.isArray(value) ? `[${value.map(presentValue).join(', ')}]` : String(value)
 }

@@ -22,21 +22,21 @@ interface Flags {
 }
 
 const LOOK_EVERY_MS = 500
-/** With --until-complete: how long after the last event every history must be complete. */
+/** With --until-complete: the time after the last event within which every history must be complete. */
 const PATIENCE_MS = 60_000
 
-/** `parcel-relay demo`: a relay, a carrier that loses pushes, and a subscriber that gets every event, to be watched. */
+/** `parcel-relay demo`: a relay, a carrier that loses pushes, and a subscriber that receives every event. */
 export function demoCommand(): Command {
   const command = new Command('demo')
     .description(
-      'a relay between a sandbox carrier that loses pushes and a subscriber that gets everything (config/demo.yaml, a temporary store)',
+      'run a relay between a sandbox carrier that loses pushes and a subscriber that receives every event (config/demo.yaml, a temporary store)',
     )
-    .option('--parcels <number>', 'how many parcels live', whole(1, 500), 30)
-    .option('--seconds <number>', 'how long their lives take', whole(1, 3600), 50)
-    .option('--seed <number>', 'the same seed, the same lives', whole(0, 1_000_000), 1)
-    .option('--loss <fraction>', 'fraction of the pushes that the carrier loses', fraction, 0.2)
-    .option('--free-ports', 'any free ports instead of 8080, 8081, 8090 and 8091', false)
-    .option('--until-complete', 'end as soon as every history is complete; exit code 1 if that takes too long', false)
+    .option('--parcels <number>', 'number of parcels', whole(1, 500), 30)
+    .option('--seconds <number>', 'time from the first event to the last delivery', whole(1, 3600), 50)
+    .option('--seed <number>', 'the same seed gives the same events', whole(0, 1_000_000), 1)
+    .option('--loss <fraction>', 'fraction of pushes that the carrier loses', fraction, 0.2)
+    .option('--free-ports', 'use any free ports instead of 8080, 8081, 8090 and 8091', false)
+    .option('--until-complete', 'end as soon as every history is complete; exit with 1 if that takes too long', false)
     .action(run)
   return withExitCodes(command)
 }
@@ -59,7 +59,7 @@ async function run(flags: Flags): Promise<void> {
   const ending = new AbortController()
   const end = () => ending.abort()
   void untilSignalled().then(end)
-  // A terminal that was closed, or a pipe that nobody reads any more.
+  // The terminal was closed, or the reader of the pipe has gone.
   process.once('SIGHUP', end)
   process.stdout.on('error', end)
   const view = process.stdout.isTTY ? createLiveView(process.stdout) : createLineView(process.stdout, () => performance.now())
@@ -68,7 +68,7 @@ async function run(flags: Flags): Promise<void> {
   const stage = await setStage({ ...flags, onTrouble })
   void stage.relay.died.then((error) => {
     if (ending.signal.aborted) return
-    fail(`the relay cannot go on: ${String(error)}`)
+    fail(`the relay failed: ${String(error)}`)
     end()
   })
   try {
@@ -77,7 +77,7 @@ async function run(flags: Flags): Promise<void> {
     const asked = ending.signal.aborted
     end()
     await stage.stop()
-    view.end(`${asked ? 'Stopped' : 'Done'}: the relay, the carrier and the subscriber have ended, and the store is removed.`)
+    view.end(`${asked ? 'Stopped' : 'Done'}. The relay, the carrier and the subscriber have ended, and the store is deleted.`)
   }
 }
 
@@ -85,7 +85,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
   const { carrier, relay, subscriber } = stage
   const shop = await openShop(relay.internalUrl)
   for (const { trackingNumber } of carrier.world.parcels()) await shop.watch(trackingNumber)
-  // An event names a parcel by its tracking ids; the rest of the demo by what a person types.
+  // Events name a parcel by tracking id; the demo shows tracking numbers.
   const byTrackingNumber = (news: Happening): Happening => ({
     ...news,
     trackingNumber: carrier.world.parcel(news.trackingNumber)?.trackingNumber ?? news.trackingNumber,
@@ -101,7 +101,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
     const now = await look()
     const known = now.parcels.find(({ events }) => events.some(({ mark }) => mark !== 'missing'))
     if (!guided && known !== undefined) {
-      // Not sooner: the lines to paste name a parcel that can be asked for.
+      // The guide waits until it can name a parcel that the relay knows.
       view.note(presentGuide(stage, { ...flags, trackingNumber: known.trackingNumber, nowMs: Date.now() }))
       guided = true
     }
@@ -116,7 +116,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
     if (complete && !completed) view.note(presentMore(stage, now))
     completed ||= complete
     if (flags.untilComplete && performance.now() > giveUpAtMs)
-      return fail('not every history became complete, or reached the subscriber, in time')
+      return fail('some histories were not complete, or did not reach the subscriber, in time')
     await delay(LOOK_EVERY_MS, undefined, { signal: ending }).catch(() => undefined)
   }
 }

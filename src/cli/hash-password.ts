@@ -4,16 +4,18 @@ import { hash } from '@node-rs/argon2'
 import { Command } from 'commander'
 import { fail, withExitCodes } from './exit-codes.ts'
 
-// The least that OWASP's password storage advice accepts of argon2id, the library's default kind.
+// The minimum that OWASP recommends for argon2id, which is the library's default.
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 const BYTES_MAX = 4096
 
-/** `hash-password`: never takes the password as an argument, where `ps` and the shell's history would keep it. */
+/** `hash-password`: never takes the password as an argument, which `ps` and the shell history would show. */
 export function hashPasswordCommand(): Command {
   const command = new Command('hash-password')
-    .description('print the argon2id hash of a password, for apps[].passwordHash; asks for it, or reads it from standard input')
-    // The library's own message would repeat what it was given, and that is a password.
-    .configureOutput({ outputError: (_, write) => write('hash-password: takes no arguments; it asks, or reads standard input\n') })
+    .description('print the argon2id hash of a password, for apps[].passwordHash; prompts for it, or reads standard input')
+    // commander's own message would repeat the argument, which is likely a password.
+    .configureOutput({
+      outputError: (_, write) => write('hash-password: takes no arguments; it prompts for the password or reads standard input\n'),
+    })
     .action(async () => {
       const password = process.stdin.isTTY ? await askTwice() : await readAll()
       const problem = problemOf(password)
@@ -24,13 +26,13 @@ export function hashPasswordCommand(): Command {
 }
 
 function problemOf(password: string | null): string | null {
-  if (password === null) return 'the two were not the same; nothing was hashed'
-  if (password.trim() === '') return 'the password is empty; pipe it in, or run this on a terminal'
+  if (password === null) return 'the two passwords differ; nothing was hashed'
+  if (password.trim() === '') return 'the password is empty; pipe it in, or run this in a terminal'
   if (Buffer.byteLength(password) > BYTES_MAX) return `the password is longer than ${BYTES_MAX} bytes`
   return null
 }
 
-/** One newline at the end is the shell's, not the password's. */
+/** Drops one newline at the end, which the shell adds. */
 async function readAll(): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
@@ -46,9 +48,9 @@ async function readAll(): Promise<string> {
     .replace(/\r?\n$/, '')
 }
 
-/** `null`: the second differed from the first. */
+/** `null`: the two answers differ. */
 async function askTwice(): Promise<string | null> {
-  // The terminal must not echo: what readline would draw goes nowhere.
+  // readline writes its echo here, so the terminal does not show the password.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const prompt = createInterface({ input: process.stdin, output: nowhere, terminal: true })
   prompt.on('SIGINT', () => process.exit(130))

@@ -1,16 +1,16 @@
 import { Command } from 'commander'
 import { fail } from './exit-codes.ts'
-import { addRelayOptions, type DispatcherOptions, listOf, memberOf, openRelay, tellProblem, textOf } from './running-relay.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay, textOf } from './running-relay.ts'
 
-/** `history`: what a running relay knows of a parcel, and from whom. */
+/** `history`: shows a parcel's history in a running relay. */
 export function historyCommand(): Command {
   const command = new Command('history')
-    .description('show the history of a parcel and which door told of each entry')
+    .description('show the history of a parcel, and whether a push or a poll reported each entry')
     .argument('<identifier>')
-    .action(async (identifier: string, options: DispatcherOptions) => {
+    .action(async (identifier: string, options: ClientOptions) => {
       const ask = await openRelay(options)
       const answer = await ask('GET', `/relay/parcels/${encodeURIComponent(identifier)}`)
-      if (answer.status !== 200) return fail(`${identifier}: ${tellProblem(answer)}`)
+      if (answer.status !== 200) return fail(`${identifier}: ${describeProblem(answer)}`)
       process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : describe(answer.body))
     })
   return addRelayOptions(command)

@@ -3,31 +3,31 @@ import { EXIT, fail } from './exit-codes.ts'
 import {
   type AskRelay,
   addRelayOptions,
-  type DispatcherOptions,
+  type ClientOptions,
+  describeProblem,
   listOf,
   memberOf,
   openRelay,
-  tellProblem,
   textOf,
 } from './running-relay.ts'
 
-interface InboxOptions extends DispatcherOptions {
+interface InboxOptions extends ClientOptions {
   readonly state?: string
   readonly limit: string
   readonly reprocess?: boolean
 }
 
-/** `inbox`: the pushes that a running relay received, and those that it could not record, once more. */
+/** `inbox`: lists, shows and reprocesses the pushes of a running relay. */
 export function inboxCommand(): Command {
   const command = new Command('inbox')
-    .description('list the pushes that came, show some by their ids, or process again what was not recorded')
+    .description('list received pushes, show some by id, or reprocess those that were not recorded')
     .argument('[ids...]')
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired']))
-    .option('--limit <count>', 'list at most so many, the newest first', '100')
-    .option('--reprocess', 'process again the pushes named, or all in --state')
+    .option('--limit <count>', 'list at most this many, newest first', '100')
+    .option('--reprocess', 'reprocess the pushes named, or all in --state')
     .action(async (ids: readonly string[], options: InboxOptions) => {
       if (options.reprocess === true && (ids.length === 0) === (options.state === undefined)) {
-        process.stderr.write('inbox: --reprocess takes ids, or --state\n')
+        process.stderr.write('inbox: --reprocess takes either ids or --state\n')
         process.exitCode = EXIT.usage
         return
       }
@@ -42,15 +42,15 @@ export function inboxCommand(): Command {
 async function list(ask: AskRelay, { state, limit, json }: InboxOptions): Promise<void> {
   const query = new URLSearchParams({ limit, ...(state === undefined ? {} : { state }) })
   const page = await ask('GET', `/relay/inbox?${query.toString()}`)
-  if (page.status !== 200) return fail(tellProblem(page))
+  if (page.status !== 200) return fail(describeProblem(page))
   if (json === true) process.stdout.write(`${JSON.stringify(page.body)}\n`)
   else for (const push of listOf(page.body, 'pushes')) process.stdout.write(`${describe(push)}\n`)
 }
 
 async function show(ask: AskRelay, id: string, { json }: InboxOptions): Promise<void> {
   const answer = await ask('GET', `/relay/inbox/${encodeURIComponent(id)}`)
-  if (answer.status !== 200) return fail(`${id}: ${tellProblem(answer)}`)
-  const body = textOf(answer.body, 'text') ?? textOf(answer.body, 'body') ?? 'its bytes are no longer kept'
+  if (answer.status !== 200) return fail(`${id}: ${describeProblem(answer)}`)
+  const body = textOf(answer.body, 'text') ?? textOf(answer.body, 'body') ?? 'the body is no longer kept'
   process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${describe(answer.body)}\n${body}\n`)
 }
 
@@ -58,7 +58,7 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { json }: Inb
   for (const [at, id] of ids.entries()) {
     const answer = await ask('POST', `/relay/inbox/${encodeURIComponent(id)}/reprocess`)
     const reason = textOf(answer.body, 'reason')
-    if (answer.status !== 200) fail(`${id}: ${tellProblem(answer)}`)
+    if (answer.status !== 200) fail(`${id}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify({ id, outcome: memberOf(answer.body, 'outcome'), reason })}\n`)
     else
       process.stdout.write(
@@ -67,13 +67,13 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { json }: Inb
   }
 }
 
-/** Listed before any is processed: that changes the list. The oldest first, as they came. */
+/** Lists all before any is reprocessed, which changes the list. Oldest first, the order of arrival. */
 async function idsIn(ask: AskRelay, state: string): Promise<readonly string[]> {
   const found: string[] = []
   let cursor: string | null = ''
   while (cursor !== null) {
     const page = await ask('GET', `/relay/inbox?limit=500&state=${state}${cursor === '' ? '' : `&cursor=${cursor}`}`)
-    if (page.status !== 200) throw new Error(tellProblem(page))
+    if (page.status !== 200) throw new Error(describeProblem(page))
     for (const push of listOf(page.body, 'pushes')) found.push(textOf(push, 'id') ?? '')
     cursor = textOf(page.body, 'next')
   }
@@ -83,5 +83,5 @@ async function idsIn(ask: AskRelay, state: string): Promise<readonly string[]> {
 function describe(push: unknown): string {
   const words = ['id', 'receivedAt', 'state', 'reason'].map((name) => textOf(push, name) ?? '')
   const bytes = memberOf(push, 'bodyBytes')
-  return `${words.join('  ').trimEnd()}  ${typeof bytes === 'number' ? `${bytes} bytes` : 'no bytes kept'}`
+  return `${words.join('  ').trimEnd()}  ${typeof bytes === 'number' ? `${bytes} bytes` : 'body no longer kept'}`
 }

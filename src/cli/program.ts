@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { VERSION } from '../package-files.ts'
 import { EXIT, withExitCodes } from './exit-codes.ts'
 
-/** Each in a file of its own, loaded when it is asked for: the relay need not wait for the demo's libraries to start. */
+/** Each command is loaded only when it is run, so that `serve` does not wait for the others' libraries. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   demo: async () => (await import('./demo.ts')).demoCommand(),
@@ -16,7 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),
 }
 
-/** Runs the command that the process was started with, to its exit code. */
+/** Runs the command named on the command line. */
 export async function runProgram(): Promise<void> {
   const asked = process.argv[2] ?? ''
   const wanted = Object.hasOwn(COMMANDS, asked) ? [asked] : Object.keys(COMMANDS)

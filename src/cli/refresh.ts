@@ -1,16 +1,16 @@
 import { Command } from 'commander'
 import { EXIT, fail } from './exit-codes.ts'
-import { type AskRelay, addRelayOptions, type DispatcherOptions, listOf, openRelay, tellProblem, textOf } from './running-relay.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, listOf, openRelay, textOf } from './running-relay.ts'
 
-/** `refresh`: makes a running relay ask the carrier now. */
+/** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {
   const command = new Command('refresh')
     .description('ask the carrier about parcels now, in every language')
     .argument('[identifiers...]')
-    .option('--all', 'every parcel that is polled for, the most overdue first; each costs calls of the budget')
-    .action(async (identifiers: readonly string[], options: DispatcherOptions & { readonly all?: boolean }) => {
+    .option('--all', 'refresh every watched parcel, most overdue first; each costs calls from the budget')
+    .action(async (identifiers: readonly string[], options: ClientOptions & { readonly all?: boolean }) => {
       if ((identifiers.length === 0) !== (options.all === true)) {
-        process.stderr.write('refresh: name parcels, or say --all\n')
+        process.stderr.write('refresh: name parcels, or use --all\n')
         process.exitCode = EXIT.usage
         return
       }
@@ -18,7 +18,7 @@ export function refreshCommand(): Command {
       const named = options.all === true ? await everyParcel(ask) : identifiers
       for (const [at, identifier] of named.entries()) {
         const answer = await ask('POST', `/relay/parcels/${encodeURIComponent(identifier)}/refresh`)
-        if (answer.status !== 200) fail(`${identifier}: ${tellProblem(answer)}`)
+        if (answer.status !== 200) fail(`${identifier}: ${describeProblem(answer)}`)
         else if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
         else process.stdout.write(`${identifier}: ${textOf(answer.body, 'outcome') ?? ''} (${at + 1} of ${named.length})\n`)
       }
@@ -26,13 +26,13 @@ export function refreshCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** Listed before any is asked about: asking changes the order of the list. */
+/** Lists all before the first refresh, which changes the order of the list. */
 async function everyParcel(ask: AskRelay): Promise<readonly string[]> {
   const found: string[] = []
   let cursor: string | null = ''
   while (cursor !== null) {
     const page = await ask('GET', `/relay/parcels?limit=500${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
-    if (page.status !== 200) throw new Error(tellProblem(page))
+    if (page.status !== 200) throw new Error(describeProblem(page))
     for (const parcel of listOf(page.body, 'parcels')) {
       const [first] = listOf(parcel, 'identifiers')
       if (typeof first === 'string') found.push(first)

@@ -1,14 +1,14 @@
 import { type Command, Option } from 'commander'
 
-/** Where a running relay is and who asks. */
-export interface DispatcherOptions {
+/** Where the running relay is, and the login to use. */
+export interface ClientOptions {
   readonly url: string
   readonly username?: string
   readonly password?: string
   readonly json?: boolean
 }
 
-/** Adds the options by which a command finds a running relay. The password comes from the environment only: an argument would be seen in `ps`. */
+/** Adds the options to reach a running relay. The password comes only from the environment, because `ps` would show an argument. */
 export function addRelayOptions(command: Command): Command {
   return command
     .addOption(new Option('--url <address>', "the running relay's internal listener").default('http://127.0.0.1:8081'))
@@ -18,8 +18,7 @@ export function addRelayOptions(command: Command): Command {
     .addOption(new Option('--password <password>').env('RELAY_PASSWORD').hideHelp())
     .addOption(new Option('--json', 'print JSON'))
     .hook('preAction', (_, action) => {
-      if (action.getOptionValueSource('password') === 'cli')
-        action.error('the password is read from RELAY_PASSWORD, never from the command line')
+      if (action.getOptionValueSource('password') === 'cli') action.error('set the password in RELAY_PASSWORD, not on the command line')
     })
 }
 
@@ -28,12 +27,12 @@ export interface RelayAnswer {
   readonly body: unknown
 }
 
-/** Asks a running relay as an operator. Throws with a sentence to show when it cannot be reached or refuses who asks. */
+/** Sends a request to a running relay as an operator. Throws an error fit to show if the relay cannot be reached. */
 export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
 
-export async function openRelay({ url, username, password }: DispatcherOptions): Promise<AskRelay> {
+export async function openRelay({ url, username, password }: ClientOptions): Promise<AskRelay> {
   if (username === undefined || password === undefined) {
-    throw new Error('set RELAY_USERNAME and RELAY_PASSWORD: an app of the relay with the scope admin')
+    throw new Error('set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin')
   }
   const login = await request(`${url}/auth/token`, {
     method: 'POST',
@@ -41,7 +40,7 @@ export async function openRelay({ url, username, password }: DispatcherOptions):
     body: JSON.stringify({ username, password }),
   })
   const token = textOf(login.body, 'token')
-  if (login.status !== 200 || token === null) throw new Error(`the relay refuses the login: ${tellProblem(login)}`)
+  if (login.status !== 200 || token === null) throw new Error(`the relay refuses the login: ${describeProblem(login)}`)
   return async (method, path, body) => {
     const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': body.type }) }
     return await request(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }) })
@@ -62,8 +61,8 @@ function isJson(response: Response): boolean {
   return response.headers.get('content-type')?.includes('json') === true
 }
 
-/** What went wrong, as the relay says it. */
-export function tellProblem({ status, body }: RelayAnswer): string {
+/** The relay's own description of the problem. */
+export function describeProblem({ status, body }: RelayAnswer): string {
   return textOf(body, 'detail') ?? `status ${status}`
 }
 

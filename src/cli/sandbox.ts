@@ -38,18 +38,18 @@ interface Flags {
 }
 
 function wholeNumber(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('Write a whole number from 0.')
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('Write a whole number of at least 0.')
   return Number(text)
 }
 
 function port(text: string): number {
   const value = wholeNumber(text)
-  if (value > 65_535) throw new InvalidArgumentError('Write a port, 0 to 65535.')
+  if (value > 65_535) throw new InvalidArgumentError('Write a port from 0 to 65535.')
   return value
 }
 
 function decimal(text: string): number {
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError('Write a number from 0.')
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError('Write a number of at least 0.')
   return Number(text)
 }
 
@@ -84,7 +84,7 @@ const secret = (flags: string, about: string, variable: string, value: string): 
 function helpOnControl(): string {
   const width = Math.max(...controlRoutes.map(({ route }) => route.length))
   const lines = controlRoutes.map(({ route, about }) => `  ${route.padEnd(width)}  ${about}`)
-  return ['', 'Control plane (on the same address, no token):', ...lines, '', `Hard cases (--mix): ${hardCases.join(', ')}`].join('\n')
+  return ['', 'Control API (same address, no token):', ...lines, '', `Hard cases (--mix): ${hardCases.join(', ')}`].join('\n')
 }
 
 function optionsOf(flags: Flags): SandboxOptions {
@@ -126,7 +126,7 @@ function optionsOf(flags: Flags): SandboxOptions {
 async function run(flags: Flags): Promise<void> {
   const asked = new AbortController()
   const ask = (): void => asked.abort()
-  // On, not once: Ctrl-C under npm arrives twice, and the second must not kill what the first is stopping.
+  // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not kill a sandbox that is stopping.
   process.on('SIGTERM', ask).on('SIGINT', ask)
   try {
     const sandbox = await startSandbox(optionsOf(flags))
@@ -144,36 +144,36 @@ async function run(flags: Flags): Promise<void> {
 /** `parcel-relay sandbox`: the carrier emulator, until a signal stops it. */
 export function sandboxCommand(): Command {
   return new Command('sandbox')
-    .description('a carrier to try things on: its API, its signed pushes, and its faults')
+    .description('run a sandbox carrier: its API, its signed pushes, and faults')
     .option('--host <host>', 'address to listen on', sandboxDefaults.host)
-    .option('--port <port>', 'port to listen on, 0 for any free one', port, 8090)
-    .option('--webhook-url <url>', 'push there; may be repeated', address, [])
+    .option('--port <port>', 'port to listen on; 0 for any free one', port, 8090)
+    .option('--webhook-url <url>', 'push to this address; may be repeated', address, [])
     .addOption(secret('--shared-key <key>', 'key that signs the pushes', 'SANDBOX_SHARED_KEY', sandboxDefaults.sharedKey))
-    .addOption(secret('--username <name>', 'who may ask for a token', 'SANDBOX_USERNAME', sandboxDefaults.username))
-    .addOption(secret('--password <password>', 'and with what', 'SANDBOX_PASSWORD', sandboxDefaults.password))
-    .option('--parcels <number>', 'how many parcels live', wholeNumber, sandboxDefaults.parcels)
-    .option('--seed <number>', 'the same seed, the same world', wholeNumber, sandboxDefaults.seed)
-    .option('--speed <factor>', 'simulated seconds per second; 0 stands still', decimal, sandboxDefaults.speed)
-    .option('--paused', 'stand still until POST /sandbox/resume', false)
-    .option('--live', 'lives begin now and last 56 hours divided by --speed: entries carry the real time', false)
-    .option('--hard <fraction>', 'parcels that each hard case happens to', fraction, sandboxDefaults.hard)
-    .option('--mix <name=fraction>', 'the same for one hard case; may be repeated', share, {})
-    .option('--number-only <fraction>', 'parcels that can be asked for by tracking number only', fraction)
-    .option('--loss <fraction>', 'events that are never pushed', fraction, 0)
-    .option('--duplicates <fraction>', 'events that are pushed twice', fraction, 0)
-    .option('--reorder <window>', 'shuffle the pushes within windows of this many', wholeNumber, 0)
-    .option('--delay <duration>', 'hold back each push', duration, 0)
-    .option('--silence', 'no pushes at all', false)
-    .option('--retries <number>', 'tries after a push that was not answered 2xx', wholeNumber, 0)
-    .option('--unauthorized <fraction>', 'status calls answered 401 although the token is good', fraction, 0)
-    .option('--rate-limited <fraction>', 'status calls answered 429', fraction, 0)
-    .option('--retry-after <seconds>', 'what those say in Retry-After', wholeNumber, 1)
-    .option('--server-errors <fraction>', 'status calls answered 500, 502 or 503', fraction, 0)
-    .option('--latency <duration>', 'how long every answer takes', duration, 0)
-    .addOption(new Option('--token-lifetime <duration>', 'how long a token is good for').argParser(duration).default(3_600_000, '1h'))
-    .addOption(new Option('--token-form <form>', 'jwt tokens say when they end').choices(['opaque', 'jwt']).default('opaque'))
-    .option('--language-gaps <fraction>', 'entries with texts in one language only', fraction, 0)
-    .option('--json', 'say the address as JSON', false)
+    .addOption(secret('--username <name>', 'user name for tokens', 'SANDBOX_USERNAME', sandboxDefaults.username))
+    .addOption(secret('--password <password>', 'password for tokens', 'SANDBOX_PASSWORD', sandboxDefaults.password))
+    .option('--parcels <number>', 'number of parcels', wholeNumber, sandboxDefaults.parcels)
+    .option('--seed <number>', 'the same seed gives the same parcels and events', wholeNumber, sandboxDefaults.seed)
+    .option('--speed <factor>', 'simulated seconds per second; 0 stops the clock', decimal, sandboxDefaults.speed)
+    .option('--paused', 'stop the clock until POST /sandbox/resume', false)
+    .option('--live', 'parcels start now and take 56 hours divided by --speed; entries carry the real time', false)
+    .option('--hard <fraction>', 'fraction of parcels with each hard case', fraction, sandboxDefaults.hard)
+    .option('--mix <name=fraction>', 'fraction of parcels with one hard case; may be repeated', share, {})
+    .option('--number-only <fraction>', 'fraction of parcels that answer to their tracking number only', fraction)
+    .option('--loss <fraction>', 'fraction of events that are never pushed', fraction, 0)
+    .option('--duplicates <fraction>', 'fraction of events that are pushed twice', fraction, 0)
+    .option('--reorder <window>', 'shuffle pushes within windows of this size', wholeNumber, 0)
+    .option('--delay <duration>', 'delay each push', duration, 0)
+    .option('--silence', 'send no pushes', false)
+    .option('--retries <number>', 'retries of a push that was not answered with 2xx', wholeNumber, 0)
+    .option('--unauthorized <fraction>', 'fraction of status calls answered with 401 although the token is valid', fraction, 0)
+    .option('--rate-limited <fraction>', 'fraction of status calls answered with 429', fraction, 0)
+    .option('--retry-after <seconds>', 'Retry-After of those', wholeNumber, 1)
+    .option('--server-errors <fraction>', 'fraction of status calls answered with 500, 502 or 503', fraction, 0)
+    .option('--latency <duration>', 'delay every answer', duration, 0)
+    .addOption(new Option('--token-lifetime <duration>', 'lifetime of a token').argParser(duration).default(3_600_000, '1h'))
+    .addOption(new Option('--token-form <form>', 'jwt tokens contain their expiry').choices(['opaque', 'jwt']).default('opaque'))
+    .option('--language-gaps <fraction>', 'fraction of entries with texts in one language only', fraction, 0)
+    .option('--json', 'print the address as JSON', false)
     .addHelpText('after', helpOnControl)
     .action(run)
 }

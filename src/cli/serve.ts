@@ -37,7 +37,7 @@ async function serve(config: Config, path: string): Promise<void> {
   const log = createLog(config.log)
   for (const warning of config.warnings) log.warn({}, warning)
   endOnFault(log)
-  // Before anything is started: a signal that comes meanwhile is not lost, and does not kill.
+  // Registered before the start, so that a signal during it stops the relay in order.
   const stopped = untilSignalled()
   const started = start(config, log)
   reloadOnSignal({ started, config, path, log })
@@ -46,26 +46,26 @@ async function serve(config: Config, path: string): Promise<void> {
   log.info({ public: relay.publicUrl, internal: relay.internalUrl, version: VERSION, config: path, store }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
-    log.error({ err: ended.error }, 'one of its threads is gone; the relay ends so that it is started anew')
+    log.error({ err: ended.error }, 'a thread of the relay has ended; the relay exits so that its supervisor restarts it')
     process.exit(EXIT.failed)
   }
-  log.info({ signal: ended.signal }, 'stopping: what is in flight is finished first')
+  log.info({ signal: ended.signal }, 'stopping: finishing what is in flight')
   await relay.stop()
   log.info({}, 'relay stopped')
 }
 
 /**
- * What nobody caught, rejections included: after it nothing this process knows can be trusted, and all it has acknowledged is on the disk. The
- * platform would print the error with whatever hangs on it, secrets too, and leave the log without a word.
+ * Ends the process on an uncaught error or rejection: its memory can no longer be trusted, and everything acknowledged is on disk. Node itself
+ * would print the error with all its members, secrets included, and log nothing.
  */
 function endOnFault(log: Log): void {
   process.on('uncaughtException', (error) => {
-    log.error({ err: error }, 'a fault of the relay itself; it ends so that it is started anew')
+    log.error({ err: error }, 'internal fault; the relay exits so that its supervisor restarts it')
     process.exit(EXIT.failed)
   })
 }
 
-/** The threads load their code while this one loads all the rest: one after the other they are most of a start. */
+/** Loading code is most of a start, so the threads load theirs while this one loads the rest. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
@@ -73,7 +73,7 @@ async function start(config: Config, log: Log): Promise<RunningRelay> {
   return await startRelay(config, log, threads)
 }
 
-/** SIGHUP: the config is read again. One that cannot be used is told of, with every problem, and changes nothing. */
+/** SIGHUP reloads the config. If it has problems, all are logged and nothing changes. */
 function reloadOnSignal(served: Served): void {
   let last = Promise.resolve()
   process.on('SIGHUP', () => {
@@ -83,7 +83,7 @@ function reloadOnSignal(served: Served): void {
 
 interface Served {
   readonly started: Promise<RunningRelay>
-  /** As it was when the relay started. */
+  /** The config the relay started with. */
   readonly config: Config
   readonly path: string
   readonly log: Log
@@ -95,11 +95,11 @@ async function reload({ started, config: before, path, log }: Served): Promise<v
     for (const warning of config.warnings) log.warn({}, warning)
     if (config.unsupported.length > 0) throw new ConfigError(config.unsupported)
     await (await started).reload(config)
-    log.info({}, 'the config was read again: apps, the keys and the password, endpoints, delivery and the operator are as it says now')
+    log.info({}, 'config reloaded: apps, webhook keys, the carrier password, endpoints, delivery and operator are in effect')
     const settings = needsRestart(before, config)
-    if (settings.length > 0) log.warn({ settings }, 'what has changed besides is not in effect: these settings need a restart')
+    if (settings.length > 0) log.warn({ settings }, 'other settings have changed and need a restart to take effect')
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
-    log.error({ problems }, 'the config was read again and cannot be used; nothing has changed')
+    log.error({ problems }, 'the reloaded config has problems; nothing has changed')
   }
 }

@@ -1,10 +1,7 @@
-/** Signals closer together than this are one: Ctrl-C under npm arrives twice. */
+/** Signals closer together than this count as one, because Ctrl-C under npm arrives twice. */
 const ONE_SIGNAL_MS = 1000
 
-/**
- * Resolves with the first SIGTERM or SIGINT. Another one more than a second later ends the process at once: whoever sends it does not want
- * to wait any longer.
- */
+/** Resolves with the first SIGTERM or SIGINT. Another one more than a second later ends the process at once. */
 export function untilSignalled(): Promise<string> {
   return new Promise((resolve) => {
     let firstAtMs: number | null = null

@@ -5,30 +5,30 @@ import { EXIT, fail } from './exit-codes.ts'
 import {
   type AskRelay,
   addRelayOptions,
-  type DispatcherOptions,
+  type ClientOptions,
+  describeProblem,
   listOf,
   memberOf,
   openRelay,
-  tellProblem,
   textOf,
 } from './running-relay.ts'
 
-interface WatchOptions extends DispatcherOptions {
+interface WatchOptions extends ClientOptions {
   readonly file?: string
 }
 
-/** Lines sent at a time, so that there is progress to show. */
+/** Lines per request; small enough to show progress. */
 const LINES_AT_ONCE = 5000
 
-/** `watch`: makes a running relay poll for parcels. */
+/** `watch`: makes a running relay poll parcels. */
 export function watchCommand(): Command {
   const command = new Command('watch')
-    .description('watch parcels: those named, or those of a file')
+    .description('watch the parcels named, or those listed in a file')
     .argument('[identifiers...]')
-    .option('--file <file>', 'NDJSON, or CSV when its name ends in .csv (docs/api.md); reports bad lines by number')
+    .option('--file <file>', 'NDJSON, or CSV if its name ends in .csv (see docs/api.md); reports bad lines by number')
     .action(async (identifiers: readonly string[], options: WatchOptions) => {
       if ((identifiers.length === 0) === (options.file === undefined)) {
-        process.stderr.write('watch: name parcels, or a file with --file\n')
+        process.stderr.write('watch: name parcels, or use --file\n')
         process.exitCode = EXIT.usage
         return
       }
@@ -42,7 +42,7 @@ export function watchCommand(): Command {
 async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json }: WatchOptions): Promise<void> {
   for (const identifier of identifiers) {
     const answer = await ask('PUT', `/relay/parcels/${encodeURIComponent(identifier)}/watch`)
-    if (answer.status >= 300) fail(`${identifier}: ${tellProblem(answer)}`)
+    if (answer.status >= 300) fail(`${identifier}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched\n`)
   }
@@ -54,10 +54,10 @@ async function watchFile(ask: AskRelay, file: string, { json }: WatchOptions): P
   const errors: { readonly line: number; readonly reason: string }[] = []
   let header = ''
   const send = async (lines: readonly string[]) => {
-    // Each part begins with the first line, which may name the columns.
+    // Every part of a CSV file repeats the first line, which may name the columns.
     const repeated = type === 'text/csv' && total.lines > 0
     const answer = await ask('POST', '/relay/parcels/watch', { type, text: (repeated ? [header, ...lines] : lines).join('\n') })
-    if (answer.status !== 200) throw new Error(`after ${total.lines} lines: ${tellProblem(answer)}`)
+    if (answer.status !== 200) throw new Error(`after ${total.lines} lines: ${describeProblem(answer)}`)
     const firstLine = total.lines - (repeated ? 1 : 0)
     for (const name of ['watched', 'created', 'failed'] as const) total[name] += Number(memberOf(answer.body, name))
     for (const error of listOf(answer.body, 'errors')) {
@@ -69,22 +69,22 @@ async function watchFile(ask: AskRelay, file: string, { json }: WatchOptions): P
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
     if (header === '') header = line
     part.push(line)
-    // There is more than this part: the last one is followed by the counts of the whole file.
+    // Progress is shown only between parts; after the last one come the totals.
     if (part.length > LINES_AT_ONCE) {
       await send(part.slice(0, LINES_AT_ONCE))
-      tellProgress(total)
+      showProgress(total)
       part = part.slice(LINES_AT_ONCE)
     }
   }
   if (part.length > 0) await send(part)
   if (process.stderr.isTTY && total.lines > LINES_AT_ONCE) process.stderr.write('\n')
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
-  else process.stdout.write(`${total.watched} watched, ${total.created} of them new, ${total.failed} bad lines of ${total.lines}\n`)
+  else process.stdout.write(`${total.watched} watched (${total.created} new), ${total.failed} bad of ${total.lines} lines\n`)
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }
 
-/** One line that is written over on a terminal, one line a step otherwise. */
-function tellProgress({ lines, watched, failed }: { readonly lines: number; readonly watched: number; readonly failed: number }): void {
+/** Overwrites one line on a terminal; elsewhere prints a line per part. */
+function showProgress({ lines, watched, failed }: { readonly lines: number; readonly watched: number; readonly failed: number }): void {
   const text = `${lines} lines: ${watched} watched, ${failed} bad`
   process.stderr.write(process.stderr.isTTY ? `\r${text}` : `${text}\n`)
 }

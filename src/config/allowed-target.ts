@@ -5,12 +5,12 @@ const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-
 const error = 'must be a network such as 10.0.0.0/8, an address, a host name, or an address with its port such as 127.0.0.1:9000'
 
 const NEVER: Readonly<Partial<Record<AddressRefusal, string>>> = {
-  link_local: 'is link-local, where clouds answer questions about their machines',
-  metadata: 'is where a cloud answers questions about its machines, credentials included',
-  special: 'is no address of a host (it is unspecified, broadcast, multicast, or carries another address within it)',
+  link_local: 'is link-local, the range of cloud metadata services',
+  metadata: 'is a cloud metadata service, which hands out credentials',
+  special: 'is not the address of a host (it is unspecified, broadcast, multicast, or embeds another address)',
 }
 
-/** An entry of `delivery.allowNetworks`. One that could never allow anything is refused, with the reason. */
+/** An entry of `delivery.allowNetworks`. Entries that could never allow anything are refused with the reason. */
 export const allowedTarget = z
   .string({ error })
   .meta({ $comment: 'network, address, address:port or host name' })
@@ -28,5 +28,5 @@ export const allowedTarget = z
     const network = allowed.kind === 'network' ? allowed.network : allowed.kind === 'origin' ? parseNetwork(allowed.address) : null
     const refusal = network === null ? null : refuseNetwork(network)
     const reason = refusal === null ? undefined : NEVER[refusal]
-    if (reason !== undefined) context.addIssue({ code: 'custom', message: `${reason}: nothing is ever sent there, so remove it` })
+    if (reason !== undefined) context.addIssue({ code: 'custom', message: `${reason}: the relay never sends there, so remove it` })
   })

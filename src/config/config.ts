@@ -18,13 +18,13 @@ type DeepReadonly<T> = T extends (...args: never[]) => unknown
 export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 
 export type Config = Settings & {
-  /** What is allowed yet unwise: to be told at every start. Each with its place, none with a secret. */
+  /** Settings that are allowed but unwise, logged at every start. Each names its place, none shows a secret. */
   readonly warnings: readonly string[]
-  /** What this version understands and cannot do yet: `serve` refuses to start with it. Each with its place. */
+  /** Settings that this version does not support yet: `serve` refuses to start with them. Each names its place. */
   readonly unsupported: readonly string[]
 }
 
-/** The config cannot be used. `problems` holds every reason, each with file, line, column, path and what to write instead. */
+/** The config cannot be used. `problems` lists all reasons, each with file, line, column, path and what to write instead. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -42,8 +42,8 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): 
   const read = valuesOf(source)
   if ('problem' in read) throw problemsOf(path, source, [{ severity: 'problem', offset: 0, path: [], message: read.problem }])
 
-  // Twice: warnings travel as marked issues, because only issues know their path; the second run does without and yields the settings.
-  // Without compiling the schema, which only pays when one is used often.
+  // Parsed twice: the first run reports warnings as marked issues, because only issues have a path; the second yields the settings.
+  // `jitless` because compiling the schema pays only if it is used often.
   const once = { jitless: true }
   const noted = configSchema({ env, warn: true }).safeParse(read.values, once).error?.issues ?? []
   const findings = [...source.findings, ...findingsOf(noted, read.values, configJsonSchema(), source), ...crossCheck(read.values, source)]
@@ -62,10 +62,10 @@ export function configJsonSchema(): object {
   return jsonSchema
 }
 
-/** A setting this version cannot honour yet, at its place in the file. */
+/** Settings that this version does not support yet. */
 function unsupportedIn(config: Settings, source: Source): readonly Finding[] {
   if (config.store.engine === 'sqlite') return []
-  const message = 'names PostgreSQL, and this version keeps its data in SQLite only: write sqlite:PATH'
+  const message = 'names PostgreSQL, but this version supports only SQLite: write sqlite:PATH'
   return [{ severity: 'problem', offset: offsetOf(source, ['store'], 'value'), path: ['store'], message }]
 }
 

@@ -4,8 +4,8 @@ import { offsetOf, type Source } from './source.ts'
 import { readUrl } from './values.ts'
 
 /**
- * What no setting can know of itself. Works on the values as written, so it speaks up in the same run as everything else that is wrong;
- * values of the wrong kind are left to the schema.
+ * Checks that involve several settings. It works on the values as written, so that all problems are reported at once; values of the wrong
+ * type are left to the schema.
  */
 export function crossCheck(values: unknown, source: Source): readonly Finding[] {
   return [
@@ -22,7 +22,7 @@ interface Complaint {
   readonly message: string
 }
 
-/** The password and every token would cross the network in clear. */
+/** Over plain http the password and every token would cross the network unencrypted. */
 function plainHttp(values: unknown): readonly Complaint[] {
   if (valueAt(values, ['upstream', 'allowHttp']) === true) return []
   return ['baseUrl', 'authUrl'].flatMap((key) => {
@@ -31,7 +31,7 @@ function plainHttp(values: unknown): readonly Complaint[] {
     const url = typeof written === 'string' ? readUrl(written) : null
     if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return []
     return [
-      { path, message: 'must be https: over plain http the password and every token travel in clear (upstream.allowHttp: true allows it)' },
+      { path, message: 'must be https: plain http sends the password and every token unencrypted (upstream.allowHttp: true allows it)' },
     ]
   })
 }
@@ -48,7 +48,7 @@ function repeated(values: unknown, section: string, key: string): readonly Compl
     const first = names.indexOf(name)
     return typeof name !== 'string' || first === index
       ? []
-      : [{ path: [section, index, key], message: `is that of ${section}[${first}] already: each must be another` }]
+      : [{ path: [section, index, key], message: `is the same as in ${section}[${first}]: each must be unique` }]
   })
 }
 
@@ -58,7 +58,7 @@ function samePort(values: unknown): readonly Complaint[] {
   if (port === 0 || port !== (valueAt(open, ['port']) ?? 8080)) return []
   const [openHost, host] = [valueAt(open, ['host']) ?? '0.0.0.0', valueAt(internal, ['host']) ?? '127.0.0.1']
   const overlap = openHost === host || [openHost, host].some((address) => address === '0.0.0.0' || address === '::')
-  return overlap ? [{ path: ['listen', 'internal', 'port'], message: 'is the port of listen.public too: choose another' }] : []
+  return overlap ? [{ path: ['listen', 'internal', 'port'], message: 'is also the port of listen.public: choose another' }] : []
 }
 
 function emptyQuietHours(values: unknown): readonly Complaint[] {
@@ -66,6 +66,6 @@ function emptyQuietHours(values: unknown): readonly Complaint[] {
   const to = valueAt(values, path)
   const from = valueAt(values, ['poll', 'quietHours', 'from'])
   return typeof to === 'string' && to === from
-    ? [{ path, message: 'is the same as from: that is no time at all; remove quietHours to poll always' }]
+    ? [{ path, message: 'is the same as from, so the quiet hours are empty: change one, or remove quietHours' }]
     : []
 }

@@ -1,6 +1,6 @@
 import type { Settings } from './config.ts'
 
-/** How the write side settles deliveries and hands them out. */
+/** The settings that the write side needs to claim and settle deliveries. */
 export function deliveryRules({ delivery }: Pick<Settings, 'delivery'>) {
   const { scheduleMs, jitter, perEndpoint } = delivery
   return { policy: { scheduleMs, jitter }, perEndpoint }

@@ -1,16 +1,16 @@
 export type Path = readonly PropertyKey[]
 
-/** Something to tell about a place in a config file. A `warning` does not stop the start. */
+/** A problem or a warning at a place in a config file. A warning does not stop the start. */
 export interface Finding {
   readonly severity: 'problem' | 'warning'
-  /** In the text of the file. */
+  /** Position in the text of the file. */
   readonly offset: number
   readonly path: Path
-  /** Completes "this setting ..."; never repeats a value. */
+  /** Completes "this setting ..." and never repeats a value. */
   readonly message: string
 }
 
-/** `apps[0].username`. A name of unusual letters is not repeated: it might be a secret that lost its key. */
+/** `apps[0].username`. An unusual name is not repeated, because it may be a secret without its key. */
 export function formatPath(path: Path): string {
   return path.reduce<string>((text, segment) => {
     if (typeof segment === 'number') return `${text}[${segment}]`

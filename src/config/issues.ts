@@ -4,7 +4,7 @@ import type { Finding, Path } from './finding.ts'
 import { isPlainName } from './finding.ts'
 import { offsetOf, type Source } from './source.ts'
 
-/** The validator's issues in our words and with their places. */
+/** Turns the validator's issues into findings. */
 export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown, schema: unknown, source: Source): readonly Finding[] {
   return issues.flatMap((issue): Finding[] => {
     if (issue.code === 'unrecognized_keys') {
@@ -34,12 +34,12 @@ function describe(issue: z.core.$ZodIssue, value: unknown): string {
 }
 
 function describeUnknown(key: string, known: readonly string[]): string {
-  if (!isPlainName(key)) return `is no key; the keys here are ${known.join(', ')} (is a space missing after a colon?)`
+  if (!isPlainName(key)) return `is not a valid key; the keys here are ${known.join(', ')} (is a space missing after a colon?)`
   const near = suggestName(key, known)
   return near === null ? `is not a known key; the keys here are ${known.join(', ')}` : `is not a known key; did you mean ${near}?`
 }
 
-/** Follows a path, of own members only. */
+/** The value at a path; only own members count. */
 export function valueAt(values: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, segment) => {
     return typeof value === 'object' && value !== null && Object.hasOwn(value, segment) ? Reflect.get(value, segment) : undefined

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { systemCode } from '../domain/errors.ts'
 
-/** The content of a file that a setting names, read when the relay starts. Throws an error that says which setting to mend. */
+/** Reads a file that a setting names. Throws an error that names the setting. */
 export function readNamedFile(setting: string, path: string): Buffer {
   try {
     return readFileSync(path)
@@ -11,15 +11,15 @@ export function readNamedFile(setting: string, path: string): Buffer {
   }
 }
 
-/** Certificates in PEM that a setting names. What is none would be passed over in silence, and every connection refused. */
+/** Reads PEM certificates that a setting names. Checked here, because TLS would silently skip bad ones and then refuse every connection. */
 export function readCertificates(setting: string, path: string): string {
   const text = readNamedFile(setting, path).toString()
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []
   try {
     for (const block of blocks) new X509Certificate(block)
   } catch (cause) {
-    throw new Error(`${setting}: ${path} holds a certificate that cannot be read`, { cause })
+    throw new Error(`${setting}: ${path} contains an invalid certificate`, { cause })
   }
-  if (blocks.length === 0) throw new Error(`${setting}: ${path} holds no certificate: it must begin with -----BEGIN CERTIFICATE-----`)
+  if (blocks.length === 0) throw new Error(`${setting}: ${path} contains no certificate: expected -----BEGIN CERTIFICATE-----`)
   return text
 }

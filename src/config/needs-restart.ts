@@ -1,7 +1,7 @@
 import type { Settings } from './config.ts'
 import { isSecret } from './secret.ts'
 
-/** Taken by a reload. */
+/** Settings that a reload applies. */
 const LIVE: ReadonlySet<string> = new Set([
   'apps',
   'endpoints',
@@ -11,10 +11,10 @@ const LIVE: ReadonlySet<string> = new Set([
   'upstream.password',
   'warnings',
 ])
-/** Sections of which a reload takes a part. */
+/** Sections of which a reload applies some settings. */
 const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream'])
 
-/** The settings, by their names in the file, that are not as they were when the relay started and that a reload does not take. */
+/** The settings, by their names in the file, that have changed since the start and that a reload does not apply. */
 export function needsRestart(started: Settings, next: Settings): readonly string[] {
   return changedNames(started, next)
     .flatMap((name) => {
@@ -35,7 +35,7 @@ function changedNames(before: object, after: object): readonly string[] {
   return [...is.keys()].filter((name) => JSON.stringify(plain(was.get(name))) !== JSON.stringify(plain(is.get(name))))
 }
 
-/** Secrets as what they are, to be compared and nothing else. */
+/** Reveals secrets, for comparison only. */
 function plain(value: unknown): unknown {
   if (isSecret(value)) return value.reveal()
   if (Array.isArray(value)) return value.map(plain)

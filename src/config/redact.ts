@@ -3,14 +3,14 @@ import type { Settings } from './config.ts'
 import { isSecret, REDACTED } from './secret.ts'
 
 /**
- * The effective settings in the shape of the file, for `config print`: secrets and password hashes masked, durations as one writes them.
- * With the secrets put back it loads to the same settings.
+ * The settings in effect in the form of the file, for `config print`, with secrets and password hashes masked. With the secrets restored, it
+ * loads to the same settings.
  */
 export function redactedConfig(config: Settings): Record<string, unknown> {
   const { listen, store, webhook, shutdownTimeoutMs, upstream, poll, serve, endpoints, limits } = config
   const { byStatusMs, defaultMs, whenPushIsHealthy } = poll.cadence
   const { freeSpaceBytesMin, ...otherLimits } = limits
-  // The order is that of the documentation.
+  // In the order of the documentation.
   return asWritten({
     listen,
     store: store.engine === 'sqlite' ? `sqlite:${store.path}` : maskUrl(store.url.reveal()),
@@ -38,7 +38,7 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
   })
 }
 
-/** `timeoutMs: 10000` as `timeout: 10s`; what is not set is left out, as in the file. */
+/** Writes `timeoutMs: 10000` as `timeout: 10s` and leaves out what is not set. */
 function asWritten(group: object): Record<string, unknown> {
   const members = Object.entries(group).filter(([, value]) => value !== null && value !== undefined)
   return Object.fromEntries(
@@ -61,7 +61,7 @@ function withSuffix(byStatusMs: Readonly<Record<string, number>>): Record<string
   return Object.fromEntries(Object.entries(byStatusMs).map(([status, ms]) => [`${status}Ms`, ms]))
 }
 
-/** An address with its user, password and parameters masked: all of them can open doors. */
+/** Masks user, password and parameters of a URL, each of which may be a credential. */
 function maskUrl(written: string): string {
   return written.replace(/^([a-z]+:\/\/)[^\s]*@/i, `$1${REDACTED}@`).replace(/\?.*$/, `?${REDACTED}`)
 }

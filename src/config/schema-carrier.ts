@@ -20,7 +20,7 @@ import {
   zone,
 } from './values.ts'
 
-/** What is copied along from an example of a whole address. */
+/** Parts of the API's paths that people copy from the address of an example. */
 const API_PATH = /(?:\/+(?:v1|auth|status))+\/*$|\/+auth\/+token\/*$/i
 
 function withoutApiPath(address: string): string {
@@ -33,7 +33,7 @@ export function proxy(context: SchemaContext) {
   return secret(context, { problem }).optional().describe('HTTP proxy to go through.')
 }
 
-export const caFile = text.optional().describe('PEM file with the private CA to trust here, in addition to the public ones.')
+export const caFile = text.optional().describe('PEM file with a private CA to trust here, in addition to the public ones.')
 
 export function carrierUpstream(context: SchemaContext) {
   const address = webUrl
@@ -45,21 +45,21 @@ export function carrierUpstream(context: SchemaContext) {
   return section(
     {
       baseUrl: address.describe("The carrier's API, without /v1."),
-      authUrl: webUrl.optional().describe('Where tokens are asked for. Default: {baseUrl}/auth/token.'),
+      authUrl: webUrl.optional().describe('The address that issues tokens. Default: {baseUrl}/auth/token.'),
       username: text.describe("The relay's user name at the carrier."),
       password: secret(context).describe("The relay's password at the carrier."),
       languages: list(language, '[en, sv]')
         .min(1, { error: 'must hold at least one language, such as [en]' })
         .refine((tags) => new Set(tags).size === tags.length, { error: 'must not name a language twice' })
         .prefault(['en', 'sv'])
-        .describe('Languages to offer; the first is the default, and the one polls ask in.'),
-      timeout: duration('100ms', '10m').prefault('10s').describe('For one call, from its start to the last byte of its answer.'),
-      ratePerSecond: fraction(0.01, 1000).default(5).describe('Calls per second, everything counted.'),
-      callsPerDay: whole(1, 1_000_000_000).default(50_000).describe('Calls per day, everything counted.'),
+        .describe('Languages to serve; the first is the default and the language of polls.'),
+      timeout: duration('100ms', '10m').prefault('10s').describe('Time for one call, from its start to the last byte of the answer.'),
+      ratePerSecond: fraction(0.01, 1000).default(5).describe('Calls per second; every call counts, tokens included.'),
+      callsPerDay: whole(1, 1_000_000_000).default(50_000).describe('Calls per UTC day; every call counts, tokens included.'),
       concurrency: whole(1, 1000).default(4).describe('Calls at the same time.'),
       allowHttp: flag
         .default(false)
-        .describe('Allow a carrier outside loopback over plain http: the password and every token travel in clear.'),
+        .describe('Allow plain http to a carrier outside loopback; the password and every token are then sent unencrypted.'),
       proxy: proxy(context),
       caFile,
     },
@@ -86,20 +86,20 @@ export function carrierPoll(context: SchemaContext) {
     finished: section({
       tail: list(duration('1s', '365d'), '[1h, 24h, 72h]')
         .prefault(['1h', '24h', '72h'])
-        .describe('Closing checks, counted from the delivery; after the last one polling stops.'),
-      staleAfter: duration('1s', '3650d').prefault('30d').describe('A parcel without news for this long is given up.'),
+        .describe('Closing checks, timed from the delivery; after the last one polling stops.'),
+      staleAfter: duration('1s', '3650d').prefault('30d').describe('Polling of a parcel stops after this long without a new entry.'),
     })
       .transform(({ tail, staleAfter }) => ({ tailMs: tail, staleAfterMs: staleAfter }))
       .prefault({})
-      .describe('When polling of a parcel ends. A push or a question starts it again.'),
+      .describe('When polling of a parcel ends. A push, or an app that asks, starts it again.'),
     missedPushGrace: duration('0s', '30d').prefault('10m').describe('How late a push may be before it counts as missed.'),
     quietHours: section({
-      from: timeOfDay.describe('Begin, such as "00:00".'),
+      from: timeOfDay.describe('Start, such as "00:00".'),
       to: timeOfDay.describe('End, such as "05:00"; earlier than `from`: the next day.'),
-      zone: zone.default('UTC').describe('Time zone of both.'),
+      zone: zone.default('UTC').describe('Time zone of both times.'),
     })
       .optional()
-      .describe('Hours in which the schedule asks nothing. Questions from apps still do.'),
+      .describe('Hours without scheduled polls. Requests from apps may still call the carrier.'),
   })
     .transform(({ missedPushGrace, quietHours, ...rest }) => ({
       ...rest,
@@ -107,20 +107,20 @@ export function carrierPoll(context: SchemaContext) {
       quietHours: quietHours ?? null,
     }))
     .prefault({})
-    .describe('How often the carrier is asked about watched parcels.')
+    .describe('How often the relay polls watched parcels.')
 }
 
 function cadence(context: SchemaContext) {
   const every = duration('1s', '365d')
   const named = {
-    Created: every.prefault('2h').describe('While announced, not yet handed in.'),
+    Created: every.prefault('2h').describe('While announced but not yet handed in.'),
     Ingested: every.prefault('1h').describe('While on its way.'),
     DeliveryStarted: every.prefault('15m').describe('While out for delivery.'),
-    default: every.prefault('1h').describe('For every status without a rule of its own.'),
-    whenPushIsHealthy: factor().prefault('x4').describe('How much rarer to ask while pushes arrive as they should.'),
+    default: every.prefault('1h').describe('For every other status.'),
+    whenPushIsHealthy: factor().prefault('x4').describe('How many times rarer to poll while pushes arrive as they should.'),
   }
   return z
-    .object(named, { error: 'must be a group of settings: a status and how often to ask, such as Created: 2h' })
+    .object(named, { error: 'must be a group of settings: a status and how often to poll, such as Created: 2h' })
     .catchall(every.describe('For any other status of the carrier.'))
     .transform(({ default: defaultMs, whenPushIsHealthy, ...byStatus }, issues) => {
       if (context.warn) {
@@ -131,11 +131,11 @@ function cadence(context: SchemaContext) {
           issues.addIssue({ code: 'custom', path: [status], message, params: { warning: true } })
         }
       }
-      // No prototype: the carrier's word is looked up in it, and `constructor` must find nothing.
+      // Without a prototype, so that looking up a status named `constructor` finds nothing.
       const byStatusMs: Record<string, number> = { ...byStatus }
       Object.setPrototypeOf(byStatusMs, null)
       return { byStatusMs, defaultMs, whenPushIsHealthy }
     })
     .prefault({})
-    .describe('How often to ask about a parcel, by its latest status. Any status the carrier sends can be a key.')
+    .describe('How often to poll a parcel, by its latest status. Any status of the carrier can be a key.')
 }

@@ -9,10 +9,10 @@ const steps = () =>
 
 export function endpoint(context: SchemaContext) {
   return section({
-    name: text.describe('A label; unique.'),
+    name: text.describe('A unique label.'),
     url: webUrl.describe('Where to post.'),
-    sharedKey: secret(context, { warning: looksWeak }).describe('Signs what it is sent.'),
-    enabled: flag.default(true).describe('false: everything waits.'),
+    sharedKey: secret(context, { warning: looksWeak }).describe('The key that signs its events.'),
+    enabled: flag.default(true).describe('false: deliveries wait.'),
     signature: oneOf(['carrier', 'standard-webhooks'])
       .default('carrier')
       .describe("carrier: the carrier's own header; standard-webhooks: the headers of that specification too."),
@@ -20,7 +20,7 @@ export function endpoint(context: SchemaContext) {
       status: list(text, '[DeliverySucceeded]').optional().describe('Only these statuses.'),
       detailedStatus: list(text, '[ArrivedT2]').optional().describe('Only these detailed statuses.'),
       distributionType: list(text, '[Mailbox]').optional().describe('Only these distribution types.'),
-      displayToConsumer: flag.optional().describe('Only what is, or is not, for consumers.'),
+      displayToConsumer: flag.optional().describe('Only entries that are (true) or are not (false) for consumers.'),
     })
       .transform((filters) => ({
         status: filters.status ?? null,
@@ -29,13 +29,15 @@ export function endpoint(context: SchemaContext) {
         displayToConsumer: filters.displayToConsumer ?? null,
       }))
       .prefault({})
-      .describe('Send only what passes all of them.'),
-    backfill: flag.default(false).describe('Send entries from before the relay knew the parcel too.'),
+      .describe('Send only events that pass all of these.'),
+    backfill: flag.default(false).describe('Also send entries from before the relay knew the parcel.'),
     from: z
       .union([z.literal('now'), whole(0, Number.MAX_SAFE_INTEGER)], { error: 'must be now, or a sequence of the feed such as 0' })
       .default('now')
-      .describe('Where a new one starts: now, or a sequence of the feed; 0: everything that is kept. Ignored for one that exists already.'),
-    rate: fraction(0.01, 10_000).optional().describe('Attempts per second at most. Default: no bound.'),
+      .describe(
+        'Where a new endpoint starts: now, or a sequence of the feed; 0: everything the feed holds. Ignored for an existing endpoint.',
+      ),
+    rate: fraction(0.01, 10_000).optional().describe('Attempts per second. Default: no limit.'),
     concurrency: whole(1, 1000).optional().describe('Attempts at the same time. Default: delivery.perEndpoint.'),
     schedule: steps().optional().describe('Waits between attempts. Default: delivery.schedule.'),
     proxy: proxy(context),
@@ -56,27 +58,25 @@ export function delivery() {
     schedule: steps()
       .prefault(['5s', '5m', '30m', '2h', '5h', '10h', '10h'])
       .describe('Waits between attempts; after the last one a delivery is dead.'),
-    jitter: fraction(0, 1).default(0.2).describe('How much of a wait is random, so that retries spread.'),
-    timeout: duration('100ms', '10m').prefault('15s').describe('For one attempt.'),
+    jitter: fraction(0, 1).default(0.2).describe('The random fraction of a wait, which spreads retries.'),
+    timeout: duration('100ms', '10m').prefault('15s').describe('Time for one attempt.'),
     perEndpoint: whole(1, 1000)
       .default(8)
-      .describe(
-        'Attempts at the same time to one endpoint. Up to three times as many are held ready in memory, and may come again after a kill.',
-      ),
+      .describe('Attempts at the same time to one endpoint. Up to three times as many events may come again after the relay is killed.'),
     allowNetworks: list(allowedTarget, '[10.0.0.0/8]')
       .default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
       .describe(
-        'Where an endpoint may be: networks, addresses, host names, and address:port for a port of the relay itself. Default: the private networks.',
+        'Where endpoints may be: networks, addresses, host names, and address:port for a port of the relay itself. Default: the private networks.',
       ),
   })
     .transform(({ schedule, timeout, ...rest }) => ({ ...rest, scheduleMs: schedule, timeoutMs: timeout }))
     .prefault({})
-    .describe('How endpoints are pushed to.')
+    .describe('How the relay delivers to endpoints.')
 }
 
 export function operator(context: SchemaContext) {
   return section({
     url: webUrl.describe('Where to post.'),
-    sharedKey: secret(context, { warning: looksWeak }).describe('Signs what is posted.'),
+    sharedKey: secret(context, { warning: looksWeak }).describe('The key that signs operator events.'),
   }).describe('Where to post operator events, such as a disabled endpoint or refused credentials.')
 }

@@ -3,14 +3,14 @@ import { z } from 'zod'
 import { systemCode } from '../domain/errors.ts'
 import { createSecret, type Secret } from './secret.ts'
 
-/** How a secret is written: where it is kept, or (discouraged) itself. */
+/** A secret as written in the file: where to find it, or (discouraged) the secret itself. */
 type SecretReference = string | { readonly env: string } | { readonly file: string }
 
 type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
   | { readonly kind: 'unreadable'; readonly problem: string }
 
-/** What the schema needs from outside itself. `warn`: report what is allowed yet unwise too, marked as a warning. */
+/** Input of the schema. `warn`: also report what is allowed but unwise, marked as a warning. */
 export interface SchemaContext {
   readonly env: NodeJS.ProcessEnv
   readonly warn: boolean
@@ -22,7 +22,7 @@ const FILE_BYTES_MAX = 65_536
 const reference = z
   .union(
     [
-      z.string().describe('The secret itself. Discouraged: it is in the file, and in every copy of it.'),
+      z.string().describe('The secret itself. Discouraged: it is then in every copy of the file.'),
       z.strictObject({
         env: z
           .string()
@@ -30,17 +30,14 @@ const reference = z
           .describe('Name of the environment variable that holds it.'),
       }),
       z.strictObject({
-        file: z
-          .string()
-          .min(1, { error: 'must be the path of a file' })
-          .describe('File that holds it; exactly one newline at its end is dropped.'),
+        file: z.string().min(1, { error: 'must be the path of a file' }).describe('File that holds it; one newline at its end is dropped.'),
       }),
     ],
     { error: FORM },
   )
   .meta({ $comment: 'secret' })
 
-/** What may be wrong or unwise with a secret that was read; neither may repeat it. */
+/** Checks of a secret that was read. Their messages must not repeat it. */
 export interface SecretCheck {
   readonly problem?: (text: string) => string | null
   readonly warning?: (text: string) => string | null
@@ -66,14 +63,14 @@ export function secret(context: SchemaContext, check: SecretCheck = {}) {
   })
 }
 
-/** Why a signing key is a poor one; the key itself is not repeated. */
+/** Says why a signing key is weak, without repeating it; null: it is not. */
 export function looksWeak(key: string): string | null {
   if (/change.?me/i.test(key)) return 'looks like a placeholder: make a real one with `parcel-relay generate-key`'
   if (Buffer.byteLength(key) < 16) return 'is shorter than 16 bytes and may be guessed: make a longer one with `parcel-relay generate-key`'
   return null
 }
 
-/** Fetches a secret from where it is kept. Empty, or nothing but white space, is as bad as missing: it would sign and verify anything. */
+/** Reads a secret. An empty or blank one is refused like a missing one, because anyone could sign with it. */
 function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
   if (typeof written === 'string') return accept(written, 'the text', [])
   if ('env' in written) {

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util'
 
-/** What stands wherever a secret would have been printed. */
+/** Printed in place of a secret. */
 export const REDACTED = '[redacted]'
 
-/** Text that does not print itself: JSON, templates, the console and the log all show `[redacted]`. Only `reveal` tells it. */
+/** Text that prints as `[redacted]` in JSON, templates, the console and the log. Only `reveal` returns it. */
 export interface Secret {
   reveal(): string
   toString(): string

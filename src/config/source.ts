@@ -1,25 +1,25 @@
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
 import type { Finding, Path } from './finding.ts'
 
-/** The text of a config file, with what was found out about it. */
+/** A parsed config file. */
 export interface Source {
   readonly text: string
   readonly document: Document
   readonly lines: LineCounter
   /** Problems of the YAML itself. */
   readonly findings: readonly Finding[]
-  /** Whether its values can be trusted to be what was meant, so that looking at them is worth while. */
+  /** Whether the YAML is sound enough to check its values. */
   readonly readable: boolean
 }
 
-// Own words, by the parser's code: its messages may repeat what was written, and that may be a secret.
+// Our own messages by the parser's codes, because the parser's messages may repeat a secret.
 const SYNTAX: Readonly<Record<string, string>> = {
   BAD_ALIAS: 'text that begins with * must be in quotes, as in "* * * * *"',
   BAD_DQ_ESCAPE: 'a backslash in double quotes must begin a known escape: double it, or use single quotes',
   BAD_INDENT: 'the indentation does not fit the lines above: align it with its neighbours',
   BAD_SCALAR_START: 'text that begins with @, `, % or another reserved character must be in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a second "key: value" cannot stand here: check the indentation, or put text that contains ": " in quotes',
-  DUPLICATE_KEY: 'the same key stands above already: remove one of them',
+  BLOCK_AS_IMPLICIT_KEY: 'a second "key: value" is not allowed here: check the indentation, or put text that contains ": " in quotes',
+  DUPLICATE_KEY: 'the same key appears above: remove one of them',
   MISSING_CHAR: 'a closing quote, bracket, comma or colon is missing',
   MULTILINE_IMPLICIT_KEY: 'a "key: value" was expected: is there a space after the colon?',
   MULTIPLE_DOCS: 'only one document is read: remove the --- and what follows',
@@ -28,8 +28,8 @@ const SYNTAX: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'this is not expected here: check brackets, commas and indentation, and put unusual text in quotes',
 }
 
-/** The parser says so of a line that is indented less than the braces or brackets it stands in. */
-const UNCLOSED = 'a } or ] that closes what is open before this is missing'
+/** The parser reports an unclosed brace or bracket as a line with too little indentation. */
+const UNCLOSED = 'a closing } or ] is missing before this'
 
 const MENDABLE = new Set(['DUPLICATE_KEY', 'TAB_AS_INDENT'])
 const ALIASES_MAX = 50
@@ -63,7 +63,7 @@ export function parseSource(text: string): Source {
   return { text, document, lines, findings: firstOfEachLine(findings, lines), readable }
 }
 
-/** One slip makes the parser stumble several times: the first stumble tells where. */
+/** One mistake causes several findings; the first of a line shows the place. */
 function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): readonly Finding[] {
   const seen = new Set<number>()
   return findings
@@ -74,16 +74,16 @@ function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): read
     })
 }
 
-/** What the text says, as plain data; only of a readable source. `problem`: why it cannot be told. */
+/** The values of a readable source as plain data, or why there are none. */
 export function valuesOf(source: Source): { readonly values: unknown } | { readonly problem: string } {
   try {
     return { values: source.document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {} }
   } catch {
-    return { problem: 'its aliases (*name) unfold to too much: write the values out' }
+    return { problem: 'its aliases (*name) expand to too much: write the values out' }
   }
 }
 
-/** Where a setting stands: its value, its key (`key`), or if it is missing the nearest group that should hold it. */
+/** The position of a setting's value or key or, if it is missing, of the nearest group that should contain it. */
 export function offsetOf(source: Source, path: Path, part: 'key' | 'value'): number {
   let node: unknown = source.document.contents
   let offset = isNode(node) ? (node.range?.[0] ?? 0) : 0
@@ -103,7 +103,7 @@ export interface Member {
   readonly value: unknown
 }
 
-/** The member of a map or a sequence; in a sequence the item is its own key. The last of duplicates, as the parser reads them. */
+/** The member of a map or a sequence; in a sequence an item is its own key. Of duplicates the last counts, as for the parser. */
 export function pairAt(node: unknown, segment: PropertyKey, document: Document): Member | null {
   const target = isAlias(node) ? node.resolve(document) : node
   if (isMap(target)) return target.items.findLast(({ key }) => keyName(key) === String(segment)) ?? null

@@ -5,8 +5,8 @@ import { DURATION, parseDuration } from '../domain/duration.ts'
 import { parseLanguageTag } from '../domain/languages.ts'
 import { FACTOR, formatSize, parseFactor, parseSize, SIZE } from './units.ts'
 
-// The kinds of value a setting can have. Every message completes "this setting ..." and none repeats what was written: it might be secret.
-// Where JSON Schema cannot say what a kind and its bounds are, `$comment` does; the reference of the settings is made of it.
+// The types of settings. Every message completes "this setting ..." and never repeats the value, which may be a secret. `$comment` describes
+// types and bounds that JSON Schema cannot express; the reference of the settings uses it.
 
 export function section<const Shape extends z.ZodRawShape>(shape: Shape, example = 'one `key: value` each') {
   return z.strictObject(shape, { error: `must be a group of settings, ${example}` })
@@ -37,7 +37,7 @@ export function oneOf<const Names extends readonly [string, ...string[]]>(names:
   return z.enum(names, { error: `must be one of ${names.join(', ')}` })
 }
 
-/** Milliseconds. The upper bound matters where a timer waits for it: the platform's timers fire at once beyond 24 days. */
+/** Milliseconds. Keep the upper bound of a value used by a timer under 24 days, beyond which Node's timers fire at once. */
 export function duration(min: string, max: string) {
   const error = `must be a duration from ${min} to ${max}: a whole number and its unit (ms, s, m, h or d), such as 10s`
   const [minMs, maxMs] = [parseDuration(min) ?? 0, parseDuration(max) ?? 0]
@@ -102,7 +102,7 @@ export const webUrl = checkedText(
   },
 )
 
-/** The address, only if it is written in full: the platform's parser also mends `http:host`, backslashes and tabs. */
+/** Parses only a URL that is written in full; `URL` alone would also accept `http:host`, backslashes and tabs. */
 export function readUrl(value: string): URL | null {
   if (!/^[a-z]+:\/\/[^\s/\\]+[^\s\\]*$/i.test(value)) return null
   const url = URL.parse(value)
@@ -152,7 +152,7 @@ export const zone = checkedText('time zone', 'must be a time zone such as Europe
   }
 })
 
-/** Exact, and nothing a router could read as a pattern (DOMAIN 5.5). */
+/** An exact path, without anything a router could read as a pattern (DOMAIN 5.5). */
 export const webhookPath = checkedText(
   'path',
   'must be a path such as /webhooks/status: letters, digits and . _ ~ -, no slash at its end, and not /healthz',

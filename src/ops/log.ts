@@ -9,9 +9,9 @@ export interface LogOptions {
 }
 
 /**
- * JSON lines: level as text, time as ISO 8601. What is logged is copied first, by an allow-list: of an error its type, message, stack,
- * code and cause and nothing else (libraries hang requests and configs on theirs), of bytes their number, of a member with a secret's
- * name nothing, at any depth. The library's own redaction knows paths of fixed depth only.
+ * JSON lines: level as text, time as ISO 8601. Fields are copied by an allow-list first: of an error only its type, message, stack, code and
+ * cause (libraries attach requests and configs to theirs), of bytes only their number. Members named like a secret are masked at any depth;
+ * pino's own redaction works only on paths of fixed depth.
  */
 export function createLog({ level, destination = standardOutput() }: LogOptions): Log {
   const logger = pino(
@@ -24,7 +24,7 @@ export function createLog({ level, destination = standardOutput() }: LogOptions)
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** A line on its way to the log of another thread: already safe to be written, and plain data. */
+/** A line for the log of another thread: plain data, without secrets. */
 export interface LogLine {
   readonly level: keyof Log
   readonly fields: object
@@ -33,7 +33,7 @@ export interface LogLine {
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
-/** A log whose lines somebody else writes. */
+/** A log whose lines another thread writes. */
 export function createForwardedLog(least: keyof Log, send: (line: LogLine) => void): Log {
   const write = (level: keyof Log) =>
     LEVELS.indexOf(level) < LEVELS.indexOf(least)
@@ -42,7 +42,7 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** Standard output that nobody reads any more (EPIPE) or a full disk costs lines, never the process. */
+/** If standard output breaks (EPIPE, a full disk), lines are lost and the process goes on. */
 function standardOutput(): DestinationStream {
   const stream = pino.destination({ fd: 1, sync: true, maxLength: 1_048_576 })
   stream.on('error', () => {})
@@ -55,14 +55,14 @@ const TEXT_MAX = 4_000
 const SECRET_NAME = /(?:password|passwordhash|passwd|token|authorization|sharedkey|atrestkey|secret|xservicehmacsha256|cookie)s?$/
 const RESERVED = new Set(['level', 'time', 'msg'])
 
-/** The fields, with those that would overwrite the line's own renamed. A lone error is a field too. */
+/** Copies the fields and renames those that would overwrite the line's own. A lone error becomes a field. */
 function safeFields(fields: object): object {
   const safe = fields instanceof Error ? { error: safeError(fields, 0, new Set()) } : safeValue(fields, 0, new Set())
   if (typeof safe !== 'object' || safe === null || Array.isArray(safe)) return { fields: safe }
   return Object.fromEntries(Object.entries(safe).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]))
 }
 
-/** `above` holds the objects this one is part of, to stop at cycles. */
+/** `above` holds the objects that contain this one, to stop at cycles. */
 function safeValue(value: unknown, depth: number, above: ReadonlySet<object>): unknown {
   if (typeof value === 'string') return safeText(value)
   if (typeof value === 'bigint') return String(value)
@@ -82,7 +82,7 @@ function safeValue(value: unknown, depth: number, above: ReadonlySet<object>): u
   return safeMembers(value, depth, within)
 }
 
-/** In a list of raw headers the name of a value is the item before it. */
+/** In a list of raw headers, the item before a value is its name. */
 function safeItems(items: readonly unknown[], depth: number, within: ReadonlySet<object>): readonly unknown[] {
   return items.slice(0, MEMBERS_MAX).map((item, index) => {
     const before = items[index - 1]
@@ -106,7 +106,7 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
     message: safeText(String(error.message)),
     ...(typeof stack === 'string' ? { stack: safeText(stack) } : {}),
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
-    // Whatever was thrown can be a cause; of what is no error only text is worth the risk.
+    // A cause can be any value; beside errors only text is safe to log.
     ...(cause instanceof Error
       ? { cause: safeValue(cause, depth + 1, within) }
       : typeof cause === 'string'
@@ -128,7 +128,7 @@ function memberOf(value: object, name: string): unknown {
   }
 }
 
-/** Credentials travel inside text too: in addresses and in quoted headers. */
+/** Text can hold credentials too: in URLs and in quoted headers. */
 function safeText(text: string): string {
   const safe = text
     .slice(0, TEXT_MAX * 2)

@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 
-/** What is looked up only when somebody scrapes. */
+/** Values read from the store at each scrape. */
 export interface Gauges {
   readonly commitQueue: number
   readonly carrierQueue: number
@@ -18,7 +18,7 @@ export interface Gauges {
   readonly logBytes: number
 }
 
-/** Each endpoint is a label: of more than these the rest is told as one. */
+/** At most this many endpoints have a label of their own; the rest share one. */
 export const ENDPOINT_LABELS_MAX = 200
 const OTHERS = 'others'
 
@@ -35,7 +35,7 @@ export function createMetrics(version: string, gauges: () => Promise<Gauges>, en
   const registers = [registry]
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
   const { received, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served } = createCounters(registers)
-  // Looking up labels costs as much as answering from the cache does: once for each is enough.
+  // Looking up a label costs as much as an answer from the cache, so each child is looked up once.
   const servedBy = remembered((result) => served.labels(result))
   const nameOf = boundedNames()
   const attemptedWith = remembered((endpoint, outcome) => attempted.labels(endpoint, outcome))
@@ -84,34 +84,38 @@ function createCounters(registers: Registry[]) {
   })
   const commit = new Histogram({
     name: 'relay_commit_seconds',
-    help: 'Transactions, their commit included.',
+    help: 'Duration of a transaction, commit included.',
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
     registers,
   })
-  const polls = new Counter({ name: 'relay_polls_total', help: 'Questions to the carrier by outcome.', labelNames: ['outcome'], registers })
-  const missed = new Counter({ name: 'relay_missed_pushes_total', help: 'Entries that a push should have brought.', registers })
+  const polls = new Counter({ name: 'relay_polls_total', help: 'Polls of the carrier by outcome.', labelNames: ['outcome'], registers })
+  const missed = new Counter({
+    name: 'relay_missed_pushes_total',
+    help: 'Entries found by a poll that no push brought in time.',
+    registers,
+  })
   const missedDelay = new Histogram({
     name: 'relay_missed_push_delay_seconds',
-    help: 'From the time of such an entry to the poll that found it.',
+    help: 'Time from such an entry to the poll that found it.',
     buckets: [60, 300, 900, 3600, 14_400, 86_400],
     registers,
   })
   const attempted = new Counter({
     name: 'relay_delivery_attempts_total',
-    help: 'Attempts to push to endpoints by outcome.',
+    help: 'Delivery attempts by endpoint and outcome.',
     labelNames: ['endpoint', 'outcome'],
     registers,
   })
   const attemptTime = new Histogram({
     name: 'relay_delivery_attempt_seconds',
-    help: 'How long attempts took.',
+    help: 'Duration of delivery attempts.',
     buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
     registers,
   })
   const merged = new Counter({ name: 'relay_merged_total', help: 'Observations by what they changed.', labelNames: ['result'], registers })
   const served = new Counter({
     name: 'relay_served_total',
-    help: 'Answers to apps by where they came from.',
+    help: 'Answers to apps by source.',
     labelNames: ['result'],
     registers,
   })
@@ -143,12 +147,12 @@ function boundedNames(): (name: string) => string {
 function createEndpointGauges(registry: Registry, read: () => Promise<readonly EndpointGauge[]>): () => Promise<void> {
   const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['endpoint'], registers: [registry] })
   const waiting = gauge('relay_endpoint_waiting', 'Deliveries that wait for the endpoint.')
-  const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'How long the first of what waits has been queued; 0: nothing waits.')
-  const dead = gauge('relay_endpoint_dead', 'Deliveries to the endpoint that were given up and are kept.')
-  const failing = gauge('relay_endpoint_failing', '1 while the endpoint takes nothing and is probed.')
-  const disabled = gauge('relay_endpoint_disabled', '1 while the endpoint is disabled, by order, by its 410 or by 120 h of failures.')
+  const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'Age of the oldest waiting delivery; 0: none waits.')
+  const dead = gauge('relay_endpoint_dead', 'Dead deliveries of the endpoint.')
+  const failing = gauge('relay_endpoint_failing', '1 while the endpoint is failing and only probed.')
+  const disabled = gauge('relay_endpoint_disabled', '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures.')
   return async () => {
-    // A store that cannot be read is told of by `relay_store_readable`.
+    // `relay_store_readable` reports a store that cannot be read.
     const endpoints = await read().catch(() => null)
     if (endpoints === null) return
     for (const one of [waiting, oldest, dead, failing, disabled]) one.reset()
@@ -162,23 +166,23 @@ function createEndpointGauges(registry: Registry, read: () => Promise<readonly E
   }
 }
 
-/** Reads the store once a scrape, just before it. */
+/** Reads the store once per scrape. */
 function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Promise<void> {
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] })
   const readable = gauge('relay_store_readable', '1 if the store could be read for this scrape.')
   const all: Readonly<Record<keyof Gauges, Gauge>> = {
-    commitQueue: gauge('relay_commit_queue', 'Observations that wait for their commit.'),
-    carrierQueue: gauge('relay_carrier_queue', 'Questions that wait for the budget.'),
+    commitQueue: gauge('relay_commit_queue', 'Observations that wait for a commit.'),
+    carrierQueue: gauge('relay_carrier_queue', 'Calls to the carrier that wait for the budget.'),
     carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
-    carrierResting: gauge('relay_carrier_resting', '1 while a carrier that fails is left alone.'),
-    pushesHealthy: gauge('relay_pushes_healthy', '1 while pushes come and few are lost: polls are rarer.'),
+    carrierResting: gauge('relay_carrier_resting', '1 while polling pauses because the carrier keeps failing.'),
+    pushesHealthy: gauge('relay_pushes_healthy', '1 while pushes come and few are lost, so that polls are rarer.'),
     pushesSilent: gauge('relay_pushes_silent', '1 while no pushes come although the carrier scans.'),
     parcels: gauge('relay_parcels', 'Parcels in the store.'),
     watched: gauge('relay_parcels_watched', 'Parcels with a next poll.'),
     overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),
-    quarantined: gauge('relay_inbox_quarantined', 'Pushes that were stored and not understood.'),
-    freeBytes: gauge('relay_store_free_bytes', 'Room left on the disk of the store.'),
-    logBytes: gauge('relay_store_wal_bytes', 'The log of changes beside the database; large while something keeps an old view open.'),
+    quarantined: gauge('relay_inbox_quarantined', 'Quarantined pushes in the inbox.'),
+    freeBytes: gauge('relay_store_free_bytes', 'Free space on the disk of the store.'),
+    logBytes: gauge('relay_store_wal_bytes', 'Size of the write-ahead log; large while another program holds a long read transaction.'),
   }
   return async () => {
     try {

@@ -97,7 +97,7 @@ describe('hash-password', () => {
     const attempts = [[CANARY], [`--password=${CANARY}`], ['--password', CANARY]].map((args) => run('hash-password', args))
     for (const { code, out, err } of await Promise.all(attempts)) {
       expect([code, out]).toEqual([2, ''])
-      expect(err).toBe('hash-password: takes no arguments; it asks, or reads standard input\n')
+      expect(err).toBe('hash-password: takes no arguments; it prompts for the password or reads standard input\n')
     }
   })
 })

@@ -26,7 +26,7 @@ describe('problems', () => {
       'relay.yaml:4:1 upstream.password',
       'relay.yaml:5:12 upstream.baseUrl',
       'relay.yaml:7:12 upstream.timeout',
-      'relay.yaml:8:3 the same key stands above already: remove one of them',
+      'relay.yaml:8:3 the same key appears above: remove one of them',
       'relay.yaml:9:15 poll.cron',
       'relay.yaml:9:49 poll.cadence.default',
       'relay.yaml:11:147 apps[0].scopes[0]',
@@ -89,19 +89,19 @@ describe('problems', () => {
       'relay.yaml:3:29 delivery.allowNetworks[0]: must be a network such as 10.0.0.0/8, an address, a host name, or an address with its port',
     ],
     ...['169.254.0.0/16', '169.254.169.254', '"[fe80::1]:80"', '"fe80::/10"'].map((never): [string, string, string] => [
-      `a network that nothing is ever sent to (${never})`,
+      `a network that the relay never sends to (${never})`,
       withLines(`delivery: { allowNetworks: [${never}] }`),
-      'delivery.allowNetworks[0]: is link-local, where clouds answer questions about their machines: nothing is ever sent there',
+      'delivery.allowNetworks[0]: is link-local, the range of cloud metadata services: the relay never sends there',
     ]),
     ...['100.100.100.200', '"fd00:ec2::254"'].map((never): [string, string, string] => [
       `the metadata service ${never}`,
       withLines(`delivery: { allowNetworks: [${never}] }`),
-      'is where a cloud answers questions about its machines, credentials included',
+      'is a cloud metadata service, which hands out credentials',
     ]),
     ...['224.0.0.0/4', '0.0.0.0/8', '255.255.255.255', '"::ffff:0:0/96"', '"2002::/16"'].map((never): [string, string, string] => [
       `what is no host's address (${never})`,
       withLines(`delivery: { allowNetworks: [${never}] }`),
-      'is no address of a host',
+      'is not the address of a host',
     ]),
     ['a bad zone', withLines('poll: { quietHours: { from: "00:00", to: "05:00", zone: Mars } }'), 'must be a time zone'],
     [
@@ -118,7 +118,7 @@ describe('problems', () => {
     [
       'one port for both listeners',
       withLines('listen: { internal: { port: 8080 } }'),
-      'relay.yaml:3:29 listen.internal.port: is the port of listen.public too',
+      'relay.yaml:3:29 listen.internal.port: is also the port of listen.public',
     ],
     [
       'a language twice',
@@ -130,13 +130,9 @@ describe('problems', () => {
     ['an alias that leads nowhere', withLines('log: *x'), 'relay.yaml:3:6 text that begins with * must be in quotes'],
     ['a tag', withLines('log: !js {}'), 'relay.yaml:3:6 text that begins with ! must be in quotes'],
     ['an open quote', withLines('store: "sqlite:x'), 'a closing quote, bracket, comma or colon is missing'],
-    [
-      'an open brace',
-      withLines('log: { level: info', 'poll: {}'),
-      'relay.yaml:4:1 a } or ] that closes what is open before this is missing',
-    ],
+    ['an open brace', withLines('log: { level: info', 'poll: {}'), 'relay.yaml:4:1 a closing } or ] is missing before this'],
     ['a line indented by chance', withLines('log:', '  level: info', ' format: json'), 'relay.yaml:5:1 the indentation does not fit'],
-    ['a prototype for a key', withLines('__proto__: { level: debug }'), 'relay.yaml:3:1 (unusual name): is no key'],
+    ['a prototype for a key', withLines('__proto__: { level: debug }'), 'relay.yaml:3:1 (unusual name): is not a valid key'],
   ])('C2: refuses %s, says where and what to write', (_, text, expected) => {
     expect(headlinesOf(text).filter((line) => line.includes(expected))).toHaveLength(1)
   })
@@ -331,7 +327,7 @@ describe('settings', () => {
   test('names what is understood but not supported yet', () => {
     expect(load(minimal).unsupported).toEqual([])
     const [problem = '', ...others] = load(withLines('store: postgres://u:p@h/db')).unsupported
-    expect(problem).toMatch(/relay\.yaml:3:8 store: names PostgreSQL, and this version keeps its data in SQLite only/)
+    expect(problem).toMatch(/relay\.yaml:3:8 store: names PostgreSQL, but this version supports only SQLite/)
     expect(problem).not.toContain('u:p@')
     expect(others).toEqual([])
   })

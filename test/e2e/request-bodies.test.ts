@@ -32,7 +32,7 @@ test('a body that cannot be used is refused in a sentence that says why, without
     [400, 'The body must be a JSON object.'],
     [400, 'The body must be a JSON object.'],
     [400, 'The body must not have a member "__proto__".'],
-    [400, 'The body must be JSON and say so: Content-Type: application/json.'],
+    [400, 'The body must be JSON, with Content-Type: application/json.'],
     [400, 'The body is missing: it must be a JSON object.'],
     [400, 'url must be a whole URL such as https://shop.internal/parcel-events.'],
     [400, 'url must begin with http:// or https://.'],

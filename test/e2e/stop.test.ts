@@ -14,7 +14,7 @@ import { tieToTest } from '../support/tied-process.ts'
 
 /** Nobody listens there: nothing in these tests is about polls. */
 const NO_CARRIER = 'http://127.0.0.1:9'
-const STOPPING = 'stopping: what is in flight is finished first'
+const STOPPING = 'stopping: finishing what is in flight'
 
 function configIn(folder: string, shutdownTimeout = '10s'): string {
   return writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, shutdownTimeout })

@@ -66,7 +66,7 @@ test('a push revives an unwatched parcel, and unwatching what nobody knows is a 
   expect([unknown.status, await problemOf(unknown)]).toEqual([404, 'not_found'])
 })
 
-test('one parcel shows what it is called, when it is checked, and which doors told of each entry', async () => {
+test('one parcel shows what it is called, when it is checked, and whether a push or a poll reported each entry', async () => {
   const number = 'WA100000003SE'
   const entry = { eventTimestamp: '2026-03-01T10:00:00.250Z' }
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000003'], statuses: [entry] }))
@@ -207,7 +207,7 @@ test('what is wrong with a list’s prefix, cursor, limit and reason is told at 
     .parse(await json('GET', '?query=a%20b&cursor=xx&limit=0&stopped=yes'))
   expect(errors.map(({ detail }) => detail)).toEqual([
     'limit must be a whole number from 1 to 500.',
-    'cursor must be exactly what "next" of the page before says.',
+    'cursor must be the "next" of the previous page.',
     'query must be the first letters and digits of an identifier.',
     'stopped must be one of delivered, stale, unknown, unwatched.',
   ])

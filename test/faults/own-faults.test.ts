@@ -31,10 +31,10 @@ timer.unref()
 `
 
 test.each([
-  ['main', 'throws', 'a fault of the relay itself; it ends so that it is started anew'],
-  ['main', 'rejects', 'a fault of the relay itself; it ends so that it is started anew'],
-  ['receiver', 'throws', 'one of its threads is gone; the relay ends so that it is started anew'],
-  ['writer', 'rejects', 'one of its threads is gone; the relay ends so that it is started anew'],
+  ['main', 'throws', 'internal fault; the relay exits so that its supervisor restarts it'],
+  ['main', 'rejects', 'internal fault; the relay exits so that its supervisor restarts it'],
+  ['receiver', 'throws', 'a thread of the relay has ended; the relay exits so that its supervisor restarts it'],
+  ['writer', 'rejects', 'a thread of the relay has ended; the relay exits so that its supervisor restarts it'],
 ])(
   'X3: when code on the thread "%s" %s and nobody catches it, the log says so, the relay ends with 1 and nothing acknowledged is lost',
   async (whom, how, message) => {

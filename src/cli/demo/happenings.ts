@@ -8,7 +8,7 @@ export interface Happening {
   readonly about: string
 }
 
-/** What is new in a picture. */
+/** What has happened between two pictures. */
 export function happeningsBetween(before: Picture | null, now: Picture): readonly Happening[] {
   const earlier = new Map(before?.parcels.map((parcel) => [parcel.trackingNumber, parcel]))
   return now.parcels.flatMap((parcel) => happeningsOf(earlier.get(parcel.trackingNumber), parcel))
@@ -16,13 +16,13 @@ export function happeningsBetween(before: Picture | null, now: Picture): readonl
 
 function happeningsOf(before: ParcelPicture | undefined, { trackingNumber, events, complete }: ParcelPicture): readonly Happening[] {
   const told = events.flatMap((event, nth) =>
-    commitStatsOf(before?.events[nth], event).map((kind) => ({ kind, trackingNumber, about: event.title })),
+    eventHappenings(before?.events[nth], event).map((kind) => ({ kind, trackingNumber, about: event.title })),
   )
   if (!complete || before?.complete === true) return told
   return [...told, { kind: 'complete', trackingNumber, about: `${events.length} entries, the same bytes as the carrier's` }]
 }
 
-function commitStatsOf(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {
+function eventHappenings(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {
   const filled = ({ lost, mark }: EventPicture) => lost && mark === 'polled'
   return [
     ...(now.mark === 'pushed' && before?.mark !== 'pushed' ? (['pushed'] as const) : []),

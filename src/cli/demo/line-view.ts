@@ -1,13 +1,13 @@
 import type { HappeningKind } from './happenings.ts'
 import { totalsOf } from './picture.ts'
 import type { View } from './view.ts'
-import { presentHappening, presentLastTold, presentTotals } from './wording.ts'
+import { presentElision, presentHappening, presentTotals } from './wording.ts'
 
-/** How many of a kind are told one by one. */
-const TOLD_MAX = 4
+/** How many of a kind are printed one by one. */
+const SHOWN_MAX = 4
 const TOTALS_EVERY_MS = 2000
 
-/** For files and pipes: the first few of each kind, and every two seconds, and once all is complete, the totals if they changed. */
+/** For files and pipes: prints the first few of each kind, and the totals when they change, every two seconds at most until all is complete. */
 export function createLineView(output: { write(text: string): unknown }, monotonicMs: () => number): View {
   const told = new Map<HappeningKind, number>()
   let totals = ''
@@ -20,8 +20,8 @@ export function createLineView(output: { write(text: string): unknown }, monoton
       for (const happening of happenings) {
         const count = (told.get(happening.kind) ?? 0) + 1
         told.set(happening.kind, count)
-        if (count <= TOLD_MAX) line(presentHappening(happening))
-        if (count === TOLD_MAX) line(presentLastTold(happening.kind))
+        if (count <= SHOWN_MAX) line(presentHappening(happening))
+        if (count === SHOWN_MAX) line(presentElision(happening.kind))
       }
       const now = presentTotals(picture).join(' · ')
       const { complete, parcels } = totalsOf(picture)

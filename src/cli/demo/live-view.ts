@@ -9,12 +9,12 @@ const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', m
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'
 const NEWS_SHOWN = 5
 const BAR_WIDTH = 30
-/** A tracking number, up to 14 marks, the tick and a gap. */
+/** A tracking number, up to 14 marks, the tick and a space. */
 const CELL_WIDTH = 34
 
 /**
- * For terminals: one picture, drawn again and again in the same place. Each line is overwritten and cleared to its end: clearing the screen
- * below would push every picture into the scrollback of many terminals.
+ * For terminals: redraws one picture in the same place. Each line is overwritten and cleared to its end, because clearing the screen below
+ * would push every picture into the scrollback of many terminals.
  */
 export function createLiveView(output: NodeJS.WriteStream): View {
   let drawn: readonly string[] = []
@@ -43,7 +43,7 @@ export function createLiveView(output: NodeJS.WriteStream): View {
       toTop()
       const lines = text.split('\n')
       writeLines(lines)
-      // What the note has not covered of the picture is covered by the picture itself, one note further down.
+      // Redrawn below the note, the picture covers what the note left of the old one.
       const picture = drawn
       drawn = []
       draw(picture)
@@ -57,7 +57,7 @@ export function createLiveView(output: NodeJS.WriteStream): View {
   }
 }
 
-/** At most one line less than the terminal has, none wider than it: so it can always be erased. */
+/** One line fewer than the terminal has, and none wider than it, so that it can always be erased. */
 export function layOut(picture: Picture, news: readonly string[], { columns, rows }: { readonly columns: number; readonly rows: number }) {
   const { complete, parcels } = totalsOf(picture)
   const full = parcels === 0 ? 0 : Math.floor((complete / parcels) * BAR_WIDTH)
@@ -71,7 +71,7 @@ export function layOut(picture: Picture, news: readonly string[], { columns, row
   return [...top, ...grid, ...tail].slice(0, rows - 1).map((line) => line.slice(0, columns - 1))
 }
 
-/** As many parts on a line as fit. */
+/** Joins parts to lines, as many per line as fit. */
 function filledUp(parts: readonly string[], width: number): readonly string[] {
   const lines: string[] = []
   for (const part of parts) {
@@ -82,12 +82,12 @@ function filledUp(parts: readonly string[], width: number): readonly string[] {
   return lines
 }
 
-/** When there is no room for all, those that are not complete go first, and the last line counts the others. */
+/** If there is no room for all, incomplete parcels go first and the last line counts the rest. */
 function gridOf(parcels: readonly ParcelPicture[], across: number, down: number): readonly string[] {
   if (parcels.length > across * down) {
     const room = across * Math.max(0, down - 1)
     const first = parcels.toSorted((a, b) => Number(a.complete) - Number(b.complete)).slice(0, room)
-    return [...gridOf(first, across, down), `and ${parcels.length - room} more parcels, which a larger window shows`].slice(0, down)
+    return [...gridOf(first, across, down), `and ${parcels.length - room} more parcels; enlarge the window to see them`].slice(0, down)
   }
   const height = Math.ceil(parcels.length / across)
   return Array.from({ length: height }, (_, row) =>

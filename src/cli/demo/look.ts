@@ -3,14 +3,14 @@ import { type Picture, pictureOf } from './picture.ts'
 import type { Shop } from './shop.ts'
 import type { Subscriber } from './subscriber.ts'
 
-/** How many histories are asked for at the same time. */
+/** Histories requested at the same time. */
 const AT_ONCE = 10
-/** By then the relay's own schedule has asked about every parcel once. */
+/** By then the relay has polled every parcel once. */
 const FIRST_POLLS_MS = 7000
 
 /**
- * Builds what takes a picture: it asks the relay for the history of every parcel whose answer is not yet the carrier's. Not before the
- * first polls: a question about a parcel the relay has not heard of makes it ask the carrier, and the demo would watch its own doing.
+ * Returns a function that takes a picture: it requests the history of every parcel that still differs from the carrier's. It waits for the
+ * first polls, because a request for an unknown parcel makes the relay ask the carrier, and the demo would show its own effect.
  */
 export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscriber: Pick<Subscriber, 'counts'>): () => Promise<Picture> {
   const histories = new Map<string, string>()
@@ -28,7 +28,7 @@ export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscrib
       )
     }
     return {
-      // The carrier as it was before the asking, so that a push on its way is not taken for a poll's find.
+      // Compared with the carrier's state from before the requests, so that a push on its way does not pass for a poll.
       parcels: parcels.map((parcel) => pictureOf(parcel, histories.get(parcel.trackingNumber) ?? null)),
       pushes: await shop.pushCounts(),
       subscriber: subscriber.counts(),

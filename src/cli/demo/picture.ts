@@ -1,29 +1,29 @@
 import type { SandboxParcel } from '../../sandbox/handle.ts'
 import type { PushCounts } from './shop.ts'
 
-/** How the relay came to know an event: its push arrived; the push was lost and the carrier was asked; not at all so far. */
+/** How the relay learned of an event: its push arrived; the push was lost and a poll found it; not yet. */
 export type Mark = 'pushed' | 'polled' | 'missing'
 
 export interface EventPicture {
   readonly title: string
-  /** The carrier will not push it any more. */
+  /** The carrier has dropped its push. */
   readonly lost: boolean
   readonly mark: Mark
 }
 
 export interface ParcelPicture {
   readonly trackingNumber: string
-  /** In the order they happened. */
+  /** Oldest first. */
   readonly events: readonly EventPicture[]
-  /** Its life is over, and the relay's `all` is byte for byte the carrier's. */
+  /** All its events have happened, and the relay's `all` is byte for byte the carrier's. */
   readonly complete: boolean
 }
 
-/** The carrier's truth and the relay's knowledge side by side, at one moment. */
+/** The carrier's and the relay's state side by side, at one moment. */
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
   readonly pushes: PushCounts
-  /** Different events that the subscriber was sent, and pushes to it with a wrong signature. */
+  /** Distinct events that the subscriber received, and pushes to it with a wrong signature. */
   readonly subscriber: { readonly events: number; readonly wrong: number }
 }
 
@@ -32,13 +32,13 @@ export interface Totals {
   readonly parcels: number
   readonly events: number
   readonly lost: number
-  /** Lost, and in the relay's history all the same. */
+  /** Lost, but in the relay's history thanks to a poll. */
   readonly filled: number
 }
 
 type Push = SandboxParcel['pushes'][number]
 
-/** What both say of one parcel; `history` is the relay's `all`, null when it has none. */
+/** Compares one parcel at both; `history` is the relay's `all`, null if it has none. */
 export function pictureOf(
   { trackingNumber, entries, entriesPlanned, answers, pushes }: SandboxParcel,
   history: string | null,
@@ -47,7 +47,7 @@ export function pictureOf(
   const marks = new Map<Push, Mark>()
   for (const [key, group] of Map.groupBy(pushes, ({ body }) => keyOf(JSON.parse(body), 'eventTime'))) {
     const [arrived, others] = [group.filter(hasArrived), group.filter((push) => !hasArrived(push))]
-    // What the relay holds beyond what was pushed, it was told when it asked.
+    // Entries beyond the pushes that arrived came from polls.
     const beyond = Math.max(0, (held.get(key) ?? 0) - arrived.length)
     for (const push of arrived) marks.set(push, 'pushed')
     for (const [nth, push] of others.toSorted((a, b) => Number(isLost(b)) - Number(isLost(a))).entries())
@@ -79,7 +79,7 @@ function isLost(push: Push): boolean {
   return push.fate !== 'waiting' && !hasArrived(push)
 }
 
-/** By the second: some of the carrier's answers leave the milliseconds out. */
+/** To the second, because some of the carrier's answers leave out milliseconds. */
 function keyOf(entry: unknown, time: 'eventTime' | 'eventTimestamp'): string {
   return JSON.stringify([textOf(entry, 'status'), textOf(entry, 'detailedStatus'), textOf(entry, time).slice(0, 19)])
 }

@@ -3,11 +3,11 @@ import { createServer } from 'node:net'
 
 export interface FoundPort {
   readonly port: number
-  /** Whether the wanted one was taken. */
+  /** Whether the preferred port was in use. */
   readonly moved: boolean
 }
 
-/** The wanted port if nobody has it, else a free one; 0 wants any. */
+/** The preferred port if it is free, else any free one; 0 means any. */
 export async function findPort(host: string, wanted: number): Promise<FoundPort> {
   try {
     return { port: await tryPort(host, wanted), moved: false }

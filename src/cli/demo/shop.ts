@@ -8,10 +8,10 @@ export interface PushCounts {
   readonly duplicates: number
 }
 
-/** What the demo does with the relay, over HTTP like anybody else: a shop that watches its parcels and asks for their histories. */
+/** The demo's client of the relay, over HTTP: a shop that watches its parcels and reads their histories. */
 export interface Shop {
   watch(trackingNumber: string): Promise<void>
-  /** The relay's `all` in English; null: it has none, or is in trouble. */
+  /** The relay's `all` in English; null: it has none, or failed. */
   history(trackingNumber: string): Promise<string | null>
   pushCounts(): Promise<PushCounts>
 }
@@ -27,14 +27,14 @@ export async function openShop(internalUrl: string): Promise<Shop> {
     async watch(trackingNumber) {
       const address = `${internalUrl}/relay/parcels/${trackingNumber}/watch`
       const response = await call(address, { method: 'PUT', headers: { authorization: `Bearer ${admin}` } })
-      if (!response.ok) throw new Error(`the relay would not watch ${trackingNumber}: ${response.status}`)
+      if (!response.ok) throw new Error(`the relay did not watch ${trackingNumber}: status ${response.status}`)
       await response.arrayBuffer()
     },
     async history(trackingNumber) {
       const path = `/v1/status/${trackingNumber}/all?language=en`
       let response = await ask(path)
       if (response.status === 401) {
-        // The demo outlived its token.
+        // The token has expired.
         token = await logIn(internalUrl, SHOP)
         response = await ask(path)
       }
@@ -59,7 +59,7 @@ async function logIn(internalUrl: string, login: typeof SHOP | typeof ADMIN): Pr
   })
   const answer: unknown = await response.json()
   if (typeof answer !== 'object' || answer === null || !('token' in answer))
-    throw new Error(`${login.username} could not log in: ${response.status}`)
+    throw new Error(`${login.username} could not log in: status ${response.status}`)
   return String(answer.token)
 }
 

@@ -12,14 +12,14 @@ import { type Subscriber, startSubscriber } from './subscriber.ts'
 
 export interface StageOptions {
   readonly parcels: number
-  /** How long the lives take. */
+  /** Time from the first event to the last delivery. */
   readonly seconds: number
   readonly seed: number
   /** Fraction of the pushes that the carrier loses. */
   readonly loss: number
   /** Any free ports instead of the usual ones. */
   readonly freePorts: boolean
-  /** What the relay has to complain about. */
+  /** Called with the relay's warnings and errors. */
   readonly onTrouble: (message: string) => void
 }
 
@@ -28,11 +28,11 @@ export interface Stage {
   readonly carrier: Sandbox
   readonly subscriber: Subscriber
   readonly webhookUrl: string
-  /** What the carrier signs its pushes with. */
+  /** The key that signs the carrier's pushes. */
   readonly sharedKey: string
-  /** Where the store is: a folder of its own, gone with `stop`. */
+  /** The store's own folder, deleted by `stop`. */
   readonly folder: string
-  /** The usual ports that somebody else has. */
+  /** The usual ports that are in use. */
   readonly takenPorts: readonly number[]
   stop(): Promise<void>
 }
@@ -40,10 +40,10 @@ export interface Stage {
 const HOST = '127.0.0.1'
 const CARRIER_PORT = 8090
 const SUBSCRIBER_PORT = 8091
-/** From the first booking to the last delivery, as the sandbox plans lives. */
+/** From the first booking to the last delivery in the sandbox's plan. */
 const PLANNED_SECONDS = 56 * 3600
 
-/** A relay with a new store, a carrier whose time stands still and a subscriber, all in this process. */
+/** Starts a relay with a new store, a paused carrier and a subscriber, all in this process. */
 export async function setStage(options: StageOptions): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
@@ -54,7 +54,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
 
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
-  // However the process ends, short of being killed.
+  // Runs however the process ends, unless it is killed.
   process.once('exit', removeFolder)
   const carrierUrl = `http://${HOST}:${carrierPort}`
   const [endpoint] = settings.endpoints

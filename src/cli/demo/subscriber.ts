@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Happening } from './happenings.ts'
 
-/** An app that the relay pushes to, written as somebody outside would: it knows nothing but its key and the headers. */
+/** An app that the relay pushes to. It uses only its key and the documented headers. */
 export interface Subscriber {
   readonly url: string
-  /** What came since the last time this was asked. */
+  /** Events received since the last call. */
   takeNews(): readonly Happening[]
-  /** Different events with a right signature, and pushes with a wrong one. */
+  /** Distinct events with a valid signature, and pushes with a wrong one. */
   counts(): { readonly events: number; readonly wrong: number }
   stop(): Promise<void>
 }
 
 const BODY_BYTES_MAX = 1024 * 1024
-/** What came before is told by then: a subscriber that remembers for ever grows for ever. */
+/** Bounds the memory for event ids. */
 const REMEMBERED_MAX = 100_000
 
 export async function startSubscriber(host: string, port: number, sharedKey: string): Promise<Subscriber> {
@@ -22,7 +22,7 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
   let news: Happening[] = []
   let wrong = 0
 
-  /** The status for a push. The same event may come twice: what is new is told by its id. */
+  /** Returns the status for a push. An event may come twice; its id shows whether it is new. */
   function take(body: Buffer, headers: IncomingMessage['headers']): number {
     const expected = createHmac('sha256', sharedKey).update(body).digest()
     const given = Buffer.from(String(headers['x-service-hmac-sha256']), 'base64')
@@ -66,7 +66,7 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
   }
 }
 
-/** One line's worth of an event as it came. */
+/** An event as one line. */
 function presentEvent(body: string): Pick<Happening, 'trackingNumber' | 'about'> {
   const event: unknown = JSON.parse(body)
   const say = (name: string): unknown => (typeof event === 'object' && event !== null ? Reflect.get(event, name) : undefined)
@@ -74,6 +74,6 @@ function presentEvent(body: string): Pick<Happening, 'trackingNumber' | 'about'>
   const place = say('location')
   return {
     trackingNumber: Array.isArray(ids) ? String(ids[0]) : '',
-    about: `${String(say('detailedStatus'))}${typeof place === 'string' ? ` in ${place}` : ''}, signature right`,
+    about: `${String(say('detailedStatus'))}${typeof place === 'string' ? ` in ${place}` : ''}, signature valid`,
   }
 }

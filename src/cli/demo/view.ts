@@ -1,11 +1,11 @@
 import type { Happening } from './happenings.ts'
 import type { Picture } from './picture.ts'
 
-/** Where the demo is watched. */
+/** What the demo is shown on. */
 export interface View {
-  /** Text that stays. */
+  /** Prints text that stays. */
   note(text: string): void
   show(picture: Picture, happenings: readonly Happening[]): void
-  /** The last word, below everything. */
+  /** Prints the last line, below everything. */
   end(text: string): void
 }

@@ -13,12 +13,12 @@ export function presentHappening({ kind, trackingNumber, about }: Happening): st
   return `${WORDS[kind]} ${trackingNumber}  ${about}`
 }
 
-/** Stands below the last one of its kind that is told one by one. */
-export function presentLastTold(kind: HappeningKind): string {
+/** Printed after the last of its kind that is shown one by one. */
+export function presentElision(kind: HappeningKind): string {
   return `${WORDS[kind]} (more of these are only counted)`
 }
 
-/** The subscriber counts what it got; `pushes received` and `duplicates` are the relay's own metrics; the rest is the carrier's truth compared with the relay's answers. */
+/** `pushes received` and `duplicates` are the relay's metrics, the subscriber counts its own events, and the rest compares carrier and relay. */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
   const { complete, parcels, lost, filled } = totalsOf(picture)
   const { received, duplicates } = picture.pushes

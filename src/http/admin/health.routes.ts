@@ -15,7 +15,7 @@ export interface OperationRouteOptions {
   readonly metrics: () => Promise<MetricsText>
 }
 
-/** GET and HEAD /healthz, on both listeners: the process lives. It asks nothing of the store or the carrier. */
+/** GET and HEAD /healthz, on both listeners: the process is alive. It does not touch the store or the carrier. */
 export function healthRoute(): Middleware {
   return async (ctx, next) => {
     if (ctx.path !== '/healthz') {
@@ -23,7 +23,7 @@ export function healthRoute(): Middleware {
       return
     }
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-      throw new EdgeError('method_not_allowed', 'The methods allowed here are GET, HEAD.', { allow: 'GET, HEAD' })
+      throw new EdgeError('method_not_allowed', 'Allowed here: GET, HEAD.', { allow: 'GET, HEAD' })
     presentJson(ctx, 200, { status: 'ok' })
   }
 }
@@ -37,7 +37,7 @@ export function operationRoutes({ readiness, metrics }: OperationRouteOptions): 
     presentJson(ctx, ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', reasons, ...notes })
   })
   router.get('/metrics', async (ctx) => {
-    // It costs milliseconds to put together: whoever asks meanwhile gets the same bytes, and who does not read them holds no copy.
+    // Rendering takes milliseconds, so requests at the same time share one body.
     const { contentType, body } = await share('metrics', async () => {
       const text = await metrics()
       return { ...text, body: Buffer.from(text.body) }

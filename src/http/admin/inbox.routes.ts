@@ -12,7 +12,7 @@ export interface InboxRouteOptions {
   readonly authorize: Authorize
 }
 
-/** What was pushed, as it came, under /relay (scope `admin`). */
+/** Received pushes, byte for byte, under /relay (scope `admin`). */
 export function inboxRoutes({ manageInbox, authorize }: InboxRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   const admin = { scope: 'admin', query: NO_QUERY } as const
@@ -44,7 +44,7 @@ function presentPush({ inboxId, state, reason, receivedAtMs, keyIndex, contentEn
     state,
     reason,
     receivedAt: presentInstant(receivedAtMs),
-    /** Which of webhook.sharedKeys matched, from 0. */
+    /** The index in webhook.sharedKeys of the key that matched. */
     keyIndex,
     contentEncoding,
     duplicates,
@@ -52,7 +52,7 @@ function presentPush({ inboxId, state, reason, receivedAtMs, keyIndex, contentEn
   }
 }
 
-/** Its bytes in Base64 as they came, and as text where they are text. */
+/** A push with its exact bytes in Base64, and as text if they are UTF-8. */
 function presentInspected({ body, ...push }: InspectedPush): object {
   const bytes = body === null ? null : Buffer.from(body)
   const text = bytes !== null && isUtf8(bytes) ? bytes.toString() : null

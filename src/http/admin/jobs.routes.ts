@@ -11,7 +11,7 @@ export interface JobsRouteOptions {
   readonly authorize: Authorize
 }
 
-/** Long work: what it does, how far it is, and its end, under /relay (scope `admin`). */
+/** Background jobs, their progress and result, under /relay (scope `admin`). */
 export function jobsRoutes({ manageJobs, authorize }: JobsRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   routes.add('get', '/relay/jobs', {

@@ -24,15 +24,15 @@ const FORMATS: Readonly<Record<string, WatchListFormat>> = {
 }
 const LIST_QUERY = query({
   ...page,
-  cursor: read(readCursor, 'must be exactly what "next" of the page before says'),
+  cursor: read(readCursor, 'must be the "next" of the previous page'),
   query: read(readPrefix, 'must be the first letters and digits of an identifier'),
   status: text,
   stopped: oneOf(STOPPED_REASONS),
 })
-/** What 100,000 lines need, several times over. */
+/** Several times what 100,000 lines need. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024
 
-/** Parcels as operators see them, many or one, and lists of what to watch (scope `admin`). */
+/** Lists parcels, shows one, and imports lists to watch (scope `admin`). */
 export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: ParcelListsRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   routes.add('get', '/relay/parcels', {
@@ -58,7 +58,7 @@ export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: Parce
       if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
       return await watchList({ format, atomic, lines: linesOf(ctx.req) })
     } catch (error) {
-      // What is left of the list is thrown away, so that its sender gets to see the refusal instead of a broken pipe.
+      // The rest of the list is read and discarded, so that its sender sees the refusal instead of a broken pipe.
       ctx.req.resume()
       if (!ctx.req.complete) ctx.set('Connection', 'close')
       throw error

@@ -10,7 +10,7 @@ export interface ParcelsRouteOptions {
   readonly authorize: Authorize
 }
 
-/** What operators do to parcels, under /relay (scope `admin`). */
+/** Operators' commands on parcels, under /relay (scope `admin`). */
 export function parcelsRoutes({ manageParcels, authorize }: ParcelsRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   const admin = { scope: 'admin', query: NO_QUERY } as const

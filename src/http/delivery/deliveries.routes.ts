@@ -15,7 +15,7 @@ export interface DeliveriesRouteOptions {
   readonly authorize: Authorize
 }
 
-/** Deliveries, and sending them again, under /relay (scope `admin`). */
+/** Deliveries, their retries and replays, under /relay (scope `admin`). */
 export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   routes.add('get', '/relay/deliveries', {

@@ -15,7 +15,7 @@ export interface EndpointsRouteOptions {
   readonly authorize: Authorize
 }
 
-/** Endpoints, under /relay (scope `admin`). No answer holds a key but the one that follows its making. */
+/** Endpoints, under /relay (scope `admin`). A key is shown once, in the answer to the request that made it. */
 export function endpointsRoutes({ manageEndpoints, authorize }: EndpointsRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   const admin = { scope: 'admin', query: NO_QUERY } as const

@@ -5,30 +5,29 @@ import type { FeedFollower } from '../../flow/delivery/follow-feed.ts'
 export interface EventStreamPorts {
   readonly next: FeedFollower
   isOver(): boolean
-  /** Throws when who reads may read no longer. */
+  /** Throws when the reader's authorization has ended. */
   readonly admit: () => Promise<unknown>
   readonly left: AbortSignal
 }
 
 export interface EventStreamOptions {
-  /** A quiet stream says so this often, and who reads is asked for again. */
+  /** How often a quiet stream sends a comment, and how often the reader's authorization is checked. */
   readonly heartbeatMs: number
-  /** Who takes nothing for this long is cut. */
+  /** A reader that takes nothing for this long is disconnected. */
   readonly slowMs: number
 }
 
 const HEADERS = {
   'Content-Type': 'text/event-stream',
-  // Neither kept nor packed on its way: an event must be seen when it is sent.
+  // No proxy may cache, compress or buffer the stream: an event must arrive when it is sent.
   'Cache-Control': 'no-store, no-transform',
   'X-Accel-Buffering': 'no',
 }
 const RECONNECT_MS = 2000
 
 /**
- * The feed as server-sent events: `id` is the sequence, `data` the event, a comment the heartbeat. What follows is read only once what was
- * sent is taken, so a slow reader costs one page, and one that takes nothing is cut. Rejects before anything is sent when there is no
- * first page; afterwards it only ends.
+ * The feed as server-sent events: `id` is the sequence, `data` the event, a comment the heartbeat. It reads the next page only when the client
+ * has taken the last one, so a slow reader costs one page of memory. Rejects if the first page cannot be read; after that it only ends.
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
   const { left } = ports
@@ -47,7 +46,7 @@ export async function streamEvents(res: ServerResponse, ports: EventStreamPorts,
       }
     }
   } finally {
-    // Who has not taken what was sent would keep it until he does.
+    // A graceful end would keep the unsent bytes until the reader takes them.
     if (res.writableNeedDrain) res.destroy()
     else res.end()
   }
@@ -56,7 +55,7 @@ export async function streamEvents(res: ServerResponse, ports: EventStreamPorts,
 const HEARTBEAT = Buffer.from(':\n\n')
 const framesMade = new WeakMap<FeedPage, Buffer>()
 
-/** The bytes of a page, made once for all who are given it. */
+/** The bytes of a page, encoded once for all followers. */
 function framesOf(page: FeedPage): Buffer {
   if (page.events.length === 0) return HEARTBEAT
   const made = framesMade.get(page)
@@ -66,7 +65,7 @@ function framesOf(page: FeedPage): Buffer {
   return frames
 }
 
-/** Sends; false when nobody takes it. */
+/** Sends the bytes; false if the reader does not take them. */
 async function isTaken(res: ServerResponse, bytes: Buffer, { slowMs, left }: { slowMs: number; left: AbortSignal }): Promise<boolean> {
   if (res.destroyed || left.aborted) return false
   if (res.write(bytes)) return true

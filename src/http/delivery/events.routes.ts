@@ -11,28 +11,28 @@ import { count, durationMs, query, whole } from '../server/query.ts'
 import { streamEvents } from './event-stream.ts'
 import { createFollowerPlaces } from './follower-places.ts'
 
-/** `wait`: less than what a connection may be silent for. */
+/** `wait` is bounded below the server's timeout for inactive connections. */
 const QUERY = query({ after: count.default(0), limit: whole(1, 500).default(100), wait: durationMs(50).default(0) })
 const PAGE_CHARS_MAX = 512 * 1024
-/** So much may have to be kept for a reader that is slow. */
+/** A slow reader may keep one such page in memory. */
 const STREAM_PAGE = { limit: 500, charsMax: 64 * 1024, inStep: true }
 const STREAM = { heartbeatMs: 15_000, slowMs: 15_000 }
 const NUMBER = /^\d{1,15}$/
 
 export interface EventsRouteOptions {
   readonly followFeed: FollowFeed
-  /** `limits.feedFollowers`: how many may wait at once, streams included. */
+  /** `limits.feedFollowers`: streams and waiting requests at once. */
   readonly feedFollowersMax: number
   readonly authorize: Authorize
   readonly log: Log
 }
 
-/** The feed of everything learnt, in sequence (CONTRACT): a page, a page to wait for, or a stream that stays open. */
+/** The feed of all changes, in sequence: a page, a long poll, or a stream. */
 export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: EventsRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   const places = createFollowerPlaces(feedFollowersMax)
 
-  /** Runs what may wait, if there is a place for it, and tells it when nobody waits for it any more. */
+  /** Runs `work` in a follower's place; its signal aborts when the client disconnects or loses the place. */
   async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
     const place = places.take(app)
     const leaving = new AbortController()
@@ -56,7 +56,7 @@ export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: E
       if (!ctx.res.headersSent) throw err
       log.debug({ err }, 'a stream of events ended early')
     }
-    // It was answered here, and not by the framework.
+    // The stream wrote the answer itself.
     ctx.respond = false
   }
 
@@ -71,7 +71,7 @@ export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: E
       }
       const answer = async (left: AbortSignal) =>
         presentPage(ctx, await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait))
-      // What does not wait is a question like any other.
+      // A plain page takes no follower's place.
       if (wait === 0) await answer(new AbortController().signal)
       else await following(ctx, username, answer)
     },
@@ -90,11 +90,11 @@ function presentPage(ctx: Context, page: FeedPage): void {
   ctx.set('Cache-Control', 'no-store')
 }
 
-/** What a reader that comes back has seen last; it knows better than the address it was first given. */
+/** Where a reconnecting reader left off; it overrides `after`, which stays in the reader's URL. */
 function lastEventId(ctx: Context): number | null {
   const [value, ...more] = headerValues(ctx.req, 'last-event-id')
   if (value === undefined || value === '') return null
   if (!NUMBER.test(value) || more.length > 0)
-    throw new AppError('bad_request', 'Last-Event-ID must be one sequence: a whole number from 0.')
+    throw new AppError('bad_request', 'Last-Event-ID must be one sequence, a whole number of at least 0.')
   return Number(value)
 }

@@ -1,20 +1,20 @@
 import { EdgeError } from '../server/errors.ts'
 
-/** Whoever follows the feed holds one: each costs memory and writes for as long as it stays. */
+/** A slot for one follower of the feed, which costs memory and writes while it is held. */
 export interface Place {
-  /** Aborted when another app is given the place. */
+  /** Aborted when the place goes to another app. */
   readonly revoked: AbortSignal
   release(): void
 }
 
 export interface FollowerPlaces {
-  /** Throws `overloaded` when all are taken and this app holds its share, or no app holds more. */
+  /** Throws `overloaded` when all places are taken and either this app has its share or no app holds more than its own. */
   take(app: string): Place
 }
 
 /**
- * Deals out `limits.feedFollowers`. One app may hold them all while nobody else asks; once they are taken, whoever holds more than a quarter
- * makes room for an app that holds less, the longest place first.
+ * Hands out the places of `limits.feedFollowers`. One app may hold them all while no other asks. Once all are taken, an app that holds more
+ * than a quarter gives its oldest place to an app that holds less.
  */
 export function createFollowerPlaces(placesMax: number): FollowerPlaces {
   const shareMax = Math.max(1, Math.floor(placesMax / 4))
@@ -38,7 +38,7 @@ export function createFollowerPlaces(placesMax: number): FollowerPlaces {
     const [largest, places] = [...held].reduce((most, one) => (one[1].size > most[1].size ? one : most), ['', new Set<AbortController>()])
     const [oldest] = places
     if ((held.get(app)?.size ?? 0) >= shareMax || places.size <= shareMax || oldest === undefined) {
-      throw new EdgeError('overloaded', 'Too many follow the feed at once. Ask for plain pages, or try again later.', {
+      throw new EdgeError('overloaded', 'Too many requests follow the feed at once. Ask without wait, or try again later.', {
         retryAfterMs: 5000,
       })
     }

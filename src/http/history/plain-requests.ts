@@ -6,10 +6,10 @@ import type { Serve } from '../../flow/history/serve.ts'
 import { headerValues } from '../server/header-values.ts'
 import { headersOf } from './status.routes.ts'
 
-/** How nearly every app writes its question. */
+/** The form of nearly every request. */
 const PLAIN = /^\/v1\/status\/([A-Za-z0-9]{4,40})\/(all|latest)(?:\?language=([A-Za-z]{2,8}))?$/
 const BEARER = 'Bearer '
-/** Nearly every answer is smaller. A larger one is sent as it is kept: however many ask, and however slowly they read, there is one of it. */
+/** Nearly every answer is smaller. A larger one is sent without a copy, so slow readers share the cached bytes. */
 const COPIED_BYTES_MAX = 16 * 1024
 
 export interface PlainRequestOptions {
@@ -18,8 +18,8 @@ export interface PlainRequestOptions {
 }
 
 /**
- * A short way for the question that is asked most: plainly written, by an app whose token is remembered. Routing, waiting for promises and
- * setting headers one by one cost twice what an answer costs that is kept. All else is left to the status routes, which would say the same.
+ * A fast path for the most frequent request: in plain form, from an app whose token was verified before. Routing, promises and single headers
+ * would cost twice what a cached answer costs. Everything else goes to the status routes, which give the same answers.
  */
 export function plainRequests({ serve, authenticate }: PlainRequestOptions): Middleware {
   const read = (req: IncomingMessage): Question | null => {
@@ -46,7 +46,7 @@ function send(ctx: Context, served: Served): void {
   const { body } = served
   const head = [...headersOf(served), ['Content-Type', 'application/json'], ['Content-Length', String(body.byteLength)]]
   ctx.res.writeHead(200, head.flat())
-  // As text of one byte a character the body joins the head and both leave at once: bytes would be gathered into a message of two parts.
+  // As latin1 text the body is joined to the head and both leave in one write; a buffer would be a second one.
   if (body.byteLength <= COPIED_BYTES_MAX) ctx.res.end(body.toString('latin1'), 'latin1')
   else ctx.res.end(body)
 }

@@ -12,12 +12,12 @@ export interface StatusRouteOptions {
   readonly authorize: Authorize
 }
 
-/** The carrier's pull API (spec, "Endpoints"): an app switches to the relay by changing its base URL. */
+/** The carrier's own pull API: an app switches to the relay by changing its base URL. */
 export function statusRoutes({ serve, authorize }: StatusRouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
   const answer = (kind: QuestionKind) => async (ctx: Context & { params: Record<string, string> }) => {
     const { username } = await authorize(ctx, 'status')
-    // The router decodes once and leaves what it cannot decode as it is: such text holds a "%", which no identifier does.
+    // What the router cannot decode keeps its "%", which no identifier contains, so it is refused as a bad identifier.
     presentAnswer(
       ctx,
       await serve.ask({ app: username, identifier: ctx.params.identifier ?? '', language: languageOf(ctx.querystring), kind }),
@@ -28,11 +28,11 @@ export function statusRoutes({ serve, authorize }: StatusRouteOptions): Router {
   return router
 }
 
-/** The `language` parameter as it stands: undefined when absent, a list when repeated. Other parameters are nobody's business here. */
+/** The `language` parameter as sent: undefined if absent, a list if repeated. Other parameters are ignored. */
 function languageOf(query: string): unknown {
   const parameters = [...new URLSearchParams(query)]
   if (parameters.length > PARAMETERS_MAX || parameters.some(([name]) => name.startsWith('language['))) {
-    throw new AppError('bad_language', 'language must be given at most once, and by this name.')
+    throw new AppError('bad_language', 'Give the parameter language at most once, and by exactly this name.')
   }
   const values = parameters.filter(([name]) => name === 'language').map(([, value]) => value)
   return values.length > 1 ? values : values[0]
@@ -49,11 +49,11 @@ function presentAnswer(ctx: Context, served: Served): void {
   ctx.set('Content-Type', 'application/json')
 }
 
-/** What an answer says besides its body and that body's type. */
+/** The headers of an answer, except its Content-Type. */
 export function headersOf({ etag, ageSeconds, contentLanguage, cacheStatus }: Served): readonly (readonly [name: string, value: string])[] {
   return [
     ['ETag', etag],
-    // To be kept only by the app itself, and checked with the relay each time: the tag makes that cheap.
+    // Only the app may keep it, and it revalidates each time, which the ETag makes cheap.
     ['Cache-Control', 'private, no-cache'],
     ['Cache-Status', cacheStatus],
     ['Content-Language', contentLanguage],

@@ -13,7 +13,7 @@ export interface TokenRouteOptions {
   readonly countFailure: CountFailure
 }
 
-/** The token endpoint (spec, "POST /auth/token"): exactly the carrier's shape. */
+/** POST /auth/token, in exactly the carrier's shape. */
 export function tokenRoutes({ authenticate, admitLogin, countFailure }: TokenRouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
   router.post('/auth/token', readJson(BODY_BYTES_MAX), async (ctx) => {
@@ -37,5 +37,5 @@ function readCredentials(body: unknown): { readonly username: string; readonly p
     if (typeof username === 'string' && typeof password === 'string' && password.length <= PASSWORD_LENGTH_MAX)
       return { username, password }
   }
-  throw new AppError('bad_request', 'A JSON object with the strings "username" and "password" is needed.')
+  throw new AppError('bad_request', 'Send a JSON object with the strings "username" and "password".')
 }

@@ -24,12 +24,12 @@ export function webhookRoutes({ path, receive, bodies, countFailure, meter }: We
     error instanceof AppError && error.code === 'signature_invalid' ? countFailure(ctx.req, error) : error
 
   return async (ctx, next) => {
-    // Taking an address apart costs more than seeing that it is just this path.
+    // Comparing the raw URL first avoids parsing it.
     if (ctx.req.url !== path && ctx.path !== path) {
       await next()
       return
     }
-    if (ctx.req.method !== 'POST') throw new EdgeError('method_not_allowed', 'Only POST is taken here.', { allow: 'POST' })
+    if (ctx.req.method !== 'POST') throw new EdgeError('method_not_allowed', 'Allowed here: POST.', { allow: 'POST' })
     const signatures = headerValues(ctx.req, 'x-service-hmac-sha256')
     try {
       admitSignature(signatures)
@@ -48,7 +48,7 @@ export function webhookRoutes({ path, receive, bodies, countFailure, meter }: We
       if (!read && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
       throw await failure(ctx, error)
     }
-    // Durable: an empty 200, whatever was thought of the event.
+    // On disk: an empty 200, even if the push was quarantined.
     ctx.respond = false
     ctx.res.writeHead(200, EMPTY)
     ctx.res.end()

@@ -10,7 +10,7 @@ export interface UpstreamRouteOptions {
   readonly authorize: Authorize
 }
 
-/** GET /relay/upstream (scope `admin`): how things stand with the carrier. */
+/** GET /relay/upstream (scope `admin`): the state of the connection to the carrier. */
 export function upstreamRoutes({ upstream, authorize }: UpstreamRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   routes.add('get', '/relay/upstream', {

@@ -6,21 +6,21 @@ import { readJson, refuseOtherTypes } from './json-body.ts'
 import type { WithParams } from './present.ts'
 import { type QuerySchema, readQuery } from './query.ts'
 
-/** A request that may be answered: who asks, and what he said. */
+/** An authorized request: the calling app and its checked input. */
 export interface ApiCall<Query> {
   readonly app: App
   readonly query: Query
-  /** A part of the path that is no fixed name, as raw text. */
+  /** A variable part of the path, as raw text. */
   readonly param: (name: string) => string
-  /** What the JSON body says; undefined: there was none, or the route reads it itself. */
+  /** The parsed JSON body; undefined: there was none, or the route reads it itself. */
   readonly body: unknown
 }
 
 export interface ApiRoute<Query> {
   readonly scope: Scope
-  /** Every parameter that is taken; `NO_QUERY`: none is. */
+  /** Every parameter the route accepts; `NO_QUERY`: none. */
   readonly query: QuerySchema<Query>
-  /** The largest JSON body; not given: no body is read. */
+  /** Size limit of the JSON body; undefined: no body is read. */
   readonly bodyBytesMax?: number
   readonly answer: (ctx: Context, call: ApiCall<Query>) => Promise<void>
 }
@@ -31,8 +31,8 @@ export interface ApiRoutes {
 }
 
 /**
- * The routes under /relay. Each says who may ask and which parameters it takes, so that none can forget to refuse the others; who asks is
- * settled first, then the query, and only then a body is read.
+ * The routes under /relay. Each declares its scope and its parameters, so that no route can forget to refuse the rest. Authorization comes
+ * first, then the query, and only then is the body read.
  */
 export function createApiRoutes(authorize: Authorize): ApiRoutes {
   const router = new Router({ strict: true, sensitive: true })

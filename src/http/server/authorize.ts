@@ -7,15 +7,15 @@ import { headerValues } from './header-values.ts'
 /** RFC 6750, 2.1, with a bound; the scheme's case does not matter (RFC 9110, 11.1). */
 const BEARER = /^bearer ([\w\-.~+/]{1,4096}=*)$/i
 
-/** The app that asks. Throws `unauthorized`, `forbidden` or, for too many bad tokens from one address, `too_many_requests`. */
+/** Identifies the calling app. Throws `unauthorized`, `forbidden` or, after too many bad tokens from one address, `too_many_requests`. */
 export type Authorize = (ctx: Context, scope: Scope) => Promise<App>
 
-/** Reads the bearer token: exactly one `Authorization` header, as the platform would silently keep the first of two. */
+/** Requires exactly one `Authorization` header, because Node would silently keep the first of two. */
 export function createAuthorize(authenticate: Pick<Authenticate, 'authorize'>, countFailure: CountFailure): Authorize {
   const check = async (ctx: Context, scope: Scope): Promise<App> => {
     const [header, ...more] = headerValues(ctx.req, 'authorization')
     const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]
-    if (token === undefined) throw new AppError('unauthorized', 'One Authorization header with a bearer token is needed.')
+    if (token === undefined) throw new AppError('unauthorized', 'Send one Authorization header with a bearer token.')
     return authenticate.authorize(token, scope)
   }
   return async (ctx, scope) => {

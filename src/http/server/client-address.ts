@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { headerValues } from './header-values.ts'
 
-/** Tells who a request comes from. */
+/** The address of the client that sent a request. */
 export type AddressOf = (req: IncomingMessage) => string
 
 /**
- * The peer's address, or, behind proxies that are trusted by network, the rightmost forwarded address that is none of theirs: what stands
- * left of it is anybody's word.
+ * The peer's address or, behind trusted proxies, the rightmost forwarded address that is not a trusted proxy. Anything left of it may be
+ * forged.
  */
 export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
   const proxies = new BlockList()
@@ -33,7 +33,7 @@ export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
   }
 }
 
-/** An IPv4 address as such, however the socket writes it. */
+/** Turns an IPv4-mapped IPv6 address into plain IPv4. */
 function plain(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address
 }

@@ -3,12 +3,12 @@ import type { Context, Middleware } from 'koa'
 import { AppError, type ErrorCode, isStorageFailure } from '../../domain/errors.ts'
 import type { Log } from '../../flow/ports.ts'
 
-/** Failures that only exist at this edge. */
+/** Failures that exist only in HTTP. */
 type EdgeCode = 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
 
 type ProblemCode = ErrorCode | EdgeCode
 
-/** What the edge itself refuses; `allow` goes with `method_not_allowed`. */
+/** A refusal by the HTTP layer itself; `allow` goes with `method_not_allowed`. */
 export class EdgeError extends Error {
   override readonly name = 'EdgeError'
   readonly code: EdgeCode
@@ -23,29 +23,29 @@ export class EdgeError extends Error {
   }
 }
 
-/** The only place where a failure becomes a status. */
+/** The only place that maps a failure to a status. */
 const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
   bad_request: [400, 'The request is malformed'],
-  bad_tracking_number: [400, 'This is no tracking number'],
-  bad_language: [400, 'This is no language'],
+  bad_tracking_number: [400, 'This is not a tracking number'],
+  bad_language: [400, 'This is not a language tag'],
   signature_invalid: [401, 'The signature does not match'],
-  unauthorized: [401, 'Who asks is not known'],
+  unauthorized: [401, 'Authentication failed'],
   forbidden: [403, 'Not allowed'],
   not_found: [404, 'Not found'],
   method_not_allowed: [405, 'The method is not allowed here'],
-  endpoint_exists: [409, 'An endpoint has this name already'],
+  endpoint_exists: [409, 'An endpoint with this name already exists'],
   not_replayable: [409, 'This delivery cannot be replayed'],
-  too_many_jobs: [409, 'Too many jobs have not ended'],
-  not_retryable: [409, 'Nothing can be retried here now'],
+  too_many_jobs: [409, 'Too many jobs are unfinished'],
+  not_retryable: [409, 'There is nothing to retry'],
   not_rotating: [409, 'No key is being replaced'],
-  not_reprocessable: [409, 'This push cannot be processed again'],
+  not_reprocessable: [409, 'This push cannot be reprocessed'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],
   feed_gone: [410, 'The feed no longer reaches back that far'],
-  feed_rewound: [410, 'The feed does not reach that far'],
+  feed_rewound: [410, 'The feed ends before that sequence'],
   body_too_large: [413, 'The body is too large'],
   too_many_requests: [429, 'Too many failures'],
   headers_too_large: [431, 'The headers are too large'],
-  internal: [500, 'Something went wrong here'],
+  internal: [500, 'Internal error'],
   storage_unavailable: [503, 'The store is unavailable'],
   upstream_unavailable: [503, 'The carrier is unavailable'],
   overloaded: [503, 'The relay is overloaded'],
@@ -53,7 +53,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
 
 const STORAGE_RETRY_AFTER_MS = 5000
 
-/** The end of every request that fails: turns what is thrown into a problem (RFC 9457), and what nobody answered into a 404. */
+/** Answers every failed request: turns errors into problems (RFC 9457) and unanswered requests into a 404. */
 export function presentProblems(log: Log): Middleware {
   return async (ctx, next) => {
     try {
@@ -61,7 +61,7 @@ export function presentProblems(log: Log): Middleware {
       if (ctx.status === 404 && !ctx.body) throw new AppError('not_found', 'There is nothing at this address.')
     } catch (error) {
       if (ctx.req.destroyed && !ctx.req.complete) {
-        log.debug({ path: ctx.path }, 'the client left before its request was complete')
+        log.debug({ path: ctx.path }, 'the client disconnected before its request was complete')
         ctx.respond = false
         return
       }
@@ -70,9 +70,9 @@ export function presentProblems(log: Log): Middleware {
   }
 }
 
-/** Of whatever a route reads or writes: none has to know how a store fails. */
+/** Here, so that no route has to know how a store fails. */
 function storageUnavailable(cause: unknown): AppError {
-  return new AppError('storage_unavailable', 'The store cannot do this now. Ask again later.', {
+  return new AppError('storage_unavailable', 'The store is not available now. Try again later.', {
     cause,
     retryAfterMs: STORAGE_RETRY_AFTER_MS,
   })
@@ -84,11 +84,11 @@ function presentProblem(ctx: Context, error: unknown, log: Log): void {
   const [status, title] = PROBLEMS[code]
   const instance = `urn:uuid:${randomUUID()}`
   if (code === 'internal') log.error({ err: error, instance }, 'a request failed unexpectedly')
-  // That the carrier cannot be asked is logged when that begins and ends, not for each who asks meanwhile.
+  // The start and the end of an outage at the carrier are logged elsewhere, so a request that it fails needs no warning of its own.
   else if (code === 'upstream_unavailable') log.debug({ instance, code }, 'a request could not be served')
   else if (status >= 500) log.warn({ err: error, instance, code }, 'a request could not be served')
 
-  // What was set for the answer that did not come is gone, but for the decision to close the connection.
+  // Headers set for a successful answer are dropped; the decision to close the connection stands.
   for (const name of ctx.res.getHeaderNames()) if (name !== 'connection') ctx.res.removeHeader(name)
   ctx.status = status
   ctx.set('Cache-Control', 'no-store')
@@ -96,9 +96,9 @@ function presentProblem(ctx: Context, error: unknown, log: Log): void {
   if (expected && error.retryAfterMs !== undefined) ctx.set('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))))
   if (error instanceof EdgeError && error.allow !== undefined) ctx.set('Allow', error.allow)
   const facts = error instanceof AppError ? error.facts : undefined
-  const detail = expected ? error.message : 'The failure was logged under the id of this request.'
+  const detail = expected ? error.message : 'The log has the failure under this instance.'
   ctx.body = JSON.stringify({ type: `urn:parcel-relay:error:${code}`, title, status, detail, instance, ...facts })
   ctx.type = 'application/problem+json'
-  // Charset is no parameter of this media type.
+  // `ctx.type` would append a charset, which this media type does not define.
   ctx.res.setHeader('Content-Type', 'application/problem+json')
 }

@@ -5,16 +5,16 @@ import { AppError } from '../../domain/errors.ts'
 import type { AddressOf } from './client-address.ts'
 import type { PerMinute, Tries } from './per-minute.ts'
 
-/** Gives the failure to answer with: the one that happened, or `too_many_requests` once an address has failed too often. */
+/** Returns the failure to answer with: the one that happened, or `too_many_requests` once an address has failed too often. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>
 
-/** Asked before a password is looked at. Throws `too_many_requests` once too many were wrong; else returns what to call if this one is right. */
+/** Called before a password is checked. Throws `too_many_requests` after too many wrong ones; else returns what to call if this one is right. */
 export type AdmitLogin = (req: IncomingMessage, username: string) => Promise<() => Promise<void>>
 
-/** There are as many counts as this, however many addresses and names somebody comes up with. */
+/** Bounds the memory for counts, however many addresses and names an attacker invents. */
 const COUNTS_MAX = 16_384
 
-/** Counts failed proofs (signatures, tokens, passwords) per address. It is asked only after a proof failed, so it can lock nobody out. */
+/** Counts failed signatures, tokens and passwords per address. It runs only after a failure, so it never refuses a valid request. */
 export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): CountFailure {
   const countOf = createCounts()
   return async (req, failure) => {
@@ -25,8 +25,8 @@ export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): 
 }
 
 /**
- * Counts wrong passwords per address and user name. Past the limit passwords are not looked at until the minute is over: a right one would
- * be told from the wrong ones. Whoever comes from another address is not locked out.
+ * Counts wrong passwords per address and user name. Past the limit no password is checked until the minute is over, because checking would
+ * reveal the right one. Logins from other addresses are not affected.
  */
 export function createAdmitLogin(tries: Tries, addressOf: AddressOf): AdmitLogin {
   const countOf = createCounts()
@@ -38,13 +38,13 @@ export function createAdmitLogin(tries: Tries, addressOf: AddressOf): AdmitLogin
   }
 }
 
-/** Names the count that something goes to. Some share one; who shares with whom is another with each start and known to nobody. */
+/** Maps a name to one of the counts. Names may share a count; the salt makes it impossible to choose a name that shares with another. */
 function createCounts(): (of: string) => string {
   const salt = randomBytes(16)
   return (of) => String(createHmac('sha256', salt).update(of).digest().readUInt32BE() % COUNTS_MAX)
 }
 
-/** One who has an IPv6 address has all of its /64: they are one to the count. */
+/** An IPv6 client usually controls a whole /64, so that counts as one address. */
 function network(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

@@ -5,10 +5,10 @@ import { EdgeError } from './errors.ts'
 import { headerValues } from './header-values.ts'
 
 const HEADERS_MAX = 1000
-/** RFC 9112, 3.2.2: a server must take the absolute form; the authority in it decides nothing here. */
+/** RFC 9112, 3.2.2: a server must accept the absolute form. Its authority is ignored. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
-/** Refuses what the platform lets through though it is ambiguous: other transfer codings, two hosts, a flood of headers. */
+/** Refuses ambiguous requests that Node lets through: other transfer codings, two Host headers, too many headers. */
 export function guardRequests(): Middleware {
   return (ctx, next) => {
     const { req } = ctx
@@ -28,10 +28,11 @@ export function guardRequests(): Middleware {
 }
 
 function ambiguityOf(req: IncomingMessage): Error | null {
-  if (req.rawHeaders.length > HEADERS_MAX * 2) return new EdgeError('headers_too_large', `At most ${HEADERS_MAX} headers are taken.`)
+  if (req.rawHeaders.length > HEADERS_MAX * 2)
+    return new EdgeError('headers_too_large', `A request may have at most ${HEADERS_MAX} headers.`)
   const coding = req.headers['transfer-encoding']
   if (coding !== undefined && (coding.trim().toLowerCase() !== 'chunked' || req.httpVersionMinor === 0)) {
-    return new AppError('bad_request', 'The only transfer coding taken is "chunked".')
+    return new AppError('bad_request', 'The only supported transfer coding is "chunked".')
   }
-  return headerValues(req, 'host').length > 1 ? new AppError('bad_request', 'There must be one Host header.') : null
+  return headerValues(req, 'host').length > 1 ? new AppError('bad_request', 'Send exactly one Host header.') : null
 }

@@ -63,7 +63,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
   ]
 }
 
-/** What apps and operators can reach: the carrier's own API, and what a process is asked by its keepers. */
+/** The listener for apps and operators: the carrier's own API, /relay, health and metrics. */
 export function createInternalListener(options: InternalOptions): RequestListener {
   const routers = createInternalRoutes(options)
   return createListener(options, (app) => {
@@ -73,7 +73,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
   })
 }
 
-/** Nothing here refuses a body by the headers alone, so whoever asks may send. */
+/** No route here refuses a body by its headers alone, so every `Expect: 100-continue` is granted. */
 const continueAlways: Middleware = async (ctx, next) => {
   if (ctx.get('Expect').toLowerCase() === '100-continue') ctx.res.writeContinue()
   await next()

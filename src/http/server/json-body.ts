@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { koaBody } from 'koa-body'
 import { AppError } from '../../domain/errors.ts'
 
-/** Reads a JSON body of at most this many bytes. */
+/** Reads a JSON body of at most `bytesMax` bytes. */
 export function readJson(bytesMax: number) {
   return koaBody({
     urlencoded: false,
@@ -17,15 +17,15 @@ export function readJson(bytesMax: number) {
   })
 }
 
-/** What is no JSON by its own account would pass for no body at all. */
+/** koa-body ignores other types, so such a body would pass for an empty one. */
 export function refuseOtherTypes(ctx: Context): void {
   const isEmpty = ctx.get('Content-Length') === '0'
   if (isEmpty || ctx.is('json') !== false) return
   ctx.set('Connection', 'close')
-  throw new AppError('bad_request', 'The body must be JSON and say so: Content-Type: application/json.')
+  throw new AppError('bad_request', 'The body must be JSON, with Content-Type: application/json.')
 }
 
-/** The parser's own words quote the body, which may hold a key. */
+/** The parser's own message quotes the body, which may hold a key. */
 function describe(message: string): string {
   if (message.includes('only supports object')) return 'The body must be a JSON object.'
   if (message.includes('forbidden prototype')) return 'The body must not have a member "__proto__".'

@@ -8,11 +8,11 @@ export interface AppOptions {
   readonly log: Log
 }
 
-/** The frame of both listeners: guard, routes, and problems for all that goes wrong. */
+/** What both listeners share: the guard before the routes, and problem answers for errors. */
 export function createListener({ log }: AppOptions, mount: (app: Koa) => void): RequestListener {
   const app = new Koa()
-  // What reaches this is a connection that broke while it was answered; koa alone would print it.
-  app.on('error', (err: unknown) => log.debug({ err }, 'a connection broke while it was answered'))
+  // Only connections that broke during an answer reach this; without a handler Koa would print them.
+  app.on('error', (err: unknown) => log.debug({ err }, 'a connection broke during an answer'))
   app.use(presentProblems(log))
   app.use(guardRequests())
   mount(app)

@@ -1,14 +1,14 @@
 import type { Middleware } from 'koa'
 import { EdgeError } from './errors.ts'
 
-/** After the routers: a path that is there under other methods is a 405 with `Allow`, for every method, OPTIONS and TRACE included. */
+/** Runs after the routers: a path that exists under other methods gets a 405 with `Allow`, for every method, OPTIONS and TRACE included. */
 export function methodNotAllowed(): Middleware {
   return async (ctx, next) => {
     const matched: unknown = ctx.matched
     const allowed = Array.isArray(matched) ? matched.flatMap(methodsOf) : []
     if (allowed.length > 0 && !allowed.includes(ctx.method)) {
       const allow = [...new Set(allowed)].sort().join(', ')
-      throw new EdgeError('method_not_allowed', `The methods allowed here are ${allow}.`, { allow })
+      throw new EdgeError('method_not_allowed', `Allowed here: ${allow}.`, { allow })
     }
     await next()
   }

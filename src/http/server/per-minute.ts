@@ -1,16 +1,16 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
-/** Counts something of somebody; null: within the limit, else how many milliseconds until it is counted anew. */
+/** Counts one for a key; null: within the limit, else the milliseconds until the count starts again. */
 export type PerMinute = (key: string) => Promise<number | null>
 
-/** A limit of what may fail: it is counted before it is known how it ends, so that nothing gets past the limit by coming at the same time. */
+/** Limits failures. Each try counts before its result is known, so that simultaneous tries cannot exceed the limit. */
 export interface Tries {
   readonly begin: PerMinute
-  /** This one did not fail. */
+  /** Takes back the count of a try that succeeded. */
   forgive(key: string): Promise<void>
 }
 
-/** A limit per key and minute. Only what is counted is limited: whoever succeeds is never counted, so never refused. */
+/** A limit per key and minute. Call it for failures only; a success is then never counted or refused. */
 export function createPerMinute(limit: number): PerMinute {
   return createTries(limit).begin
 }

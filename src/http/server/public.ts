@@ -5,7 +5,7 @@ import { type AppOptions, createListener } from './listener.ts'
 
 export interface PublicOptions extends AppOptions, WebhookRouteOptions {}
 
-/** What the carrier can reach: the webhook and `/healthz`, nothing else. */
+/** The listener for the carrier: the webhook and `/healthz`, nothing else. */
 export function createPublicListener(options: PublicOptions): RequestListener {
   return createListener(options, (app) => app.use(webhookRoutes(options)).use(healthRoute()))
 }

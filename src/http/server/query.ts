@@ -2,24 +2,24 @@ import { z } from 'zod'
 import { DURATION, parseDuration } from '../../domain/duration.ts'
 import { readInput } from '../../domain/read-input.ts'
 
-/** The parameters that a route takes, each by what it must be and what it is when it is not given. */
+/** The parameters that a route accepts, each with its type and default. */
 export type QuerySchema<Query> = z.ZodType<Query>
 
 const COUNT = /^\d{1,15}$/
 const TEXT_LENGTH_MAX = 1000
 
-/** Every parameter by its name; none other is taken. */
+/** Accepts these parameters and no others. */
 export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape)
 }
 
-/** For a route that takes no parameter. */
+/** For a route without parameters. */
 export const NO_QUERY = query({})
 
 /** A whole number within bounds. */
 export function whole(least: number, most: number) {
   const error =
-    most === Number.MAX_SAFE_INTEGER ? `must be a whole number from ${least}` : `must be a whole number from ${least} to ${most}`
+    most === Number.MAX_SAFE_INTEGER ? `must be a whole number of at least ${least}` : `must be a whole number from ${least} to ${most}`
   return z.string().regex(COUNT, { error, abort: true }).transform(Number).pipe(z.int({ error }).min(least, { error }).max(most, { error }))
 }
 
@@ -32,7 +32,7 @@ export function oneOf<const Value extends string>(values: readonly Value[]) {
 
 export const text = z.string().max(TEXT_LENGTH_MAX).nullable().default(null)
 
-/** Text that stands for something; `read` gives null for what stands for nothing. */
+/** A parameter that `readText` parses; null from it means malformed. */
 export function read<Value>(readText: (text: string) => Value | null, error: string) {
   return z
     .string()
@@ -51,7 +51,7 @@ export const flag = z
   .transform((value) => value === 'true')
   .default(false)
 
-/** A duration such as 30s, at most so many seconds. */
+/** A duration such as 30s. */
 export function durationMs(mostSeconds: number) {
   const error = `must be a duration such as 30s, and at most ${mostSeconds}s`
   return z
@@ -61,10 +61,10 @@ export function durationMs(mostSeconds: number) {
     .pipe(z.number({ error }).max(mostSeconds * 1000, { error }))
 }
 
-/** How much of a list is asked for, and after what: every list takes both. */
+/** Page size and start, which every list accepts. */
 export const page = { limit: whole(1, 500).default(100), cursor: text }
 
-/** Reads a query string. Throws `bad_request`, which names every parameter that is wrong or unknown. */
+/** Parses a query string. Throws `bad_request`, which names every wrong or unknown parameter. */
 export function readQuery<Query>(schema: QuerySchema<Query>, queryString: string): Query {
   const given = new Map<string, string | readonly string[]>()
   for (const [name, value] of new URLSearchParams(queryString)) {

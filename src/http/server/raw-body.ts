@@ -2,18 +2,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
 import { EdgeError } from './errors.ts'
 
-/** How much of a refused body is read and thrown away, so that its sender gets to see the refusal instead of a broken pipe. */
+/** How much of a refused body is read and discarded, so that its sender sees the refusal instead of a broken pipe. */
 const DRAIN = { bytesMax: 64 * 1024 * 1024, timeMs: 2000 } as const
 const DRAIN_UNSIGNED_BYTES_MAX = 64 * 1024
 const RETRY_AFTER_MS = 1000
 
 export interface RawBodies {
   /**
-   * Gives the exact bytes received to `use`, and counts them until it has settled. Throws `body_too_large` and `overloaded`; a request whose
-   * client left rejects with whatever the stream said.
+   * Passes the exact bytes received to `use` and counts them against the budget until it settles. Throws `body_too_large` and `overloaded`;
+   * rejects with a plain Error if the client disconnects.
    */
   use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
-  /** For a request that is refused whatever its body: reads no more than 64 KB of it. */
+  /** For a request that is refused whatever its body: reads at most 64 KB of it. */
   refuse(req: IncomingMessage, res: ServerResponse): Promise<void>
 }
 
@@ -27,14 +27,14 @@ export interface RawBodyOptions {
 }
 
 /**
- * Reads bodies within a budget over all requests, as they must be held before they can be verified. Half of the budget is dealt out evenly,
- * so that somebody's large bodies cannot keep everybody's small ones out; the other half is for who comes first.
+ * Reads bodies within a budget over all requests, because a body must be held before it can be verified. Half of the budget is an equal share
+ * per connection, so that large bodies cannot keep small ones out; the other half goes to whoever comes first.
  */
 export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions): RawBodies {
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
   let poolBytes = Math.floor(bytesInFlightMax / 2)
 
-  /** `take` is asked before anything is kept, and says why so many bytes cannot be received or held, if they cannot. */
+  /** Calls `take` before it keeps a chunk; `take` returns an error if the bytes cannot be received or held. */
   const read = (req: IncomingMessage, take: (received: number, kept: number) => Error | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const body = createBody(Math.min(declaredBytes(req) ?? bodyBytesMax, bodyBytesMax))
@@ -54,16 +54,16 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       req.on('data', keep)
       req.on('end', () => resolve(body.bytes()))
       req.on('close', () => {
-        // Every request closes in the end, and an error costs more than reading a body.
+        // Checked first, because every request closes and creating an error costs more than reading a body.
         if (req.readableEnded) return
         body.forget()
-        reject(new Error('the client left in the middle of its body'))
+        reject(new Error('the client disconnected in the middle of its body'))
       })
     })
 
   return {
     async use(req, res, use) {
-      // What this request holds of the pool, beyond its own share.
+      // Bytes this request holds from the pool, beyond its own share.
       let held = 0
       const take = (received: number, kept: number): Error | null => {
         if (received > bodyBytesMax) return tooLarge(bodyBytesMax)
@@ -73,7 +73,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         poolBytes -= wanted
         return null
       }
-      // A client that asked before it sends has sent nothing yet, and will not if it is refused now.
+      // A client that sent `Expect: 100-continue` has sent no body yet and will not if it is refused now.
       let sending = !awaitsContinue(req)
       let body: Buffer | null = null
       try {
@@ -83,7 +83,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         body = await read(req, take)
         return await use(body)
       } catch (error) {
-        // Nobody else has it: what is refused for another reason may still be on its way to the store.
+        // Only this refusal leaves the body unused; after another it may still be on its way to the store.
         if (body !== null && isCode(error, 'signature_invalid')) giveBack(body)
         if (!sending || isCode(error, 'body_too_large')) res.setHeader('Connection', 'close')
         if (sending && !(await drained(req, DRAIN.bytesMax))) closeAfterAnswer(req, res)
@@ -99,7 +99,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   }
 }
 
-/** Reads on and forgets, until the end, the most bytes or the time; whether the request has ended by then. */
+/** Reads and discards up to `bytesMax` bytes for a limited time; true if the request has ended by then. */
 async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean> {
   if (req.complete || req.destroyed) return req.complete
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -117,7 +117,7 @@ async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean>
   return req.complete
 }
 
-/** What still comes of the body, at most two reads of it, is given back: kept by the request it would wait for the collector. */
+/** Releases what still arrives of the body, at most two reads, instead of leaving it to the garbage collector. */
 function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   let left = DRAIN_UNSIGNED_BYTES_MAX
   req.on('data', (chunk: Buffer) => {
@@ -128,7 +128,7 @@ function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   res.setHeader('Connection', 'close')
 }
 
-/** Null: it is sent in chunks, and does not say. */
+/** Null: the body is chunked, so its size is unknown. */
 function declaredBytes({ headers }: IncomingMessage): number | null {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
 }
@@ -146,27 +146,27 @@ function tooLarge(bytesMax: number): AppError {
 }
 
 function overloaded(): EdgeError {
-  return new EdgeError('overloaded', 'Too much is being received at once. Send it again later.', { retryAfterMs: RETRY_AFTER_MS })
+  return new EdgeError('overloaded', 'Too many bytes are being received at once. Try again later.', { retryAfterMs: RETRY_AFTER_MS })
 }
 
-/** A body as it comes in. */
+/** Collects a body as it arrives. */
 export interface Body {
-  /** How many bytes it would hold with so many more: where it grows it makes room for what may follow. */
+  /** How much memory the body would hold after `more` bytes; a growing body reserves room for what may follow. */
   heldWith(more: number): number
   add(chunk: Buffer): void
-  /** All of it. It is not to be added to afterwards. */
+  /** The whole body. Nothing may be added afterwards. */
   bytes(): Buffer
-  /** Nobody will ask for it. */
+  /** Releases the memory of a body that is no longer needed. */
   forget(): void
 }
 
-/** Smaller pieces are left to the collector: it has them soon, and giving them back costs more than it brings. */
+/** Smaller pieces are left to the garbage collector: releasing them costs more than it saves. */
 const GIVEN_BACK_BYTES_MIN = 16 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Collects a body of at most so many bytes, and holds no byte of it twice: nearly every one comes in one piece, which is the body; pieces of a
- * larger one are copied to where it grows, and given back.
+ * Holds no byte twice. Nearly every body comes in one piece, which is kept as it is; the pieces of a larger one are copied into a growing
+ * buffer and released.
  */
 export function createBody(bytesMax: number): Body {
   let kept: Buffer = NOTHING
@@ -203,17 +203,17 @@ export function createBody(bytesMax: number): Body {
 }
 
 /**
- * Gives memory back at once that nothing looks at any more. The collector goes by the objects it sees, and those of a flood of bodies are few
- * and small: without this, hundreds of megabytes would wait for it.
+ * Releases the memory of a buffer at once. The garbage collector sees only small objects in a flood of bodies, so without this hundreds of
+ * megabytes would wait for it.
  */
 export function giveBack(bytes: Buffer): void {
   const { buffer } = bytes
-  // Of a part others may have the rest.
+  // A slice shares its memory with other buffers.
   if (bytes.length < GIVEN_BACK_BYTES_MIN || bytes.length < buffer.byteLength) return
   if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0)
 }
 
-/** The same once the platform is through with telling of it: it may still be in the middle of these very bytes. */
+/** Releases it after the current event, because Node may still be reading these bytes. */
 function giveBackSoon(bytes: Buffer): void {
   if (bytes.length >= GIVEN_BACK_BYTES_MIN) queueMicrotask(() => giveBack(bytes))
 }

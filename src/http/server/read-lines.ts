@@ -2,13 +2,13 @@ import { AppError } from '../../domain/errors.ts'
 
 export interface LineBounds {
   readonly bytesMax: number
-  /** In characters; what is longer is given cut off, so that it is one bad line and not the end of the rest. */
+  /** In characters; a longer line is cut off, so that it is one bad line and the rest still counts. */
   readonly lineLengthMax: number
 }
 
 /**
- * The lines of a body as they arrive: UTF-8, a byte order mark forgiven, ended by line feeds with or without carriage returns. Nothing is
- * read ahead of whoever takes the lines. Throws `body_too_large`.
+ * The lines of a UTF-8 body as they arrive, ended by line feeds with or without carriage returns; a byte order mark is ignored. Reads no
+ * further than the consumer does. Throws `body_too_large`.
  */
 export async function* readLines(body: AsyncIterable<unknown>, { bytesMax, lineLengthMax }: LineBounds): AsyncGenerator<string> {
   const decoder = new TextDecoder()

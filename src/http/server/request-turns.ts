@@ -2,9 +2,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net'
 
 export interface RequestTurns {
-  /** For every request as the platform tells of it. */
+  /** Handles the server's `request` events. */
   readonly handle: RequestListener
-  /** Of every connection that owes answers the last one: whatever else it owes goes before it. */
+  /** The last unanswered response of each connection, which goes out after all its others. */
   lastOwed(): readonly ServerResponse[]
 }
 
@@ -17,48 +17,48 @@ interface Waiting {
 /** A connection. */
 interface Line {
   readonly socket: Socket
-  /** The last answer that is owed. */
+  /** The last unanswered response. */
   last: ServerResponse | null
-  /** How many requests are being answered, or are answered and not taken yet. */
+  /** Requests that are being answered, or whose answer the client has not taken yet. */
   answering: number
-  /** Requests that came behind these, in order, and what they weigh together. */
+  /** Requests that wait behind these, in order, and their weight together. */
   readonly waiting: Waiting[]
   weight: number
-  /** Whether it has its place among those whose turn comes. */
+  /** Whether it is queued for a turn. */
   isInLine: boolean
-  /** Whether nothing more is read from it for now. */
+  /** Whether reading from it is paused. */
   isHeld: boolean
   isCut: boolean
 }
 
-/** What of the platform's parser is used; it declares nothing of it. */
+/** The part of Node's HTTP parser used here; Node does not declare it. */
 interface Parser {
   onIncoming: ((req: IncomingMessage, keepAlive: boolean) => number) | null
 }
 
-/** Of one connection so many are answered at a time: who takes no answer has no more of them kept for him. */
+/** Requests of one connection answered at a time, so that a client that reads no answers cannot pile them up. */
 const AT_ONCE = 8
-/** So many requests that waited are begun before others' bytes are read. */
+/** Waiting requests begun in one turn of the event loop, before other connections are read. */
 const TURNS_AT_ONCE = 32
-/** Of all that may wait, one connection may have this part. */
+/** One connection may use this fraction (1/16) of the waiting room. */
 const SHARES = 16
-/** A body of this size that waits weighs as much as a request. */
+/** A waiting body of this size weighs as much as a request. */
 const BODY_BYTES_PER_WEIGHT = 4096
-/** What is read of a connection at a time: as much may be held of a body that does not say how long it is. */
+/** Node reads this much of a connection at a time, so a chunked body may hold as much. */
 const READ_BYTES = 64 * 1024
-/** Ends the parsing of what was read. */
+/** Makes the parser stop. */
 const STOP_PARSING = -1
 
 /**
- * Shares the answering among connections. A connection's first request is answered at once. Those that came behind it without waiting for an
- * answer wait for their turn, which goes round: one request of each connection. The platform parses all that it reads at once, some 2,500
- * requests; so what waits over all connections is bounded by `waitingMax`, and beyond it the connection on which most waits is closed.
+ * Answers connections in turns. A connection's first request is answered at once; requests pipelined behind it wait for a round-robin turn.
+ * Node parses everything it reads at once, up to some 2,500 requests. So `waitingMax` bounds what waits over all connections, and beyond it
+ * the connection with most waiting is closed.
  */
 export function shareTurns(answer: RequestListener, waitingMax: number): RequestTurns {
   const share = Math.max(AT_ONCE, Math.floor(waitingMax / SHARES))
   const lines = new Map<Socket, Line>()
   let waiting = 0
-  /** How much that waited was thrown away within the last second: parsing it took its time and memory. */
+  /** Weight discarded within the last second; while it is high, connections get a smaller share. */
   let thrownAway = 0
 
   const handle: RequestListener = (req, res) => {
@@ -69,8 +69,8 @@ export function shareTurns(answer: RequestListener, waitingMax: number): Request
     else wait(line, { req, res, weight: isFirst ? 0 : weightOf(req) })
   }
 
-  // Once a connection, not once a request: a map whose entries come and go leaves tables behind that hold on to all they ever held, and
-  // whole requests then outlive the collector's quick rounds, which take ten times as long.
+  // One map entry per connection, not per request: V8 keeps the old tables of a busy map alive, and with them whole requests, which makes
+  // scavenges ten times as long.
   const open = (socket: Socket): Line => {
     const line: Line = { socket, last: null, answering: 0, waiting: [], weight: 0, isInLine: false, isHeld: false, isCut: false }
     lines.set(socket, line)
@@ -135,7 +135,7 @@ export function shareTurns(answer: RequestListener, waitingMax: number): Request
   return { handle, lastOwed: () => [...lines.values()].flatMap(({ last }) => last ?? []) }
 }
 
-/** Takes connections in turns: one request of each, so many in a turn of the event loop. */
+/** Round-robin over connections: one request of each, at most `TURNS_AT_ONCE` per turn of the event loop. */
 function goRound(beginNext: (line: Line) => void) {
   const queue: Line[] = []
   let isAwake = false
@@ -148,7 +148,7 @@ function goRound(beginNext: (line: Line) => void) {
     wake()
   }
 
-  // Once a turn of the event loop: others' bytes are read in between.
+  // Once per turn of the event loop, so that other connections are read in between.
   const wake = (): void => {
     if (isAwake) return
     isAwake = true
@@ -194,7 +194,7 @@ function release(line: Line): void {
   line.socket.resume()
 }
 
-/** Keeps the platform from reading on while a connection is held, and from parsing on once it is cut: it looks at neither by itself. */
+/** Stops Node from reading a held connection and from parsing a closed one; it checks neither by itself. */
 function governReading(line: Line): void {
   const { socket } = line
   const { resume } = socket

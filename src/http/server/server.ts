@@ -10,7 +10,7 @@ export interface ServerOptions {
   readonly port: number
   /** `limits.connections`: further ones are closed at once. */
   readonly connectionsMax: number
-  /** `limits.requestsWaiting`: of requests that came behind others on their connections, over all of these. */
+  /** `limits.requestsWaiting`: pipelined requests that wait, over all connections. */
   readonly requestsWaitingMax: number
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
   readonly timeouts?: Partial<ServerTimeouts>
@@ -21,9 +21,9 @@ export interface ServerTimeouts {
   readonly headersMs: number
   /** To the end of its body. */
   readonly requestMs: number
-  /** Longer than a proxy's idle time, so that it is never the proxy that meets a closed connection. */
+  /** Longer than a proxy's idle timeout, so that a proxy never reuses a connection that is being closed. */
   readonly keepAliveMs: number
-  /** Without any byte moving either way: somebody who does not read does not stay. */
+  /** Without a byte in either direction: closes connections of clients that do not read. */
   readonly inactiveMs: number
 }
 
@@ -38,10 +38,10 @@ export interface RunningServer {
 const TIMEOUTS: ServerTimeouts = { headersMs: 5000, requestMs: 10_000, keepAliveMs: 72_000, inactiveMs: 60_000 }
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
-/** Of clients that never cease to connect, a stop takes no more after this. */
+/** How long a stop accepts connections that were already waiting. */
 const TAKING_MS_MAX = 250
 
-/** Binds a listener with limits on everything a client can stretch; the platform's own are lax. */
+/** Binds a listener with limits on everything a client can stretch; Node's defaults are lax. */
 export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
   const limits = {
@@ -53,7 +53,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   }
   const server = options.tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...options.tls })
   server.maxConnections = options.connectionsMax
-  // Counted by the guard: the platform would silently drop what is over its own limit.
+  // The guard counts headers; Node would silently drop those over its own limit.
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 
@@ -64,7 +64,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     turns.handle(req, res)
   }
   server.on('request', handle)
-  // Not answered by the platform: 100 is for a body that somebody wants. Until it is sent the response must be able to close.
+  // Node would send the 100 itself; here a route sends it only if it wants the body.
   server.on('checkContinue', handle)
   const { address, port } = await listen(server, options)
   return {
@@ -72,7 +72,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     port,
     stop: (timeoutMs) => {
       stopping = true
-      // Told that this was the last, no client begins another on a connection that is about to be closed.
+      // `Connection: close` on the last answer keeps the client from sending another request on a connection that will close.
       for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')
       return stop(server, timeoutMs)
     },
@@ -92,15 +92,15 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 }
 
 /**
- * What was sent before the stop is answered, though it may still lie in the system's buffers: connections are taken as long as each turn of
- * the loop brings one, and kept ones are closed only by the sweeps. Sweeps, because a connection that is busy now turns idle later; at the
- * end of a turn, because what has come meanwhile is read before it.
+ * Answers everything that was sent before the stop, even if it is still in the system's buffers: it accepts waiting connections first, and
+ * only the sweeps close kept ones. It sweeps repeatedly, because a busy connection turns idle later, and at the end of a turn of the event
+ * loop, because Node reads what has arrived before that.
  */
 async function stop(server: Server, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   const deadline = setTimeout(() => server.closeAllConnections(), timeoutMs)
   await takeWaiting(server)
-  // An HTTP server's own way to close begins with its idle connections, on which a request may be under way: it comes last.
+  // `http.Server.close` would first close idle connections, on which a request may be arriving.
   NetServer.prototype.close.call(server, () => resolve())
   const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), SWEEP_MS)
   await closed
@@ -109,14 +109,14 @@ async function stop(server: Server, timeoutMs: number): Promise<void> {
   server.close()
 }
 
-/** Connections that are made and not taken yet would be broken with the listener; the platform takes one a turn. */
+/** Connections that are established but not accepted would break with the listener; Node accepts one per turn. */
 async function takeWaiting(server: Server): Promise<void> {
   const untilMs = performance.now() + TAKING_MS_MAX
   let taken = false
   const note = () => {
     taken = true
   }
-  // What the platform tells of a connection, before any handshake on it.
+  // This event fires before any TLS handshake.
   server.on('connection', note)
   do {
     taken = false

@@ -12,7 +12,7 @@ export interface TokensOptions {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** The relay's tokens as JWTs. Algorithm, issuer, audience and type are pinned: a token says nothing of how it is to be checked. */
+/** The relay's tokens as JWTs. Algorithm, issuer, audience and type are fixed, so that a token cannot choose how it is checked. */
 export function createTokens({ key, clock }: TokensOptions): Tokens {
   return {
     sign: ({ username, fingerprint }, lifetimeMs) => {

@@ -20,7 +20,7 @@ async function countEntries(internalUrl: string): Promise<number> {
 }
 
 testWith('bash', 'curl', 'openssl')(
-  'the demo says where everything is, its lines work when pasted, it completes every history, and Ctrl-C leaves nothing',
+  'the demo shows where everything is, its commands work when pasted, it completes every history, and Ctrl-C leaves nothing',
   async () => {
     const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
     await demo.said('Ctrl-C ends the demo.')
@@ -31,7 +31,7 @@ testWith('bash', 'curl', 'openssl')(
     expect(demo.lines.join('\n')).toMatch(/shop \/ shop-demo-password .*\n.* admin \/ admin-demo-password/)
     expect(readdirSync(demo.folder)).toHaveLength(1)
 
-    const printed = demo.between('To paste', 'Ctrl-C ends the demo.')
+    const printed = demo.between('Paste into another terminal', 'Ctrl-C ends the demo.')
     const [latest = '', all = '', ready = '', ...rest] = await paste(printed)
     expect(JSON.parse(latest)).toMatchObject({ status: { status: expect.any(String), eventTimestamp: expect.any(String) } })
     expect(JSON.parse(all)).toMatchObject({ statuses: expect.arrayContaining([expect.objectContaining({ status: expect.any(String) })]) })
@@ -48,13 +48,13 @@ testWith('bash', 'curl', 'openssl')(
     expect(Number(lost?.[1])).toBeGreaterThan(0)
     expect(lost?.[2]).toBe(lost?.[1])
     const said = demo.lines.join('\n')
-    expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature right$/m)
+    expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature valid$/m)
     expect(said).not.toContain('wrong signature')
     // Whether pushed, found by a poll, or pushed by hand: every entry of the feed.
     await demo.said(`sent to the subscriber ${await countEntries(internalUrl ?? '')}`)
 
     const [scanned = '', faults = '', ...metrics] = await paste(
-      demo.lines.slice(demo.lines.findIndex((line) => line.includes('To give the carrier more'))).filter((line) => line.startsWith('curl')),
+      demo.lines.slice(demo.lines.findIndex((line) => line.includes('Give the carrier more'))).filter((line) => line.startsWith('curl')),
     )
     expect([JSON.parse(scanned), JSON.parse(faults)]).toMatchObject([{ done: true }, { silence: true }])
     expect(metrics.join('\n')).toMatch(/^relay_polls_total\{outcome="found"\} \d+$/m)

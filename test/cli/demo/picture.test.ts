@@ -62,7 +62,7 @@ test('the live picture of more parcels than fit counts those it leaves out', asy
   const lines = layOut(many, [], { columns: 80, rows: 24 })
   const shown = lines.join('\n').match(/AB\d{9}SE/g)?.length ?? 0
   expect(shown).toBeLessThan(30)
-  expect(lines).toContain(`and ${30 - shown} more parcels, which a larger window shows`)
+  expect(lines).toContain(`and ${30 - shown} more parcels; enlarge the window to see them`)
   expect(layOut(many, [], { columns: 80, rows: 50 }).join('\n')).not.toContain('more parcels')
 })
 

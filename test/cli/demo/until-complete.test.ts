@@ -10,7 +10,7 @@ test('the demo as it is shipped takes a free port with a word when its own is ta
   onTestFinished(() => void occupant.close())
   const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'], shipped().program)
   expect(await demo.ended).toEqual([0, null])
-  expect(demo.lines.find((line) => line.includes('is taken here'))).toContain('8090')
+  expect(demo.lines.find((line) => line.includes('already in use'))).toContain('8090')
   expect(addressOf(demo.lines, 'sandbox carrier')).not.toMatch(/:8090$/)
   expect(demo.lines.join('\n')).toMatch(/histories complete 3\/3 .*\n+All 3 histories are complete/)
   expect(demo.lines.filter((line) => line.includes('until Ctrl-C') || line === 'Ctrl-C ends the demo.')).toEqual([])

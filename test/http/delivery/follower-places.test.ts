@@ -6,7 +6,7 @@ const isRevoked = ({ revoked }: Place) => revoked.aborted
 test('one app may hold every place while nobody else asks', () => {
   const places = createFollowerPlaces(8)
   const held = Array.from({ length: 8 }, () => places.take('shop'))
-  expect(() => places.take('shop')).toThrow('Too many follow the feed at once')
+  expect(() => places.take('shop')).toThrow('Too many requests follow the feed at once')
   expect(held.some(isRevoked)).toBe(false)
 })
 

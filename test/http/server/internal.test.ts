@@ -524,10 +524,10 @@ test('everything that is wrong with a query is told at once, with the nearest na
       status: 400,
       instance: expect.stringMatching(/^urn:uuid:/),
       detail:
-        'limit must be given only once. cursor must be a whole number from 0. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.',
+        'limit must be given only once. cursor must be a whole number of at least 0. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.',
       errors: [
         { parameter: 'limit', detail: 'limit must be given only once.' },
-        { parameter: 'cursor', detail: 'cursor must be a whole number from 0.' },
+        { parameter: 'cursor', detail: 'cursor must be a whole number of at least 0.' },
         {
           parameter: 'state',
           detail: 'state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered?',
