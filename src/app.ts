@@ -24,25 +24,26 @@ export interface RunningRelay {
   /** Addresses as bound, for example `http://127.0.0.1:8080`. */
   readonly publicUrl: string
   readonly internalUrl: string
-  /** Resolves if the relay cannot go on: one of its threads is gone. */
+  /** Resolves if a thread of the relay has ended, so that the relay cannot go on. */
   readonly died: Promise<unknown>
   /**
-   * Takes what a config that was read again says of apps, the webhook's keys, endpoints and the operator; the rest needs a restart.
-   * Rejects, with nothing changed, if it cannot.
+   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config; the rest needs a restart. Rejects,
+   * with nothing changed, if it cannot.
    */
   reload(config: Config): Promise<void>
-  /** Takes nothing new, finishes what is in flight within the shutdown timeout, and closes the store. */
+  /** Accepts nothing new, finishes what is in flight within the shutdown timeout, and closes the store. */
   stop(): Promise<void>
 }
 
-/** Puts the relay together. Resolves when both addresses answer. `threads`: if they are under way already. */
+/** Assembles and starts the relay. Resolves when both listeners answer. `threads`: threads that are already starting. */
 export async function startRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
   let settings = config
   const closing = createClosing()
   const digest = createLogDigest({ log, clock })
   closing.add(() => digest.end())
   const storage = await openStorage(config, log, closing, threads)
-  const { writer, receiver, reads, write } = storage
+  const { receiver, reads, write } = storage
+  const { died: writerDied, drainReplies } = storage.writer
   const dispatch = createDispatchSignal()
   const { carrier, memory } = await openCarrier(config, { write, log, password: () => settings.upstream.password.reveal() })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
@@ -58,7 +59,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const ownPorts: number[] = []
   const delivery = await firstWrite(
     storage.path,
-    openDelivery(config, { write, reads, vault: endpointKeys.vault, meter, log, drainReplies: writer.hear, ownPorts: () => ownPorts }),
+    openDelivery(config, { write, reads, vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts }),
   )
   closing.add(() => delivery.stop())
   dispatch.follow(delivery)
@@ -84,7 +85,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   return {
     publicUrl: publicServer.url,
     internalUrl: internalServer.url,
-    died: Promise.race([writer.died, receiver.died]),
+    died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
       await delivery.reload(next)
       settings = next

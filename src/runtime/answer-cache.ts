@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { AnswerCache, CachedAnswer } from '../flow/history/ports.ts'
 import { type ChangeTable, hasChanged, markOf, tellChanged } from './threads/change-table.ts'
 
-/** What an answer costs beside its body: key, tag, mark and the cache's own bookkeeping. */
+/** Memory per answer besides its body: key, tag, mark and the cache's own bookkeeping. */
 const OVERHEAD_BYTES = 512
 
 interface Kept {
@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * Encoded answers, at most `bytesMax` of them; 0 keeps none, for a relay that is not the only one to write its store. Nobody takes out what
- * is no longer true: it is found so when it is asked for.
+ * Encoded answers, at most `bytesMax` bytes; 0 keeps none, for a store that several relays write. Stale answers are not removed but found
+ * stale when they are looked up.
  */
 export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
   const invalidate = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)

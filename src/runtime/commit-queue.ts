@@ -1,27 +1,27 @@
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 
-/** Where a recorder puts observations to be committed in batches: in this process, or on the thread that writes. */
+/** A queue of observations that are committed in batches, in this process or on the writer's thread. */
 export interface CommitQueue {
-  /** Puts an observation behind those that were put before. False: there is no room now; there is after the next commit. */
+  /** Appends an observation. False: there is no room until the next commit. */
   put(incoming: Incoming): boolean
-  /** Whether a commit was asked for that has not begun: it will find what is put now. */
+  /** Whether a requested commit has not begun, so that it will include what is put now. */
   isAwaited(): boolean
-  /** Records what is there when its turn comes as one batch, up to a bound. Rejects only if nothing can be recorded any more. */
+  /** Records what is queued when its turn comes as one bounded batch. Rejects only if recording is no longer possible. */
   commit(): Promise<Committed>
-  /** Takes in at once the replies that have arrived. Without a thread there are none. */
+  /** Handles replies that have already arrived. Absent if there is no thread. */
   readonly drainReplies?: () => void
 }
 
-/** What those who wait for a commit are told of it. Who keeps answers about parcels is told before (see `ChangeTable`). */
+/** The result of a commit for its senders. Caches learn of the changes before (see `ChangeTable`). */
 export type CommitReport = Omit<BatchReport, 'touchedParcels'>
 
 export type Committed =
-  /** Durable. */
+  /** On disk. */
   | { readonly taken: number; readonly report: CommitReport }
-  /** So many of the first were tried, and none of them is recorded. */
+  /** The first `taken` observations failed; none of them is recorded. */
   | { readonly taken: number; readonly error: unknown }
 
-/** A queue whose batches this thread records, one after the other. */
+/** A queue whose batches this thread records in sequence. */
 export function queueInProcess(record: (batch: readonly Incoming[]) => Promise<CommitReport>, batchMax: number): CommitQueue {
   let waiting: Incoming[] = []
   let awaited = 0

@@ -4,16 +4,16 @@ import type { Log } from '../flow/ports.ts'
 
 export interface DiskState {
   readonly freeBytes: number
-  /** The log of changes beside the database. */
+  /** Size of the write-ahead log. */
   readonly logBytes: number
-  /** A file of the store that is no longer the one that is open; null: none. */
+  /** A file of the store that was deleted or replaced while open; null: none. */
   readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null
 }
 
-/** Why nothing new can be taken: there is too little room, or what was written now would be in no file that anybody finds again. */
+/** Why pushes are refused: `short` of disk space, or a file of the store is `lost` and writes to it would vanish. */
 export type DiskTrouble = 'short' | 'lost'
 
-/** The trouble with the disk, in memory that threads share. */
+/** The current trouble, in memory that the threads share. */
 export type DiskSign = Int32Array
 
 const SIGNS: readonly (DiskTrouble | null)[] = [null, 'short', 'lost']
@@ -28,15 +28,15 @@ export function troubleOn(sign: DiskSign): DiskTrouble | null {
 
 export interface DiskWatchPorts {
   readonly measure: () => Promise<DiskState>
-  /** Where it is said for other threads. */
+  /** Set for the other threads. */
   readonly sign: DiskSign
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>
 }
 
 export interface DiskWatchOptions {
-  /** With less than this, nothing new is taken: a disk that is full in earnest fails in worse ways. */
+  /** Below this, pushes are refused: a disk that is entirely full fails in worse ways. */
   readonly freeBytesMin: number
-  /** Above this the log says so: something keeps an old view of the store open, such as a forgotten query. */
+  /** Above this size the WAL is reported: something holds a long read transaction, such as a forgotten query. */
   readonly logBytesWarn: number
 }
 
@@ -47,7 +47,7 @@ export interface DiskWatch {
   trouble(): DiskTrouble | null
 }
 
-/** Knows whether the disk has room, and the store its files, as of the last look. */
+/** Whether the disk has room and the store has its files, as last measured. */
 export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
   let state: DiskState = { freeBytes: Number.POSITIVE_INFINITY, logBytes: 0, lost: null }
   let measurable = true
@@ -60,14 +60,15 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
     if (lost !== null && before.lost === null)
       log.error(
         { file: lost.name, fate: lost.fate },
-        'a file of the store was taken away or replaced while it is open: nothing is written any more, and pushes are answered 503. Put it back, or restore a backup',
+        'a file of the store was deleted or replaced: the relay writes nothing and answers pushes with 503. Put the file back, or restore a backup',
       )
-    if (lost === null && before.lost !== null) log.info({ file: before.lost.name }, 'the file of the store is back: pushes are taken')
+    if (lost === null && before.lost !== null)
+      log.info({ file: before.lost.name }, 'the file of the store is back: the relay takes pushes again')
     if (isShort(state) && !isShort(before))
-      log.warn({ freeBytes, freeBytesMin }, 'the disk is nearly full: pushes are answered 503 until there is room; reads go on')
-    if (!isShort(state) && isShort(before)) log.info({ freeBytes }, 'the disk has room again: pushes are taken')
+      log.warn({ freeBytes, freeBytesMin }, 'the disk is nearly full: the relay answers pushes with 503 until there is room; reads go on')
+    if (!isShort(state) && isShort(before)) log.info({ freeBytes }, 'the disk has room again: the relay takes pushes')
     if (isLong(state) && !isLong(before))
-      log.warn({ logBytes, logBytesWarn }, 'the log of changes grows: some program keeps an old view of the store open')
+      log.warn({ logBytes, logBytesWarn }, 'the write-ahead log keeps growing: another program holds a long read transaction on the store')
   }
 
   return {
@@ -79,8 +80,8 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
         Atomics.store(sign, 0, SIGNS.indexOf(troubleOf(state)))
         tell(before)
       } catch (error) {
-        // What was known last goes on: writing itself will tell.
-        if (measurable) log.warn({ err: error }, 'the room on the disk cannot be measured')
+        // The last measurement stays in force; a failing write would show the trouble.
+        if (measurable) log.warn({ err: error }, 'cannot measure the free disk space')
         measurable = false
       }
     },
@@ -89,7 +90,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
   }
 }
 
-/** Looks again and again. `stop` leaves nothing running. */
+/** Checks at an interval until stopped. */
 export function startDiskChecks(watch: Pick<DiskWatch, 'check'>, everyMs: number): { readonly stop: () => void } {
   let timer: NodeJS.Timeout | undefined
   let stopped = false
@@ -108,15 +109,15 @@ export function startDiskChecks(watch: Pick<DiskWatch, 'check'>, everyMs: number
 
 const RETRY_AFTER_MS = 5000
 const REFUSALS: Readonly<Record<DiskTrouble, string>> = {
-  short: 'There is too little room left to store this. Send it again later.',
-  lost: 'The files of the store were taken away or replaced. Send it again later.',
+  short: 'The disk of the store is nearly full. Try again later.',
+  lost: 'A file of the store was deleted or replaced. Try again later.',
 }
 
 function refusalOf(trouble: DiskTrouble): AppError {
   return new AppError('storage_unavailable', REFUSALS[trouble], { retryAfterMs: RETRY_AFTER_MS })
 }
 
-/** Takes observations only while the disk has room and the store its files. */
+/** Accepts observations only while the disk has room and the store has its files. */
 export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'trouble'>): Recorder {
   return {
     ...recorder,
@@ -129,7 +130,7 @@ export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'troub
 
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
 
-/** Verbs that write nothing while the store has lost a file: what they wrote would be gone with the process. */
+/** Refuses all verbs while a file of the store is lost, because what they wrote would vanish with the process. */
 export function refuseWhenLost<V extends Verbs<V>>(verbs: V, disk: Pick<DiskWatch, 'trouble'>): V {
   return new Proxy(verbs, {
     get(target, name) {

@@ -1,18 +1,18 @@
 import type { FeedSignal } from '../flow/delivery/ports.ts'
 
-/** Under load, those who follow are woken this often at most: what one look then finds is more. */
+/** Minimum time between two wake-ups, so that each finds more events under load. */
 const REST_MS = 50
-/** Of many, each adds to the rest, so that no more than so many answers a second are written however many follow. */
+/** Added per follower, so that the number of answers per second stays bounded. */
 const REST_MS_PER_FOLLOWER = 0.2
 
 export interface FeedSignalSource extends FeedSignal {
-  /** Something was committed. */
+  /** Call after a commit. */
   tell(): void
-  /** Nobody waits from now on. */
+  /** Ends all waiting, from now on. */
   close(): void
 }
 
-/** Wakes whoever follows the feed: at once when it was quiet, else once the rest is over. */
+/** Wakes the followers of the feed: at once after a quiet time, else after the minimum interval. */
 export function createFeedSignal(): FeedSignalSource {
   let told = 0
   let closed = false

@@ -5,22 +5,22 @@ import type { CommitQueue, CommitReport, Committed } from './commit-queue.ts'
 
 export interface GroupCommitPorts {
   readonly queue: CommitQueue
-  /** Called after each commit and before anyone who waits for it is told. */
+  /** Called after each commit, before its senders are answered. */
   readonly onCommitted: (report: CommitReport) => void
-  /** Called once of failures in a row that say the same. */
+  /** Called once for consecutive failures with the same message. */
   readonly onFailed: (error: unknown) => void
   /** A clock that only goes forward. */
   readonly monotonic: () => number
-  /** Runs something after a time, unless the process has nothing else left to do. */
+  /** Runs work after a delay, without keeping the process alive. */
   readonly later?: (work: () => void, ms: number) => void
 }
 
 export interface GroupCommitOptions {
-  /** The most that may be with the recorder: what is there can no longer be refused, only left unanswered. */
+  /** How many observations may be with the recorder; they can no longer be withdrawn. */
   readonly recorderMax: number
-  /** The most that may wait; more are refused at once, so that memory and waiting stay bounded. */
+  /** How many may wait; further ones are refused at once, so that memory and waiting stay bounded. */
   readonly waitingMax: number
-  /** How long one may wait for its turn; on a disk that is slower than that a sender is better told to come again. */
+  /** How long one may wait for its turn; on a slower disk it is better to ask the sender to try again. */
   readonly patienceMs: number
 }
 
@@ -31,7 +31,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Observations in their order. */
+/** Observations in order of arrival. */
 interface Lines {
   /** Not in the queue yet. */
   waiting: Waiting[]
@@ -40,24 +40,23 @@ interface Lines {
 }
 
 const RETRY_AFTER_MS = 1000
-/** How long after a commit failed, and nothing has come since, its batch is tried again. */
+/** Delay before a failed batch is retried if nothing else has arrived. */
 const TRY_AGAIN_MS = 1000
-/** How many observations may be with the recorder: a batch that it commits, and the next. */
+/** Batches with the recorder: the one being committed and the next. */
 const RECORDER_BATCHES = 2
-/** How many may wait for their commit, as a multiple of a batch. */
+/** Batches that may wait for their commit. */
 const WAITING_BATCHES = 64
 /** How long one may wait for its turn, before its commit itself. */
 const PATIENCE_MS = 10_000
 
-/** The bounds that go with `limits.batch`. */
+/** The limits derived from `limits.batch`. */
 export function boundsOf(batchMax: number): GroupCommitOptions {
   return { recorderMax: batchMax * RECORDER_BATCHES, waitingMax: batchMax * WAITING_BATCHES, patienceMs: PATIENCE_MS }
 }
 
 /**
- * Records in groups: what arrives while one batch is being committed forms the next. One sync to disk then pays for many observations, and an
- * idle relay commits each at once. There is no timer. While anything waits, a commit that has not begun is always asked for, so that the
- * queue goes from one batch to the next by itself.
+ * Group commit: what arrives during one commit forms the next batch. One sync to disk then serves many observations, and an idle relay commits
+ * each at once. It needs no timer, because a commit is always requested while anything waits.
  */
 export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
   const { queue: commits } = ports
@@ -88,7 +87,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
     const senders = lines.put.slice(0, committed.taken)
     lines.put = lines.put.slice(committed.taken)
     refuseStale(lines, ports.monotonic() - options.patienceMs)
-    // The next commit is asked for before the senders of this one are answered, which takes time.
+    // The next commit is requested first, because answering the senders of this one takes time.
     advance()
     if ('report' in committed) succeed(senders, committed.report)
     else fail(senders, committed.error)
@@ -109,13 +108,13 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   function fail(senders: readonly Waiting[], error: unknown): void {
     reportFailure.failed(error)
     retry.later(senders.map(({ incoming }) => incoming))
-    const failure = unavailable('The store could not take this now. Send it again later.', error)
+    const failure = unavailable('The store is not available now. Try again later.', error)
     for (const { reject } of senders) reject(failure)
   }
 
   return {
     submit(incoming) {
-      if (pending() >= waitingMax) return Promise.reject(unavailable('Too much is waiting to be stored. Send it again later.'))
+      if (pending() >= waitingMax) return Promise.reject(unavailable('Too many pushes are waiting to be stored. Try again later.'))
       commits.drainReplies?.()
       return new Promise((resolve, reject) => {
         lines.waiting.push({ incoming, sinceMs: ports.monotonic(), resolve, reject })
@@ -130,7 +129,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   }
 }
 
-/** Puts as much as there is room for, and says how much. */
+/** Moves as many as there is room for and returns how many. */
 function moveTo(commits: CommitQueue, { waiting, put }: Lines, max: number): number {
   let moved = 0
   for (; put.length < max; moved++) {
@@ -141,16 +140,16 @@ function moveTo(commits: CommitQueue, { waiting, put }: Lines, max: number): num
   return moved
 }
 
-/** Refuses what has waited since before then. What is in the queue is recorded all the same. */
+/** Refuses observations that have waited since before `beforeMs`. Those in the queue are recorded anyway. */
 function refuseStale(lines: Lines, beforeMs: number): void {
   const isStale = ({ sinceMs }: Waiting) => sinceMs < beforeMs
   if (!lines.put.some(isStale) && !lines.waiting.some(isStale)) return
-  const failure = unavailable('Storing takes too long. Send it again later.')
+  const failure = unavailable('The store is too slow. Try again later.')
   for (const { reject } of [...lines.put, ...lines.waiting].filter(isStale)) reject(failure)
   lines.waiting = lines.waiting.filter((waiting) => !isStale(waiting))
 }
 
-/** Reports failures in a row that say the same once. */
+/** Reports consecutive failures with the same message once. */
 function createFailureReport(report: (error: unknown) => void) {
   let last: string | null = null
   return {
@@ -168,14 +167,14 @@ function createFailureReport(report: (error: unknown) => void) {
 
 interface RetryPorts {
   mayRetry(): boolean
-  /** Whether other observations wait: their commit shows whether the store works. */
+  /** Whether other observations wait, whose commit will show whether the store works. */
   isBusy(): boolean
   submit(refused: readonly Incoming[]): void
 }
 
 /**
- * Tries the batch that failed last again. Its senders were told to come again, but they may stay away while the relay is not ready, and then
- * nothing would show that the store works. What they send again afterwards is a duplicate.
+ * Retries the last failed batch. Its senders may stay away while the relay is not ready, and then nothing would show that the store works
+ * again. What they send later is a duplicate.
  */
 function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
   let refused: readonly Incoming[] = []
@@ -219,7 +218,7 @@ function runLater(work: () => void, ms: number): void {
 function answerSenders(batch: readonly Waiting[], report: CommitReport): void {
   for (const [at, { resolve, reject }] of batch.entries()) {
     const outcome = report.outcomes[at]
-    if (outcome === undefined) reject(new Error('a batch was recorded without saying what became of each observation'))
+    if (outcome === undefined) reject(new Error('a recorded batch has no outcome for an observation'))
     else resolve(outcome)
   }
 }

@@ -1,13 +1,13 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * How V8 keeps the heap, on this thread and those it starts from now on (docs/decisions/0013-new-objects-are-young.md).
+ * V8 heap flags for this thread and those it starts later (docs/decisions/0013-new-objects-are-young.md).
  *
- * New objects begin in the young generation. V8 judges by the first seconds which places of the code make objects that live long: where early
- * requests had to wait, it would put short-lived objects into the old generation for as long as the process lives.
+ * No pretenuring: V8 decides in the first seconds which code makes long-lived objects. If early requests had to wait, it would put
+ * short-lived objects into the old generation for as long as the process lives.
  *
- * The old generation is collected once it has grown by a fifth, and not when it has doubled: what a flood of connections leaves behind would
- * otherwise wait there, a hundred megabytes of it.
+ * The old generation is collected when it has grown by a fifth, not when it has doubled, because the leftovers of a flood of connections
+ * would otherwise stay there, a hundred megabytes of them.
  */
 export function setHeapFlags(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')

@@ -1,6 +1,6 @@
 /**
- * Runs one piece of work after the other, and rests after each as long as it took: what many pieces need together never takes more than half
- * of what they share, however many ask for them at once.
+ * Runs pieces of work in sequence and rests after each for as long as it took, so that together they use at most half of the resource they
+ * share.
  */
 export function createInTurn(
   monotonic: () => number,

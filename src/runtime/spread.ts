@@ -1,7 +1,4 @@
-/**
- * Lets so many of those who come at once go on in one turn of the event loop, the next ones in the next: what all of them do then keeps
- * nobody else waiting.
- */
+/** Spreads simultaneous callers over turns of the event loop, a fixed number per turn, so that other work can run in between. */
 export function createSpread(atOnce: number): () => Promise<void> {
   const waiting: (() => void)[] = []
   function letGo(): void {

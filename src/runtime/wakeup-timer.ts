@@ -1,13 +1,13 @@
 export interface WakeupTimer {
-  /** Rings at a time of the wall clock (epoch milliseconds), at once if that has passed; an earlier setting stands. */
+  /** Fires at a wall-clock time (epoch milliseconds), at once if it has passed. An earlier time that was set stands. */
   set(atMs: number): void
   cancel(): void
 }
 
-/** A timer may be no longer than this; the alarm is then set again. */
+/** The longest single timer; a later time is reached in steps. */
 const TIMER_MS_MAX = 60_000
 
-/** One timer for the earliest of many times. It looks at the clock at least once a minute, so a clock that is set does not hold it up. */
+/** One timer for the earliest of many times. It checks the clock at least once a minute, so that setting the clock does not delay it. */
 export function createWakeupTimer(ring: () => void, now: () => number): WakeupTimer {
   let setForMs: number | null = null
   let timer: NodeJS.Timeout | null = null

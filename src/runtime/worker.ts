@@ -1,14 +1,14 @@
-/** What a pass did: `busy` asks for another at once, `idle` waits until it is woken. */
+/** The result of a pass: `busy` asks for another at once, `idle` waits until the worker is woken. */
 export type PassResult = 'busy' | 'idle'
 
 export interface Worker {
-  /** Starts a pass, or another after the one that is running. */
+  /** Starts a pass, or one more after the current one. */
   wake(): void
-  /** Resolves when the pass that is running has ended; no other starts. */
+  /** Resolves when the current pass has ended; no other starts. */
   stop(): Promise<void>
 }
 
-/** A loop that knows nothing of what it runs: woken, it passes until a pass is idle. A pass that fails rests like an idle one. */
+/** A generic loop: once woken, it runs passes until one is idle. A failed pass rests like an idle one. */
 export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: unknown) => void): Worker {
   let woken = false
   let stopped = false
@@ -29,7 +29,7 @@ export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: 
   return {
     wake() {
       woken = true
-      // Not run at once: a pass that wakes its own worker must find it running.
+      // Deferred, so that a pass that wakes its own worker finds it running.
       if (!stopped) running ??= Promise.resolve().then(run)
     },
     async stop() {

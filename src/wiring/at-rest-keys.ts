@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
 import { keyFileBeside } from '../store/sqlite/sqlite-key-file.ts'
 
-/** What encrypts the keys of endpoints: as the config says, or in a file beside the store, whose name is told then. */
+/** The keys that encrypt endpoint keys: from the config, or from a key file beside the store, whose name is then returned too. */
 export function atRestKeys(config: Config, storePath: string): { readonly keys: AtRestKeys; readonly keyFile: string | null } {
   const [first, ...others] = config.secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
   if (first !== undefined) return { keys: { list: () => [first, ...others], first: () => first }, keyFile: null }

@@ -6,7 +6,7 @@ import type { Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 
-/** The carrier's client, which goes on from what the last run wrote down. `password`: as it stands in the config that was read last. */
+/** The carrier's client, which continues from the ledger of the last run. `password`: the one in the latest config. */
 export async function openCarrier(
   config: Config,
   {
@@ -16,7 +16,7 @@ export async function openCarrier(
   }: { readonly write: Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'>; readonly log: Log; readonly password: () => string },
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
   const memory = await write.carrierMemory().catch((err: unknown) => {
-    log.warn({ err }, 'what the last run did at the carrier cannot be read')
+    log.warn({ err }, 'cannot read the call ledger of the last run')
     return null
   })
   const { proxy, ...upstream } = config.upstream

@@ -1,7 +1,7 @@
-/** What was opened, to be closed in reverse. */
+/** What was opened, to be closed in reverse order. */
 export interface Closing {
   add(close: () => unknown): void
-  /** One after the other, the last that was added first. */
+  /** Closes one after the other, the last added first. */
   closeAll(): Promise<void>
 }
 

@@ -6,14 +6,14 @@ import type { RouteOf } from '../flow/delivery/send-delivery.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 
-/** The endpoints of the config file as last read, and how they are reached. */
+/** The endpoints of the latest config, and how to reach them. */
 export interface ConfiguredEndpoints {
   readonly routeOf: RouteOf
   /** The key of an endpoint that the config defines. */
   keyOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): string | undefined
-  /** How many deliveries may be under way at one endpoint. */
+  /** How many attempts may be under way at an endpoint. */
   perEndpoint(): number
-  /** Takes those of another config. Rejects, with nothing changed, if it cannot. */
+  /** Replaces them by those of another config. Rejects, with nothing changed, if it cannot. */
   replace(next: Config): Promise<void>
 }
 
@@ -39,7 +39,7 @@ export async function openConfiguredEndpoints(config: Config, { write, clock }: 
     async replace(next) {
       const before = { current, routes }
       const nextRoutes = readRoutes(next)
-      // First the keys: an endpoint that is new is sent to as soon as it is there.
+      // Keys first, because deliveries to a new endpoint begin as soon as it is stored.
       current = next
       routes = nextRoutes
       try {
@@ -58,7 +58,7 @@ function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
   return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from }
 }
 
-/** How the endpoints of the config are reached, by their names. Throws an error that names the setting if a file cannot be used. */
+/** How to reach the endpoints of the config, by name. Throws an error that names the setting if a file cannot be used. */
 function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
   const routeOf = ({ name, proxy, caFile }: Config['endpoints'][number]): Route => ({
     ...(proxy === null ? {} : { proxy: proxy.reveal() }),

@@ -31,9 +31,9 @@ export interface DeliveryPorts {
   readonly vault: Vault
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly log: Log
-  /** See the port of the same name of `createDispatcher`. */
+  /** See `DispatcherPorts`. */
   readonly drainReplies: () => void
-  /** The ports the relay itself listens on: never an endpoint's. */
+  /** The ports the relay itself listens on, which no endpoint may have. */
   readonly ownPorts: () => readonly number[]
 }
 
@@ -61,24 +61,24 @@ export interface Delivery {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
-  /** Sends, from now on. Until then nothing leaves: the ports of the relay's own may not be known yet. */
+  /** Starts sending. Nothing is sent before, because the relay's own ports may not be known yet. */
   start(): void
-  /** There is something new to deliver. */
+  /** Call when there is something new to deliver. */
   wake(): void
-  /** What waits to be sent may have another place in the order of its parcel. */
+  /** Call when the order of a parcel's waiting deliveries may have changed. */
   review(): void
-  /** Takes the endpoints of a config that was read again; those that are managed are left alone. Rejects, with nothing changed, if it cannot. */
+  /** Applies the endpoints of a reloaded config and leaves those managed by API alone. Rejects, with nothing changed, if it cannot. */
   reload(next: Config): Promise<void>
-  /** What somebody waits for and takes long ends where it is. */
+  /** Makes long requests, such as replays, end where they are. */
   hurry(): void
   stop(): Promise<void>
 }
 
 const SIGNERS_MAX = 1000
-/** How many events of the feed are looked at in one transaction: whoever pushes meanwhile waits no longer than for a batch. */
+/** Events of the feed per transaction; few, so that a push meanwhile waits no longer than for a batch. */
 const CATCH_UP_EVENTS = 100
 
-/** Puts the outbound half together: endpoints, the guard on where they may be, the sender, and the worker that drives it. */
+/** Assembles the outbound half: endpoints, the guard on their addresses, the sender, and the worker that drives it. */
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
   const ports = { ...given, clock: systemClock, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
   const { write, log, clock } = ports
@@ -104,21 +104,21 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       if (queued > 0) wake()
       return isDone ? 'idle' : 'busy'
     },
-    { log, clock, failure: 'what is in the feed could not be queued for an endpoint; it is tried again' },
+    { log, clock, failure: 'cannot queue events of the feed for an endpoint; the relay retries' },
   )
   const inTurn = createInTurn(clock.monotonic)
   const stopping = new AbortController()
   const longWork = startRetryingWorker(
     async () => {
-      // Before jobs: one may replay what is to be cancelled.
+      // Before jobs, because a job may replay what is to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
       const { isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
       reorder()
       return isDone ? 'idle' : 'busy'
     },
-    { log, clock, failure: 'a stretch of long work failed; it is tried again' },
+    { log, clock, failure: 'part of a background job failed; the relay retries' },
   )
-  /** Endpoints are not what they were. */
+  /** Call when endpoints have changed. */
   const review = () => {
     reorder()
     feedReplay.wake()

@@ -1,10 +1,10 @@
-/** Wakes the dispatcher, which is made last, for those that are made before it. */
+/** Lets parts that are made before the dispatcher wake it. */
 export interface DispatchSignal {
-  /** There is something to deliver. */
+  /** Call when there is something to deliver. */
   wake(): void
-  /** Parcels were joined: what is first of a parcel may have changed. */
+  /** Call after a join of parcels, which may change the order of their deliveries. */
   review(): void
-  /** From now on. Until then nothing is lost: the dispatcher looks at everything when it starts. */
+  /** Connects the dispatcher. Earlier signals are not lost, because it looks at everything when it starts. */
   follow(dispatcher: Pick<DispatchSignal, 'wake' | 'review'>): void
 }
 

@@ -2,30 +2,30 @@ import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '
 import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
 
-/** The dispatcher, and what drives it. */
+/** The dispatcher and its worker. */
 export interface Dispatching {
-  /** Until then nothing leaves. */
+  /** Starts sending. */
   start(): void
-  /** There is something new to deliver. */
+  /** Call when there is something new to deliver. */
   wake(): void
-  /** What waits may have another place in the order of its parcel. */
+  /** Call when the order of a parcel's waiting deliveries may have changed. */
   reorder(): void
-  /** Begins nothing more; `interrupt` ends the posts under way, whose results are then written down. */
+  /** Begins no new attempts; `interrupt` ends those under way, whose results are then stored. */
   stop(interrupt: () => Promise<void>): Promise<void>
 }
 
 export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>, options: DispatcherOptions): Dispatching {
   const { log, clock } = ports
-  const wakeAt = (atMs: number | null) => (atMs === null ? run() : alarm.set(atMs))
+  const wakeAt = (atMs: number | null) => (atMs === null ? run() : wakeup.set(atMs))
   const dispatcher = createDispatcher({ ...ports, random: Math.random, wake: wakeAt }, options)
   const worker = startWorker(dispatcher.pass, (error) =>
-    log.error({ err: error }, 'a pass of the relay failed; it rests until it is woken'),
+    log.error({ err: error }, 'a dispatch round failed; the dispatcher continues when it is next woken'),
   )
   let isStarted = false
   const run = () => {
     if (isStarted) worker.wake()
   }
-  const alarm = createWakeupTimer(run, clock.now)
+  const wakeup = createWakeupTimer(run, clock.now)
   return {
     start() {
       isStarted = true
@@ -39,9 +39,9 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
       run()
     },
     async stop(interrupt) {
-      alarm.cancel()
+      wakeup.cancel()
       await worker.stop()
-      // Before what is under way is interrupted: the end of one attempt is otherwise the beginning of the next.
+      // Before the interrupt, because the end of an attempt would otherwise begin the next.
       const settled = dispatcher.stop()
       await interrupt()
       await settled

@@ -26,7 +26,7 @@ export interface HistoryPorts {
 
 export type History = ReturnType<typeof openHistory>
 
-/** Answers about parcels: from the store, and from the carrier where the store has none. */
+/** Answers about parcels, from the store or, if it has none, from the carrier. */
 export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
   const { reads, write, changes } = storage
   const asking = { carrier, recorder: recording.recorder, reads, write, meter, clock: systemClock, log }
@@ -44,7 +44,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
   return { asking, cache, serve, refresh: createRefresh(asking, { languages: someLanguages(config) }) }
 }
 
-/** Who may ask. */
+/** Authentication of the apps in the config. */
 export async function openAuthentication(config: Config, { path, write }: Pick<Storage, 'path' | 'write'>) {
   return createAuthenticate(
     {

@@ -7,13 +7,13 @@ import type { RingBuffer } from '../runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
 import type { ReceiverNews, ReceiveSettings, ReceiveSide } from './receive-side.ts'
 
-/** What the thread that receives is started with. */
+/** Start data of the receiver's thread. */
 export interface ReceiverData {
   readonly settings: ReceiveSettings
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-  /** Where lines of the log go. */
+  /** Receives the thread's log lines. */
   readonly logPort: MessagePort
-  /** The line to the thread that writes. */
+  /** The channel to the writer's thread. */
   readonly writer: { readonly ring: RingBuffer; readonly port: MessagePort }
   readonly diskSign: DiskSign
 }
@@ -26,17 +26,17 @@ interface OnThread extends ReceiveSide {
 export interface HostedReceiver {
   readonly verbs: Omit<OnThread, 'news'>
   readonly died: Hosted<unknown>['died']
-  /** Where it looks whether there is trouble with the disk. */
+  /** Shows the thread whether there is trouble with the disk. */
   readonly diskSign: DiskSign
-  /** Hands on what happens there, and what it logs, from now on. To be called once. */
+  /** Starts forwarding the thread's reports and log lines. Call once. */
   follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
 const VERBS = ['listen', 'replaceKeys', 'news', 'waiting', 'stop', 'close'] as const
-/** A push in flight should not outlive the collector's quick rounds; more room than this makes nothing faster. */
+/** Enough that a push in flight does not survive a scavenge; more makes nothing faster. */
 const YOUNG_MB = 24
 
-/** Pushes get a thread: however many come, apps are answered by an event loop that has nothing to do with them. */
+/** Hosts receiving on a thread of its own, so that a flood of pushes does not delay answers to apps. */
 export async function hostReceiver(config: Config, writer: ReceiverData['writer']): Promise<HostedReceiver> {
   const lines = new MessageChannel()
   const diskSign = createDiskSign()
@@ -52,7 +52,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
       sharedKeys: config.webhook.sharedKeys.map((key) => key.reveal()),
     },
   }
-  // The file's own ending: sources run as they are in development and compiled from `dist`.
+  // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
   const { verbs, died } = await hostOnThread<OnThread>(
     file,
@@ -61,7 +61,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
   )
   const hand = async (tell: (news: ReceiverNews) => void) => {
     for (;;) {
-      // There is no more of it when the thread has ended, and that is told by `died`.
+      // A failing call means that the thread has ended, which `died` reports.
       const news = await verbs.news().catch(() => null)
       if (news === null) return
       tell(news)

@@ -10,34 +10,34 @@ import { createReportDecoder, type EncodedReport, type EncodedRound, encodeRound
 import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
 import type { WriteSideOptions } from './write-side.ts'
 
-/** What the thread that hosts the write side is started with. */
+/** Start data of the writer's thread. */
 export interface WriterData {
   readonly options: WriteSideOptions
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-  /** The most observations in one transaction. */
+  /** The maximum of observations in one transaction. */
   readonly batchMax: number
-  /** Where the one who hosts it puts what is to be recorded. */
+  /** Carries observations from the main thread. */
   readonly ring: RingBuffer
-  /** Where the thread that receives does, and calls from. */
+  /** Carries observations and calls from the receiver's thread. */
   readonly receiver: { readonly ring: RingBuffer; readonly port: MessagePort }
-  /** Told after each commit. */
+  /** Updated after each commit. */
   readonly changes: ChangeTable
 }
 
-/** The write side as its thread offers it: what is large or frequent travels packed. */
+/** The write side as its thread offers it; large or frequent data is encoded. */
 interface OnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
   dispatchRound(turn: EncodedRound): Promise<EncodedReport>
 }
 
 export interface HostedWriter extends Omit<Hosted<unknown>, 'verbs'> {
   readonly verbs: Omit<WriteSide, 'record'>
-  /** Where what is recorded from this thread is put. */
+  /** The queue for observations from this thread. */
   readonly queue: CommitQueue
 }
 
-/** What polls bring has only its place there. */
+/** Small, because polled observations keep only their place in the ring. */
 const RING_BYTES = 64 * 1024
-/** What the thread makes lives for one message: more room for it would only be more memory, not fewer survivors. */
+/** The thread's objects live for one message, so more room would only take memory. */
 const YOUNG_MB = 16
 
 const VERBS = [
@@ -78,7 +78,7 @@ const VERBS = [
   'close',
 ] as const
 
-/** SQLite has one writer: it gets a thread, so that no sync to disk ever stands on an event loop that answers. */
+/** Hosts SQLite's one writer on a thread, so that no sync to disk blocks an event loop that answers requests. */
 export async function hostWriter(
   config: Config,
   sqlitePath: string,
@@ -98,9 +98,9 @@ export async function hostWriter(
       deliver: deliveryRules(config),
     },
   }
-  // The file's own ending: sources run as they are in development and compiled from `dist`.
+  // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, died, hear } = await hostOnThread<OnThread>(
+  const { verbs, died, drainReplies } = await hostOnThread<OnThread>(
     file,
     { name: 'writer', data, ends: [receiver.port], youngMb: YOUNG_MB },
     VERBS,
@@ -108,8 +108,8 @@ export async function hostWriter(
   const unpackReport = createReportDecoder()
   return {
     verbs: { ...verbs, dispatchRound: async (turn) => unpackReport(await verbs.dispatchRound(encodeRound(turn))) },
-    queue: queueOnWriter(ring, verbs, { bodyBytesMax: 0, drainReplies: hear }),
+    queue: queueOnWriter(ring, verbs, { bodyBytesMax: 0, drainReplies }),
     died,
-    hear,
+    drainReplies,
   }
 }

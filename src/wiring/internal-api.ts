@@ -26,7 +26,7 @@ import type { CommitSignal } from './recording.ts'
 import type { openReporting } from './reporting.ts'
 import type { Storage } from './storage.ts'
 
-/** How many followers of the feed are written to in one turn of the event loop: a millisecond's worth. */
+/** Followers of the feed written to in one turn of the event loop; takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
 
 export interface InternalApiPorts {
@@ -41,7 +41,7 @@ export interface InternalApiPorts {
   readonly log: Log
 }
 
-/** Everything that apps and operators can ask for. */
+/** Assembles the internal listener's API. */
 export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const { storage, carrier, commits, history, authenticate, underWay, delivery, reporting, log } = ports
   const { reads, write } = storage

@@ -15,7 +15,7 @@ export interface ListenOptions extends Pick<Config['listen']['public'], 'host' |
   readonly limits: Pick<Config['limits'], 'connections' | 'requestsWaiting'>
 }
 
-/** Binds one of the two listeners as the config says, TLS included. An address that cannot be had is an error that names its setting. */
+/** Binds one of the two listeners as configured, with TLS if set. If it cannot, it throws an error that names the setting. */
 export async function listen(name: 'public' | 'internal', options: ListenOptions, listener: RequestListener): Promise<Listening> {
   const { host, port, tls, limits } = options
   const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)

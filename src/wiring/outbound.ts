@@ -4,20 +4,20 @@ import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
 import type { systemClock } from '../runtime/system-clock.ts'
 
-/** The way to the endpoints: the guard on where they may be, and the connections to them. */
+/** The guard on endpoints' addresses, and the connections to them. */
 export interface Outbound {
-  /** Uses what the last config allows: it is looked up at every attempt. */
+  /** Checks every attempt against the latest config. */
   readonly sender: DeliverySender
-  /** Why nothing may be sent to a URL; null: it may. */
+  /** Why a URL is refused; null: it is allowed. */
   refuseUrl(url: string): string | null
-  /** Takes what another config allows; connections made under the one before end when what they carry has ended. */
+  /** Applies another config; connections made under the previous one end after their current attempt. */
   replace(next: Config): void
-  /** Interrupts what is under way. */
+  /** Interrupts the attempts under way. */
   close(): Promise<void>
 }
 
 export interface OutboundPorts {
-  /** The ports the relay itself listens on: never an endpoint's. */
+  /** The ports the relay itself listens on, which no endpoint may have. */
   readonly ownPorts: () => readonly number[]
   readonly clock: typeof systemClock
 }

@@ -15,7 +15,7 @@ import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage.ts'
 
-/** How often it is written down how things stand with the carrier, besides every few calls. */
+/** How often the carrier's call ledger is saved, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
 export interface PollingPorts {
@@ -24,13 +24,13 @@ export interface PollingPorts {
   readonly carrier: RemoteCarrier
   readonly memory: CarrierMemory | null
   readonly pushes: PushHealthMonitor
-  /** There is something to deliver. */
+  /** Call when there is something to deliver. */
   readonly wakeDispatcher: () => void
   readonly log: Log
   readonly closing: Closing
 }
 
-/** The poller, which sleeps until it is woken, and what keeps its schedule in step with the clock. */
+/** The poller, which sleeps until it is woken, and the part that adjusts its schedule when the clock is set. */
 export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log, closing } = ports
   const { write, disk } = storage
@@ -39,7 +39,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   const underWay = createPollsUnderWay()
   const clockShifted = () => {
     wakeDispatcher()
-    // What is written down of waits was reckoned by the clock as it was.
+    // Saved waits are relative to the old clock.
     void carrier.keep()
   }
   const followClock = createClockRollback({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
@@ -59,7 +59,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
     },
     { concurrency: config.upstream.concurrency },
   )
-  // What a poll brings could not be stored: the carrier's budget is kept for when it can.
+  // Without a working store a poll would waste the carrier's budget.
   const pollWithRoom = async () => {
     if (disk.trouble() === 'lost') return 'idle'
     await followClock()
@@ -68,7 +68,9 @@ export function openPolling(config: Config, ports: PollingPorts) {
     await pushes.follow()
     return result
   }
-  const poller = startWorker(pollWithRoom, (error) => log.error({ err: error }, 'a pass of the poller failed; it rests until it is woken'))
+  const poller = startWorker(pollWithRoom, (error) =>
+    log.error({ err: error }, 'a pass of the poller failed; the poller continues when it is next woken'),
+  )
   closing.add(() => poller.stop())
   closing.add(() => carrier.close())
 
@@ -85,7 +87,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
       if (disk.trouble() === 'lost') return
       await followClock()
         .then(keepMemory)
-        .catch((err: unknown) => log.debug({ err }, 'the schedule could not follow the clock; it is tried again'))
+        .catch((err: unknown) => log.debug({ err }, 'cannot adjust the schedule to the clock; the relay retries'))
     },
   }
 }

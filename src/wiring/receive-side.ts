@@ -17,7 +17,7 @@ import { createMemory } from '../runtime/memory.ts'
 import { createTurnReport } from '../runtime/threads/turn-report.ts'
 import { type Listening, listen } from './listen.ts'
 
-/** Of the config what receiving needs, as plain data. */
+/** The settings that receiving needs, as plain data. */
 export interface ReceiveSettings extends Pick<Config, 'limits'> {
   readonly listen: Config['listen']['public']
   readonly webhook: Pick<Config['webhook'], 'path' | 'bodyBytesMax'>
@@ -31,10 +31,10 @@ export interface ReceiveSidePorts {
   readonly log: Log
 }
 
-/** What happened since it was last told. */
+/** What has happened since the last report. */
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
-  /** In their order, those that failed with why. */
+  /** Commits in order; a failed one is its error. */
   readonly commits: readonly (CommitStats | Error)[]
 }
 
@@ -44,16 +44,16 @@ interface PushCount {
   readonly count: number
 }
 
-/** Everything that receives pushes, as one value: put together here for whichever thread hosts it. */
+/** Everything that receives pushes, as one value, independent of the thread that hosts it. */
 export interface ReceiveSide {
-  /** Takes pushes from now on. Resolves with the address as bound. */
+  /** Starts taking pushes. Resolves with the address as bound. */
   listen(): Promise<Omit<Listening, 'stop'>>
   replaceKeys(sharedKeys: readonly string[]): Promise<void>
-  /** Resolves when there is something to tell. Whoever hosts it always asks. */
+  /** Resolves when there is something to report. The host calls it again each time. */
   news(): Promise<ReceiverNews>
-  /** How many pushes wait for their commit. All that happened before it was asked is told before it answers. */
+  /** How many pushes wait for their commit. `news` reports everything that happened before this call before it answers. */
   waiting(): Promise<number>
-  /** Takes nothing new, and resolves when what is in flight is answered, or the time is over, and durable. */
+  /** Accepts nothing new; resolves when everything in flight is on disk and answered, or the time is over. */
   stop(timeoutMs: number): Promise<void>
 }
 
@@ -90,7 +90,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     boundsOf(limits.batch),
   )
   let current = createVerifier(settings.sharedKeys)
-  // Looked up at every push: a reload replaces it.
+  // Looked up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
   const parseEvent = createEventTemplateCache(createMemory<CachedTemplate>({ entriesMax: EVENT_FORMS_MAX }))
   const listener = createPublicListener({

@@ -7,15 +7,15 @@ import { callThere, serveVerbs } from '../runtime/threads/thread.ts'
 import type { ReceiverData } from './hosted-receiver.ts'
 import { openReceiveSide } from './receive-side.ts'
 
-/** The thread that receives pushes: however many come, apps are answered by an event loop that has nothing to do with them. */
-if (parentPort === null) throw new Error('this file is the receiver thread; it is not run by itself')
-// Only the composition root starts this thread, with this data.
+/** The thread that receives pushes, so that a flood of them does not delay answers to apps. */
+if (parentPort === null) throw new Error('this file runs only as the receiver thread')
+// Only `hosted-receiver.ts` starts this thread, with this data.
 const { settings, logLevel, writer, logPort, diskSign } = workerData as ReceiverData
-/** Larger ones come by message: what is in the ring, a body and its reading, must fit into half of it. */
+/** Larger bodies go by message, because an entry of the ring must fit into half of it. */
 const RING_BODY_BYTES_MAX = 256 * 1024
-const { verbs, hear, close } = await callThere<RingVerbs>(writer.port, RING_VERBS)
+const { verbs, drainReplies, close } = await callThere<RingVerbs>(writer.port, RING_VERBS)
 const side = openReceiveSide(settings, {
-  queue: queueOnWriter(writer.ring, verbs, { bodyBytesMax: RING_BODY_BYTES_MAX, drainReplies: hear }),
+  queue: queueOnWriter(writer.ring, verbs, { bodyBytesMax: RING_BODY_BYTES_MAX, drainReplies }),
   disk: { trouble: () => troubleOn(diskSign) },
   clock: systemClock,
   log: createForwardedLog(logLevel, (line) => logPort.postMessage(line)),

@@ -6,7 +6,7 @@ import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage.ts'
 
-/** Which way what was committed came in. */
+/** Whether a commit holds pushes or polls. */
 export type Source = 'pushes' | 'polls'
 
 export interface CommitListener {
@@ -14,7 +14,7 @@ export interface CommitListener {
   failed(source: Source, error: unknown): void
 }
 
-/** Tells all listeners of every commit, in the order in which they came. */
+/** Notifies its listeners of every commit, in the order in which they were added. */
 export interface CommitSignal extends CommitListener {
   follow(listener: CommitListener): void
 }
@@ -34,7 +34,7 @@ function createCommitSignal(): CommitSignal {
   }
 }
 
-/** What records polls on this thread; pushes are recorded from the receiver's. */
+/** Records what polls bring to this thread; pushes are recorded from the receiver's. */
 export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'writer' | 'disk'>, closing: Closing) {
   const commits = createCommitSignal()
   const commit = createGroupCommit(

@@ -24,7 +24,7 @@ export interface ReportingPorts {
   readonly log: Log
 }
 
-/** What operators see: metrics, readiness and the lines of the log about pushes and commits. */
+/** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
 export function openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log }: ReportingPorts) {
   const { reads, receiver, disk } = storage
   const { recorder, commits } = recording
@@ -60,7 +60,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
     },
     failed(source, error) {
       readiness.storeFails(source, error)
-      log.error({ err: error }, 'a batch could not be committed; its senders are told to send again')
+      log.error({ err: error }, 'a commit failed; its senders are asked to try again')
     },
   })
   const logPushes = createPushLog(digest)
@@ -68,7 +68,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
   return {
     metrics,
     readiness,
-    /** What the thread that receives has done since it last said so. */
+    /** Applies a report of the receiver's thread. */
     received({ pushes: counts, commits: committed }: ReceiverNews): void {
       for (const { outcome, keyIndex, count } of counts) {
         meter.pushReceived(outcome, keyIndex, count)

@@ -2,7 +2,7 @@ import type { Clock, Log } from '../flow/ports.ts'
 import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
 
-/** How long a worker rests after the store failed. */
+/** How long a worker rests after a failed pass. */
 const REST_MS = 1000
 
 export interface RetryingWorkerOptions {
@@ -12,7 +12,7 @@ export interface RetryingWorkerOptions {
   readonly failure: string
 }
 
-/** A worker that tries again by itself after a pass failed. */
+/** A worker that retries by itself after a failed pass. */
 export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log, clock, failure }: RetryingWorkerOptions) {
   const worker = startWorker(pass, (error) => {
     log.error({ err: error }, failure)

@@ -12,11 +12,11 @@ const LOG_BYTES_WARN = 256 * 1024 * 1024
 
 export type Storage = Awaited<ReturnType<typeof openStorage>>
 
-/** The store, the threads that write to it and receive for it, and the watch on its disk. */
+/** Opens the store with its writer and receiver threads, and watches its disk. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads) {
-  if (config.store.engine !== 'sqlite') throw new Error('this version keeps its data in SQLite only')
+  if (config.store.engine !== 'sqlite') throw new Error('this version supports only SQLite')
   const { changes, ...starting } = threads ?? startThreads(config, config.store.path)
-  // In this order: without a writer there is nothing to receive for, and it is the one that says why.
+  // The writer first, because its error says why the store cannot be opened.
   const writer = await starting.writer
   closing.add(() => writer.verbs.close())
   const receiver = await starting.receiver
@@ -33,12 +33,12 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
   return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk) }
 }
 
-/** What is written at the start: a store that opens may still take no writes. */
+/** Writes to the store at the start, because a store that opens may still refuse writes. */
 export async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
   return await written.catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : 'unknown cause'
     if (!reason.includes('SQLITE_')) throw cause
-    throw new Error(`store: ${storePath} could be opened but takes no writes (${reason}). Nothing was deleted. Look at the disk.`, {
+    throw new Error(`store: ${storePath} can be opened but not written (${reason}). Nothing was deleted. Check the disk.`, {
       cause,
     })
   })

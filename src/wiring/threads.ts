@@ -5,25 +5,25 @@ import { createRingBuffer } from '../runtime/threads/ring-buffer.ts'
 import { type HostedReceiver, hostReceiver } from './hosted-receiver.ts'
 import { type HostedWriter, hostWriter } from './hosted-writer.ts'
 
-/** The relay's threads besides the one that starts them, under way. */
+/** The relay's other threads, while they start. */
 export interface Threads {
   readonly writer: Promise<HostedWriter>
   readonly receiver: Promise<HostedReceiver>
-  /** What the writer has committed, for who keeps answers. */
+  /** Shows caches of answers what the writer has committed. */
   readonly changes: ChangeTable
 }
 
-/** Room for the pushes that come during some commits; what does not find any waits for it. */
+/** Room for the pushes that arrive during a few commits; further ones wait. */
 const RING_BYTES = 4 * 1024 * 1024
 
-/** Starts the thread that receives pushes and the one that writes, with a line between them: no push goes by way of the one that starts them. */
+/** Starts the receiver's and the writer's thread with a channel between them, so that no push passes through the main thread. */
 export function startThreads(config: Config, sqlitePath: string): Threads {
   const ring = createRingBuffer(RING_BYTES)
   const changes = createChangeTable()
   const { port1, port2 } = new MessageChannel()
   const writer = hostWriter(config, sqlitePath, { receiver: { ring, port: port1 }, changes })
   const receiver = hostReceiver(config, { ring, port: port2 })
-  // What fails before anyone waits for it is told by whoever then does.
+  // A failure before anyone awaits the promise must not count as an unhandled rejection.
   for (const thread of [writer, receiver]) thread.catch(() => undefined)
   return { writer, receiver, changes }
 }

@@ -6,10 +6,10 @@ import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
 
-/** How often the room on the disk is looked at: soon enough to stop before a disk is full, and to go on within seconds after. */
+/** How often the free disk space is measured: often enough to stop before the disk is full and to resume within seconds. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
-/** How often it is seen to that the schedule goes with the clock, whenever the poller wakes. */
+/** How often the schedule is checked against the clock, in addition to when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
 
 export interface TimersPorts {
@@ -19,7 +19,7 @@ export interface TimersPorts {
   readonly closing: Closing
 }
 
-/** Everything that happens by the clock. */
+/** Starts everything that runs by the clock. */
 export function startTimers(config: Config, { disk, digest, polling, closing }: TimersPorts): void {
   const looks = [
     startDiskChecks(disk, DISK_LOOK_MS),

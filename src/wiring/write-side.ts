@@ -26,7 +26,7 @@ const RELAY_ID_BYTES = 6
 
 export interface WriteSideOptions {
   readonly sqlitePath: string
-  /** What keeps the data there; SQLite if absent. */
+  /** The storage engine; SQLite by default. */
   readonly engine?: Engine
   readonly record: RecordRules
   readonly deliver: DispatchRoundOptions
@@ -40,7 +40,7 @@ export interface WriteSideParts {
   readonly model: CarrierModelKeeper
 }
 
-/** Opens the store and everything that writes to it. */
+/** Opens the store and assembles everything that writes to it. */
 export async function openWriteSide(
   { sqlitePath, engine = sqlite, ...options }: WriteSideOptions,
   clock: Clock,
@@ -59,7 +59,7 @@ export async function openWriteSide(
   }
 }
 
-/** Everything that writes, as one value: put together here for whichever thread hosts it. `close` leaves the store open. */
+/** Everything that writes, as one value, independent of the thread that hosts it. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store, clock, log, checkpoint, model } = parts
   const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
@@ -115,7 +115,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   }
 }
 
-/** When pushes arrived. One whose entry a poll had brought just before shows as well that they come; one that is repeated shows nothing. */
+/** Arrival times of the pushes that show that pushes come. A duplicate does not; a push whose entry a poll brought first does. */
 function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
   const times: number[] = []
   for (const [at, incoming] of batch.entries())
@@ -123,7 +123,7 @@ function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): rea
   return times
 }
 
-/** Random bytes that are made once for a store, and outlive a restart. */
+/** Random bytes that are made once per store. */
 async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
   return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await tx.makeSetting(name, randomBytes(bytes))))
 }

@@ -10,21 +10,21 @@ import { serveVerbs } from '../runtime/threads/thread.ts'
 import type { WriterData } from './hosted-writer.ts'
 import { openWriteSide } from './write-side.ts'
 
-/** The thread that writes: no sync to disk and no lock ever stands on an event loop that answers. */
-if (parentPort === null) throw new Error('this file is the writer thread; it is not run by itself')
-// Only the composition root starts this thread, with this data.
+/** The thread that writes, so that no sync to disk and no lock blocks an event loop that answers requests. */
+if (parentPort === null) throw new Error('this file runs only as the writer thread')
+// Only `hosted-writer.ts` starts this thread, with this data.
 const { options, logLevel, batchMax, ring, receiver, changes } = workerData as WriterData
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
 const packReport = createReportEncoder()
-/** Somewhat longer than a commit takes, and what comes meanwhile when the relay is as busy as it can be. */
-const pace = createCommitThrottle({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
+/** Somewhat longer than a commit takes, and the number of pushes that arrive meanwhile at full load. */
+const throttle = createCommitThrottle({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
 const serveRing = createRingService({
   async record(batch: readonly Incoming[]) {
     const { touchedParcels, ...report } = await verbs.record(batch)
     tellChanged(changes, touchedParcels)
     return report
   },
-  pace,
+  throttle,
   batchMax,
 })
 serveVerbs(receiver.port, { ...serveRing(receiver.ring) })
@@ -38,6 +38,6 @@ serveVerbs(parentPort, {
   },
   async dispatchRound(packed: EncodedRound) {
     const report = await verbs.dispatchRound(decodeRound(packed))
-    return packReport({ ...report, isBusy: pace.isBusy() })
+    return packReport({ ...report, isBusy: throttle.isBusy() })
   },
 })

@@ -41,12 +41,12 @@ testWith('openssl')(
   },
 )
 
-test('C2: a caFile that is not there, or holds no certificate, stops the start and is named', async () => {
+test('C2: a caFile that is missing or contains no certificate stops the start, with an error that names it', async () => {
   const caFile = join(temporaryFolder(), 'ca.pem')
   const start = (sections: object) => startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', { ...sections })
   const endpoints = [{ name: 'shop', url: 'https://shop.internal/', sharedKey: KEY, caFile }]
   await expect(start({ endpoints })).rejects.toThrow(`endpoints: "shop": caFile: ${caFile} cannot be read (ENOENT)`)
   writeFileSync(caFile, 'no certificate')
-  await expect(start({ endpoints })).rejects.toThrow('holds no certificate')
-  await expect(start({ upstream: { caFile } })).rejects.toThrow(`upstream.caFile: ${caFile} holds no certificate`)
+  await expect(start({ endpoints })).rejects.toThrow('contains no certificate')
+  await expect(start({ upstream: { caFile } })).rejects.toThrow(`upstream.caFile: ${caFile} contains no certificate`)
 })

@@ -28,7 +28,7 @@ function watch() {
   return { disk, sign, look, lines, break: () => (measured = () => Promise.reject(new Error('gone'))) }
 }
 
-test('S5: the disk is short below the limit and no longer at it, for other threads too; the log is told once each way', async () => {
+test('S5: the disk is short below the limit and no longer at it, for other threads too; each change is logged once', async () => {
   const { disk, sign, look, lines } = watch()
   await look({ freeBytes: 256 * MB - 1 })
   await look({ freeBytes: 1 })
@@ -38,13 +38,13 @@ test('S5: the disk is short below the limit and no longer at it, for other threa
   expect(lines.map(({ level }) => level)).toEqual(['warn', 'info'])
 })
 
-test('S12: a log of changes above 256 MB is told once', async () => {
+test('S12: a write-ahead log above 256 MB is logged once', async () => {
   const { look, lines } = watch()
   for (const logBytes of [256 * MB, 257 * MB, 300 * MB]) await look({ logBytes })
-  expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining('the log of changes grows')])
+  expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining('the write-ahead log keeps growing')])
 })
 
-test('a disk that cannot be measured is as it was, and told once', async () => {
+test('when the disk cannot be measured, the last state stands and the failure is logged once', async () => {
   const { disk, look, lines, break: breakIt } = watch()
   await look({ freeBytes: 1 })
   breakIt()

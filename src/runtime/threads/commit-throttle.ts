@@ -1,21 +1,21 @@
-/** Nobody ever wakes who waits for it: timers of the event loop know whole milliseconds only. */
+/** Only waited on with a timeout, because event-loop timers have a resolution of a millisecond. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
-/** Pushes that come as fast as they are recorded let many wait at every commit, and a commit takes some milliseconds. */
+/** How long a busy moment is remembered: under full load many wait at every commit, and a commit takes some milliseconds. */
 const BUSY_MS = 20
 
 export interface CommitThrottle {
-  /** To be called before each commit: stops the thread until it may begin, unless many are waiting to be committed. */
+  /** Call before each commit: blocks the thread until it may begin, unless many observations are waiting. */
   keep(waiting: number): void
-  /** How many the commit has. */
+  /** Call with the size of the batch when the commit begins. */
   begins(size: number): void
-  /** Whether many were waiting a moment ago. */
+  /** Whether many were waiting recently. */
   isBusy(): boolean
 }
 
 /**
- * Keeps commits apart while few wait for the next: a commit costs what recording several of them does, and everybody shares the processors.
- * Meanwhile who answers has the writer's. After one that came alone the next is not kept waiting, and many never are: their commit is worth it.
+ * Spaces commits while few observations wait, because a commit costs as much as recording several of them; meanwhile other threads have the
+ * processor. A commit after one with a single observation, and one with many waiting, begins at once.
  */
 export function createCommitThrottle(
   { everyMs, many }: { readonly everyMs: number; readonly many: number },

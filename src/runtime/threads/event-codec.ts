@@ -2,38 +2,38 @@ import { type Content, decodeContent } from '../../domain/history/content.ts'
 import type { QuarantineReason } from '../../domain/history/observation.ts'
 import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
 
-/** A reading on its way: what is its own as text, and which number its content has. */
+/** A parsed event in transit: its own parts as text, and the number of its content. */
 export interface EncodedPush {
   readonly text: string
-  /** From 0 on: a content that was told before. `NOT_KEPT`: the text ends with the content. Less: so too, and it has the number `numberOf` says. */
+  /** 0 or more: a content sent before. `NOT_KEPT`: the text ends with the content. Lower: the same, and the content gets the number `numberOf` gives. */
   readonly content: number
 }
 
-/** How many contents have a number, on both sides alike: most events say what others have said. Then the oldest number is given anew. */
+/** How many contents have a number, the same on both sides, because most events repeat known contents. After that the oldest number is reused. */
 const NUMBERS = 4096
-/** Longer ones are told each time. */
+/** Longer contents are sent in full each time. */
 const CONTENT_CHARS_MAX = 2048
 const NOT_KEPT = -1
 
-/** From a number that is told for the first time to the mark that says so, and back. */
+/** Converts a number that is used for the first time to the mark for that, and back. */
 const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {
-  pack(reading: ParsedEvent): EncodedPush
-  /** To be called when the last one that was packed is on its way: readings arrive in the order they were sent in. */
+  encode(reading: ParsedEvent): EncodedPush
+  /** Call when the last encoded event is on its way; events arrive in the order they were sent. */
   sent(): void
 }
 
-/** Neither an instant, nor an identifier, nor JSON holds the line feeds and spaces that part them. */
+/** Line feeds and spaces can separate the parts, because no instant or identifier contains them, and the content is JSON on one line. */
 export function createEventEncoder(): EventEncoder {
   const numbers = new Map<string, number>()
   const contents: string[] = []
   let next = 0
-  /** What `sent` is to give the next number to. */
-  let told: string | null = null
+  /** The content that `sent` gives the next number to. */
+  let unsent: string | null = null
   return {
-    pack(reading) {
-      told = null
+    encode(reading) {
+      unsent = null
       if (!reading.ok) return { text: `\n${reading.reason}`, content: NOT_KEPT }
       const { sighting, content, trackingIds } = reading.observation
       const [only = ''] = trackingIds
@@ -41,37 +41,37 @@ export function createEventEncoder(): EventEncoder {
       const number = numbers.get(content)
       if (number !== undefined) return { text: own, content: number }
       if (content.length > CONTENT_CHARS_MAX) return { text: own + content, content: NOT_KEPT }
-      told = content
+      unsent = content
       return { text: own + content, content: numberOf(next) }
     },
     sent() {
-      if (told === null) return
+      if (unsent === null) return
       const before = contents[next]
       if (before !== undefined) numbers.delete(before)
-      contents[next] = told
-      numbers.set(told, next)
+      contents[next] = unsent
+      numbers.set(unsent, next)
       next = (next + 1) % NUMBERS
-      told = null
+      unsent = null
     },
   }
 }
 
-interface Said {
+interface KnownContent {
   readonly content: string
   readonly decoded: Content
 }
 
-/** Reads what `createEventEncoder` made, all of it and in its order. `atMs`: the time that the instant's text says. */
-export function createEventDecoder(): (packed: EncodedPush, atMs: number) => ParsedEvent {
-  const known: Said[] = []
-  const read = (json: string, content: number): Said => {
-    const said = { content: json, decoded: decodeContent(json) }
-    if (content !== NOT_KEPT) known[numberOf(content)] = said
-    return said
+/** Decodes everything that `createEventEncoder` encoded, in order. `atMs`: the time in the text of the instant. */
+export function createEventDecoder(): (encoded: EncodedPush, atMs: number) => ParsedEvent {
+  const known: KnownContent[] = []
+  const read = (json: string, content: number): KnownContent => {
+    const entry = { content: json, decoded: decodeContent(json) }
+    if (content !== NOT_KEPT) known[numberOf(content)] = entry
+    return entry
   }
   return ({ text, content: number }, atMs) => {
     const idsFrom = text.indexOf('\n') + 1
-    // Only the packer writes it.
+    // Only the encoder writes this text.
     if (idsFrom === 1) return { ok: false, reason: text.slice(idsFrom) as QuarantineReason }
     const idsEnd = text.indexOf('\n', idsFrom)
     const trackingIds = text.slice(idsFrom, idsEnd).split(' ')

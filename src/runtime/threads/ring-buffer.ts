@@ -2,39 +2,39 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { createEventDecoder, createEventEncoder } from './event-codec.ts'
 
 /**
- * Pushes on their way to the thread that records them, in memory that both threads see: no message is made of them, and the thread takes
- * what is there when it comes to it. One side only puts in, the other only takes out. It is a plain value, so it can be handed to a thread.
+ * A single-producer, single-consumer ring buffer that carries pushes to the writer's thread in shared memory, without messages. A plain value,
+ * so that it can be passed to a thread.
  */
 export interface RingBuffer {
-  /** Entries one after the other, each of whole words: a head, the body, the content encoding and what the body says, as far as it was not said before. */
+  /** Entries in sequence, each a whole number of words: head, body, content encoding, and the encoded event. */
   readonly memory: SharedArrayBuffer
-  /** Where the next entry is taken from, where the next is put, how often was looked for any, and how many were put. */
+  /** Read position, write position, number of reads, and number of entries put. */
   readonly state: Int32Array
 }
 
-/** In the place of a body's length: what else travels with the pushes in their order, and comes by another way. */
+/** Instead of a body's length: this entry only keeps the place of an observation that comes by message. */
 const ELSEWHERE = -1
-/** The same: nothing more fits before the end of the memory, it goes on at the beginning. */
+/** Instead of a body's length: the next entry is at the start of the memory. */
 const TURN = -2
-/** In the place of a content encoding's length: there is none. */
+/** Instead of a content encoding's length: there is none. */
 const NONE = -1
 
 const TAKEN_TO = 0
 const PUT_TO = 1
 const LOOKS = 2
-/** Turns, like the looks, where a number of 32 bits does. */
+/** Wraps at 32 bits, as the number of reads does. */
 const PUTS = 3
 
 const WORD = 8
-/** The head's numbers of 32 bits, by their place in it. */
+/** Positions of the head's 32-bit numbers. */
 const BODY_BYTES = 0
 const ENCODING_BYTES = 1
 const TEXT_BYTES = 2
 const KEY_INDEX = 3
-/** Its numbers of 64 bits. */
+/** Positions of its 64-bit numbers. */
 const RECEIVED_AT = 2
 const EVENT_AT = 3
-/** After them another of 32 bits. */
+/** A 32-bit number after those. */
 const CONTENT = 8
 const HEAD_BYTES = 5 * WORD
 
@@ -48,18 +48,18 @@ export function createRingBuffer(bytes: number): RingBuffer {
 export interface RingProducer {
   /** False: there is no room now. */
   put(push: IncomingPush): boolean
-  /** The same for something that comes by another way: only its place is kept. */
+  /** Keeps the place of an observation that comes by message. */
   putElsewhere(): boolean
-  /** How often was looked for entries so far, up to where a number of 32 bits turns. */
+  /** The number of reads so far; wraps at 32 bits. */
   looks(): number
 }
 
-/** For the side that puts in. */
+/** The producer's side. */
 export function openProducer({ memory, state }: RingBuffer): RingProducer {
   const { bytes, numbers, times } = viewOf(memory)
-  const packer = createEventEncoder()
+  const encoder = createEventEncoder()
 
-  /** Where an entry of so many bytes may begin; null: nowhere now. An end that meets the beginning would read as empty. */
+  /** Where an entry of this size may begin; null: nowhere now. The buffer is never filled entirely, because that would read as empty. */
   function room(wanted: number): number | null {
     const from = Atomics.load(state, TAKEN_TO)
     const to = Atomics.load(state, PUT_TO)
@@ -77,7 +77,7 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
 
   return {
     put({ body, contentEncoding, keyIndex, receivedAtMs, reading }) {
-      const { text, content } = packer.pack(reading)
+      const { text, content } = encoder.encode(reading)
       const textBytes = Buffer.byteLength(text)
       const encodingBytes = contentEncoding === null ? 0 : Buffer.byteLength(contentEncoding)
       const wanted = wholeWords(HEAD_BYTES + body.byteLength + encodingBytes + textBytes)
@@ -95,7 +95,7 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
       if (contentEncoding !== null) bytes.write(contentEncoding, bodyAt + body.byteLength)
       bytes.write(text, bodyAt + body.byteLength + encodingBytes)
       publish(at + wanted)
-      packer.sent()
+      encoder.sent()
       return true
     },
     putElsewhere() {
@@ -110,16 +110,16 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
 }
 
 export interface RingConsumer<Other> {
-  /** How many were put and not taken yet. */
+  /** The number of entries that were put and not taken yet. */
   count(): number
-  /** At most so many, in the order they were put. Their bytes are copies. */
+  /** Takes at most `most` entries, in order. Their bytes are copies. */
   take(most: number): (IncomingPush | Other)[]
 }
 
-/** For the side that takes out. `elsewhere` gives what came by another way, in its order; undefined: it is not there yet, and is waited for. */
+/** The consumer's side. `elsewhere` returns the next observation that came by message; undefined: it has not arrived, so reading stops there. */
 export function openConsumer<Other>({ memory, state }: RingBuffer, elsewhere: () => Other | undefined): RingConsumer<Other> {
   const { bytes, numbers, times } = viewOf(memory)
-  const unpackReading = createEventDecoder()
+  const decodeEvent = createEventDecoder()
   let takenSoFar = 0
 
   const number = (at: number, place: number) => numbers[at / 4 + place] ?? 0
@@ -138,14 +138,14 @@ export function openConsumer<Other>({ memory, state }: RingBuffer, elsewhere: ()
       contentEncoding: encodingBytes === NONE ? null : bytes.toString('utf8', bodyEnd, textAt),
       keyIndex: number(at, KEY_INDEX),
       receivedAtMs: time(at, RECEIVED_AT),
-      reading: unpackReading({ text, content: number(at, CONTENT) }, time(at, EVENT_AT)),
+      reading: decodeEvent({ text, content: number(at, CONTENT) }, time(at, EVENT_AT)),
     }
   }
 
   return {
     count: () => (Atomics.load(state, PUTS) - takenSoFar) | 0,
     take(most) {
-      // Before looking: who puts something in and sees that nobody has looked since knows that it will be found.
+      // Counted before reading: a producer that sees no read since its put knows that the entry will be found.
       Atomics.add(state, LOOKS, 1)
       const to = Atomics.load(state, PUT_TO)
       const taken: (IncomingPush | Other)[] = []

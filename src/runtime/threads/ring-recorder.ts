@@ -4,11 +4,11 @@ import type { CommitThrottle } from './commit-throttle.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import { asError } from './thread.ts'
 
-/** What the thread that records offers to another one: pushes come by a ring of memory both see, and what became of them comes back as a message. */
+/** What the writer's thread offers to the others: observations come through a ring buffer, and their outcomes go back as messages. */
 export interface RingVerbs {
-  /** Records what is in the ring by then. */
+  /** Records what is in the ring when its turn comes. */
   commit(): Promise<RingCommit>
-  /** What has only its place in the ring. */
+  /** Delivers an observation that has only its place in the ring. */
   bring(incoming: Incoming): Promise<void>
 }
 
@@ -17,31 +17,31 @@ export const RING_VERBS = ['commit', 'bring'] as const
 type RingCommit = { readonly taken: number; readonly report: CommitReport } | { readonly taken: number; readonly error: unknown }
 
 export interface WriterQueueOptions {
-  /** Larger bodies come by message, as what is in the ring must fit into half of it. */
+  /** Larger bodies go by message, because an entry must fit into half of the ring. */
   readonly bodyBytesMax: number
   readonly drainReplies?: () => void
 }
 
-/** A queue that the writer's thread records from. */
+/** A queue that the writer's thread records. */
 export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
-  const inlet = openProducer(ring)
+  const producer = openProducer(ring)
   let asked = 0
   return {
     ...(drainReplies === undefined ? {} : { drainReplies }),
     put(incoming) {
-      if (incoming.kind === 'push' && incoming.body.byteLength <= bodyBytesMax) return inlet.put(incoming)
-      if (!inlet.putElsewhere()) return false
-      // If the thread is gone, so is the commit that would find it, which says so.
+      if (incoming.kind === 'push' && incoming.body.byteLength <= bodyBytesMax) return producer.put(incoming)
+      if (!producer.putElsewhere()) return false
+      // If the thread is gone, the commit fails too and reports it.
       verbs.bring(incoming).catch(() => {})
       return true
     },
-    isAwaited: () => asked !== inlet.looks(),
+    isAwaited: () => asked !== producer.looks(),
     async commit() {
       asked = (asked + 1) | 0
       try {
         return await verbs.commit()
       } catch (error) {
-        asked = inlet.looks()
+        asked = producer.looks()
         throw error
       }
     },
@@ -50,27 +50,27 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
 
 export interface RingServicePorts {
   readonly record: (batch: readonly Incoming[]) => Promise<CommitReport>
-  readonly pace: Pick<CommitThrottle, 'keep' | 'begins'>
-  /** The most of one transaction. */
+  readonly throttle: Pick<CommitThrottle, 'keep' | 'begins'>
+  /** The maximum of observations in one transaction. */
   readonly batchMax: number
 }
 
-/** The other end, on the thread: gives whoever puts into a ring the verbs for it. A commit knows of all that wait, in whichever ring. */
-export function createRingService({ record, pace, batchMax }: RingServicePorts): (ring: RingBuffer) => RingVerbs {
-  const outlets: RingConsumer<Incoming>[] = []
-  const waiting = () => outlets.reduce((sum, outlet) => sum + outlet.count(), 0)
+/** The writer's end: makes the verbs for each ring. The throttle counts what waits in all rings. */
+export function createRingService({ record, throttle, batchMax }: RingServicePorts): (ring: RingBuffer) => RingVerbs {
+  const consumers: RingConsumer<Incoming>[] = []
+  const waiting = () => consumers.reduce((sum, consumer) => sum + consumer.count(), 0)
   return (ring) => {
     const brought: Incoming[] = []
-    const outlet = openConsumer(ring, () => brought.shift())
-    outlets.push(outlet)
+    const consumer = openConsumer(ring, () => brought.shift())
+    consumers.push(consumer)
     return {
       async bring(incoming) {
         brought.push(incoming)
       },
       async commit() {
-        pace.keep(waiting())
-        const batch = outlet.take(batchMax)
-        pace.begins(batch.length)
+        throttle.keep(waiting())
+        const batch = consumer.take(batchMax)
+        throttle.begins(batch.length)
         try {
           return { taken: batch.length, report: await record(batch) }
         } catch (error) {

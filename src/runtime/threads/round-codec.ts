@@ -1,15 +1,12 @@
 import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
-/**
- * Turns and their reports as they travel between the threads, for the reason that batches do (see `PackedBatch`): what would be thousands of
- * small objects a second is a few columns of numbers and one block of bytes.
- */
+/** A dispatch round in transit between threads: a few columns of numbers and one block of bytes instead of thousands of small objects a second. */
 export interface EncodedRound extends Omit<DispatchRound, 'settled'> {
   readonly endpointIds: readonly string[]
   /** `SETTLED_WIDTH` numbers each. */
   readonly settled: ArrayBuffer
-  /** Results that say more than that an endpoint accepted, with their place. */
+  /** Results other than a plain acceptance, with their position. */
   readonly results: readonly (readonly [place: number, result: AttemptResult])[]
 }
 
@@ -17,9 +14,9 @@ export interface EncodedReport extends Omit<DispatchRoundReport, 'claimed' | 'en
   readonly endpointIds: readonly string[]
   /** `CLAIMED_WIDTH` numbers each. */
   readonly claimed: ArrayBuffer
-  /** The bodies, one after the other. */
+  /** The bodies, concatenated. */
   readonly bytes: ArrayBuffer
-  /** Null: as in the last report, but for their health. */
+  /** Null: as in the last report, except for their health. */
   readonly endpoints: readonly EndpointState[] | null
 }
 
@@ -27,7 +24,7 @@ const SETTLED_WIDTH = 12
 const CLAIMED_WIDTH = 10
 type AttemptResult = SettledAttempt['result']
 
-/** In the place of a time that is none, and of the length of a body that is none. */
+/** Stands for a missing time or a missing body. */
 const NONE = -1
 
 export function encodeRound({ settled, ...rest }: DispatchRound): EncodedRound {
@@ -37,7 +34,7 @@ export function encodeRound({ settled, ...rest }: DispatchRound): EncodedRound {
   for (const [place, attempt] of settled.entries()) {
     const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs, atMs, random, result } = attempt
     const isPlain = result.kind === 'accepted' && result.answerStart.byteLength === 0 && result.byNextKey === undefined
-    // Copied: a view would take all the memory it looks into along.
+    // Copied, because a view would be sent with the whole buffer behind it.
     if (!isPlain) results.push([place, { ...result, answerStart: new Uint8Array(result.answerStart) }])
     const status = result.kind === 'failed' ? NONE : result.status
     const at = place * SETTLED_WIDTH
@@ -60,11 +57,11 @@ export function encodeRound({ settled, ...rest }: DispatchRound): EncodedRound {
 export function decodeRound({ endpointIds, settled: packed, results, ...rest }: EncodedRound): DispatchRound {
   const numbers = new Float64Array(packed)
   const settled: SettledAttempt[] = []
-  let said = 0
+  let nextResult = 0
   for (let at = 0; at < numbers.length; at += SETTLED_WIDTH) {
-    const [place, told] = results[said] ?? []
-    const isTold = told !== undefined && place === settled.length
-    if (isTold) said++
+    const [place, listed] = results[nextResult] ?? []
+    const isListed = listed !== undefined && place === settled.length
+    if (isListed) nextResult++
     settled.push({
       deliveryId: numberAt(numbers, at),
       endpointId: endpointIds[numberAt(numbers, at + 1)] ?? '',
@@ -76,21 +73,21 @@ export function decodeRound({ endpointIds, settled: packed, results, ...rest }: 
       firstFailedAtMs: timeAt(numbers, at + 5),
       atMs: numberAt(numbers, at + 6),
       random: numberAt(numbers, at + 7),
-      result: isTold
-        ? told
+      result: isListed
+        ? listed
         : { kind: 'accepted', status: numberAt(numbers, at + 9), durationMs: numberAt(numbers, at + 8), answerStart: EMPTY },
     })
   }
   return { ...rest, settled }
 }
 
-/** What is told of endpoints only when it changed; to be made anew with each thread. */
+/** Sends the endpoints only when they have changed. Needs a new encoder for each thread. */
 export function createReportEncoder(): (report: DispatchRoundReport) => EncodedReport {
-  let told: readonly EndpointState[] | null = null
+  let sent: readonly EndpointState[] | null = null
   return ({ claimed, endpoints, ...rest }) => {
-    const known = told
+    const known = sent
     const isKnown = known !== null && known.length === endpoints.length && endpoints.every((state, at) => isSame(state, known[at]))
-    told = endpoints
+    sent = endpoints
     const places = createPlaces()
     const numbers = new Float64Array(claimed.length * CLAIMED_WIDTH)
     const bytes = new Uint8Array(claimed.reduce((sum, { body }) => sum + (body?.byteLength ?? 0), 0))
@@ -155,7 +152,7 @@ function timeAt(numbers: Float64Array, at: number): number | null {
   return atMs === NONE ? null : atMs
 }
 
-/** Numbers for names, from 0 on. */
+/** Numbers names, from 0. */
 function createPlaces() {
   const places = new Map<string, number>()
   return {
@@ -170,6 +167,6 @@ function createPlaces() {
 
 function isSame(state: EndpointState, known: EndpointState | undefined): boolean {
   if (known === undefined || state.endpoint !== known.endpoint || state.keys !== known.keys) return false
-  // Of its health only whether it is probed decides what leaves.
+  // Of the health, only whether it is probed decides what is sent.
   return state.disabled === known.disabled && (state.health.probing === null) === (known.health.probing === null)
 }

@@ -1,14 +1,14 @@
-/** What happens on a thread, gathered for another one that asks for it. */
+/** Collects what happens on a thread until another thread asks for it. */
 export interface TurnReport<Report> {
-  /** Something happened. */
+  /** Call when something has happened. */
   changed(): void
-  /** Resolves at the end of a turn of the event loop in which something happened that was not reported yet. Only one may ask at a time. */
+  /** Resolves at the end of a turn of the event loop with unreported changes. Only one caller may wait at a time. */
   next(): Promise<Report>
-  /** Answers at once, if something happened and somebody asks. */
+  /** Reports at once if something has happened and a caller waits. */
   flush(): void
 }
 
-/** Reports once a turn, however much happens in it. `gather` hands over what happened since it was last called. */
+/** Reports once per turn of the event loop. `gather` returns what has happened since its last call. */
 export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
   let asked: ((report: Report) => void) | null = null
   let hasChanged = false

@@ -5,17 +5,17 @@ import { createRingBuffer } from '../../../src/runtime/threads/ring-buffer.ts'
 import { createRingService, queueOnWriter, type RingServicePorts } from '../../../src/runtime/threads/ring-recorder.ts'
 import { pushBody } from '../../support/builders.ts'
 
-const PACE: RingServicePorts['pace'] = { keep: () => {}, begins: () => {} }
+const PACE: RingServicePorts['throttle'] = { keep: () => {}, begins: () => {} }
 const aPush = (location: string) => parsePush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })
 const recorded: RecordOutcome = { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
 
-function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batchMax = 9, pace = PACE } = {}) {
+function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batchMax = 9, throttle = PACE } = {}) {
   const serve = createRingService({
     record: async (batch) => {
       await record(batch)
       return { outcomes: batch.map(() => recorded), durationMs: 1 }
     },
-    pace,
+    throttle,
     batchMax,
   })
   return () => {
@@ -62,8 +62,8 @@ test('a batch that cannot be recorded says why and how many it was, and the next
 test('a commit of one ring does not make those of the other wait: all that wait are counted, and each is recorded by its own', async () => {
   const kept: number[] = []
   const batches: (readonly Incoming[])[] = []
-  const pace = { keep: (waiting: number) => void kept.push(waiting), begins: () => {} }
-  const another = serviceOf(async (batch) => void batches.push(batch), { pace })
+  const throttle = { keep: (waiting: number) => void kept.push(waiting), begins: () => {} }
+  const another = serviceOf(async (batch) => void batches.push(batch), { throttle })
   const [first, second] = [another(), another()]
   const pushes = ['Lund', 'Malmö', 'Åre'].map(aPush)
   for (const push of pushes.slice(0, 2)) second.put(push)
