@@ -1,20 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** What a route answers: a body that already is JSON text. */
+/** A route's answer; `json` is the body as text. */
 export interface Answer {
   readonly status: number
   readonly json: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A call, taken apart. */
+/** A parsed call. */
 export interface Call {
   readonly method: string
   /** As sent, without the query. */
   readonly path: string
   readonly query: URLSearchParams
   readonly authorization: string | undefined
-  /** The body as JSON; `undefined` if it is none, or too large. */
+  /** The body as JSON; `undefined` if it is not JSON or too large. */
   readonly body: () => Promise<unknown>
 }
 
@@ -58,7 +58,7 @@ export function answerOf(status: number, value: unknown, headers: Readonly<Recor
   return { status, json: JSON.stringify(value), headers }
 }
 
-/** An error as this carrier words it: the specification shows none. */
+/** An error in this carrier's own shape, because the specification shows none. */
 export function errorAnswer(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Answer {
   return answerOf(status, { message }, headers)
 }

@@ -13,7 +13,7 @@ export interface CarrierApiOptions {
   readonly password: string
   readonly seed: number
   readonly faults: () => Faults
-  /** Aborted when the sandbox stops, so that no answer is waited out. */
+  /** Aborted when the sandbox stops, which ends the waits before answers. */
   readonly stopping: AbortSignal
 }
 
@@ -26,7 +26,7 @@ export function carrierPathOf(path: string): string | null {
   return kind === undefined ? null : `/v1/status/{number}/${kind}`
 }
 
-/** The language of a call: the first when none is asked, `null` for one without texts. */
+/** The language of a call: the first by default, `null` for one without texts. */
 function languageOf(query: URLSearchParams): Language | null {
   const asked = query.get('language')
   if (asked === null) return languages[0]
@@ -42,7 +42,7 @@ function decoded(text: string): string | null {
   }
 }
 
-/** The carrier's API as the specification shows it, and its faults. `null` for a path it does not have. */
+/** The carrier's API as specified, with faults. `null` for an unknown path. */
 export function createCarrierApi(options: CarrierApiOptions): (call: Call) => Promise<Answer | null> {
   const { world, tokens, username, password, faults, stopping } = options
   const random = randomFor(options.seed, 'pull faults')

@@ -4,28 +4,28 @@ import { parseParcelOrder, parseScanOrder } from './runtime-scan.ts'
 
 type Route = (sandbox: Sandbox, call: Call) => unknown
 
-/** Every route of the control plane and what it is for: one table for the routing and for the help. */
+/** Every route of the control API and its purpose, for the routing and for `--help`. */
 export const controlRoutes: readonly { readonly route: string; readonly about: string; readonly run: Route }[] = [
-  { route: 'GET /sandbox/world', about: 'every parcel as the carrier has it now, its pushes, and the tally of hard cases', run: world },
+  { route: 'GET /sandbox/world', about: 'all parcels in their current state, their pushes, and the tally of hard cases', run: world },
   {
     route: 'GET /sandbox/stats',
-    about: 'calls by path and status, tokens, pushes by fate and answer, the tally, the time',
+    about: 'calls by path and status, tokens, pushes by fate and answer, the tally, the simulated time',
     run: (s) => s.stats(),
   },
   { route: 'GET /sandbox/faults', about: 'the faults in force', run: (sandbox) => sandbox.faults() },
-  { route: 'POST /sandbox/faults', about: 'change some: {"loss":0.1,"serverErrors":0.5}', run: changeFaults },
-  { route: 'POST /sandbox/webhooks', about: 'push there from now on: {"urls":["http://..."]}', run: changeWebhooks },
-  { route: 'POST /sandbox/resume', about: 'let time run (after --paused)', run: (sandbox) => sandbox.resume() },
-  { route: 'POST /sandbox/advance', about: 'forward by {"seconds":N} of simulated time, then wait for the pushes', run: advance },
+  { route: 'POST /sandbox/faults', about: 'change faults: {"loss":0.1,"serverErrors":0.5}', run: changeFaults },
+  { route: 'POST /sandbox/webhooks', about: 'set the push addresses: {"urls":["http://..."]}', run: changeWebhooks },
+  { route: 'POST /sandbox/resume', about: 'start the clock (after --paused)', run: (sandbox) => sandbox.resume() },
+  { route: 'POST /sandbox/advance', about: 'advance the clock by {"seconds":N}, then wait for the pushes', run: advance },
   {
     route: 'POST /sandbox/finish',
-    about: 'run every life to its end at once, then wait for the pushes',
+    about: 'advance the clock to the last event, then wait for the pushes',
     run: (sandbox) => sandbox.finish(),
   },
-  { route: 'POST /sandbox/settle', about: 'wait for the pushes under way', run: (sandbox) => sandbox.settle() },
-  { route: 'POST /sandbox/parcels', about: 'a new parcel: {"trackingNumber":"AB1...SE","trackingIds":["37..."]}', run: addParcel },
-  { route: 'POST /sandbox/scan', about: 'a scan now: {"trackingNumber":"AB1...SE","status":"...","atMs"?:N,"location"?:"..."}', run: scan },
-  { route: 'POST /sandbox/revoke-tokens', about: 'no token issued so far is good any more', run: (sandbox) => sandbox.revokeTokens() },
+  { route: 'POST /sandbox/settle', about: 'wait for pushes under way', run: (sandbox) => sandbox.settle() },
+  { route: 'POST /sandbox/parcels', about: 'add a parcel: {"trackingNumber":"AB1...SE","trackingIds":["37..."]}', run: addParcel },
+  { route: 'POST /sandbox/scan', about: 'add a scan: {"trackingNumber":"AB1...SE","status":"...","atMs"?:N,"location"?:"..."}', run: scan },
+  { route: 'POST /sandbox/revoke-tokens', about: 'revoke all tokens issued so far', run: (sandbox) => sandbox.revokeTokens() },
 ]
 
 function world(sandbox: Sandbox): unknown {
@@ -39,13 +39,13 @@ async function changeFaults(sandbox: Sandbox, call: Call): Promise<unknown> {
 async function changeWebhooks(sandbox: Sandbox, call: Call): Promise<void> {
   const urls = memberOf(await call.body(), 'urls')
   const isText = (url: unknown): url is string => typeof url === 'string'
-  if (!Array.isArray(urls) || !urls.every(isText)) throw new RangeError('urls: an array of addresses')
+  if (!Array.isArray(urls) || !urls.every(isText)) throw new RangeError('urls must be an array of http addresses')
   sandbox.setWebhookUrls(urls)
 }
 
 async function advance(sandbox: Sandbox, call: Call): Promise<void> {
   const seconds = memberOf(await call.body(), 'seconds')
-  if (typeof seconds !== 'number' || !(seconds >= 0)) throw new RangeError('seconds: a number from 0')
+  if (typeof seconds !== 'number' || !(seconds >= 0)) throw new RangeError('seconds must be a number of at least 0')
   await sandbox.advance(seconds * 1000)
 }
 
@@ -56,17 +56,17 @@ async function addParcel(sandbox: Sandbox, call: Call): Promise<void> {
 async function scan(sandbox: Sandbox, call: Call): Promise<void> {
   const body = await call.body()
   const trackingNumber = memberOf(body, 'trackingNumber')
-  if (typeof trackingNumber !== 'string') throw new RangeError('trackingNumber: of a parcel of this world')
+  if (typeof trackingNumber !== 'string') throw new RangeError('trackingNumber must be that of a parcel in this sandbox')
   sandbox.scan(trackingNumber, parseScanOrder(body))
 }
 
 async function objectBody(call: Call): Promise<object> {
   const body = await call.body()
-  if (typeof body !== 'object' || body === null) throw new RangeError('a JSON object is needed')
+  if (typeof body !== 'object' || body === null) throw new RangeError('the body must be a JSON object')
   return body
 }
 
-/** The control plane: for tests and demos, so it asks for no token. `null` for a path outside of it. */
+/** The control API, for tests and demos; it needs no token. `null` for any other path. */
 export async function controlAnswer(sandbox: Sandbox, call: Call): Promise<Answer | null> {
   if (!call.path.startsWith('/sandbox/')) return null
   const found = controlRoutes.find(({ route }) => route === `${call.method} ${call.path}`)

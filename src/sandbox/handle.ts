@@ -6,11 +6,11 @@ import type { Tally } from './tally.ts'
 import type { ParcelNow } from './world.ts'
 
 export interface SandboxParcel extends ParcelNow {
-  /** In the order the events happened. */
+  /** Oldest first. */
   readonly pushes: readonly PushRecord[]
 }
 
-/** A carrier in a box: its API, its pushes, and all the truth about its world. */
+/** A running sandbox carrier, with access to everything it knows. */
 export interface Sandbox {
   readonly url: string
   readonly world: {
@@ -28,9 +28,9 @@ export interface Sandbox {
   now(): number
   finished(): boolean
   resume(): void
-  /** Forward by simulated milliseconds; resolves when the pushes are out. */
+  /** Advances the clock by simulated milliseconds; resolves when the pushes are out. */
   advance(byMs: number): Promise<void>
-  /** Every life to its end at once; resolves when the pushes are out. */
+  /** Advances the clock to the last event; resolves when the pushes are out. */
   finish(): Promise<void>
   /** Resolves when no push is waiting. */
   settle(): Promise<void>

@@ -3,8 +3,8 @@ import { between, drawFor, pick, type Random, randomFor } from './random.ts'
 import { places, unknownWords, type Word, words } from './vocabulary.ts'
 
 /**
- * Makes a parcel hard in one way. Each works on scans of its own, so that however they combine, an entry in a pull and its push stay
- * recognisably the same: equal status, detailed status and second; location equal or one empty; milliseconds equal or one whole.
+ * Adds one hard case to a parcel. Each works on scans of its own, so that in any combination an entry in a pull still matches its push: equal
+ * status, detailed status and second; locations equal or one empty; milliseconds equal or one whole.
  */
 type Harden = (plan: ParcelPlan, random: Random, seed: number, index: number) => ParcelPlan
 
@@ -16,7 +16,7 @@ function withScans(plan: ParcelPlan, word: Word, change: (scan: Scan, nth: numbe
   return { ...plan, scans: plan.scans.flatMap((scan, nth) => (isOf(word)(scan) ? change(scan, nth) : [scan])) }
 }
 
-// Drawn by instant, not by scan: equal entries stay equal to the letter.
+// Drawn by instant, not by scan, so that equal entries stay equal.
 const wholeSecondPulls: Harden = (plan, _random, seed) => ({
   ...plan,
   scans: plan.scans.map((scan) => {
@@ -113,7 +113,7 @@ const unknownFields: Harden = (plan) => ({
 })
 
 const hardenings = {
-  // Before those that add scans of their own, which then get their share of each.
+  // Before the cases that add scans, so that the added scans get their share of these.
   equalInstants,
   twoPlaces,
   equalEntries,
@@ -138,7 +138,7 @@ export function isHardCase(name: string): name is HardCase {
 
 export const hardCases: readonly HardCase[] = Object.keys(hardenings).filter(isHardCase)
 
-/** Which fraction of the parcels is hard in each way. */
+/** The fraction of parcels with each hard case. */
 export type Mix = Readonly<Record<HardCase, number>>
 
 /** A value for each hard case. */
@@ -165,11 +165,11 @@ export interface WorldOptions {
   readonly seed: number
   readonly parcels: number
   readonly mix: Mix
-  /** The end of the last life: no scan is later. */
+  /** The latest time of a planned scan. */
   readonly anchorMs: number
 }
 
-/** A world: which parcels are hard in which way is drawn without replacement, so the shares are numbers and not odds. */
+/** Plans all parcels. Hard cases are drawn without replacement, so that a fraction gives an exact number of parcels. */
 export function planWorld({ seed, parcels, mix, anchorMs }: WorldOptions): readonly ParcelPlan[] {
   let plans = Array.from({ length: parcels }, (_, index) => plainParcel(seed, index, anchorMs - spanMs))
   for (const name of hardCases) {

@@ -6,11 +6,11 @@ import type { CallCounter } from './stats.ts'
 
 export interface HttpServer {
   readonly url: string
-  /** Closes every connection, those in use included. */
+  /** Closes every connection, including those in use. */
   stop(): Promise<void>
 }
 
-/** Serves `answer`, counting the calls of the carrier's own paths. */
+/** Serves `answer` and counts calls of the carrier's own paths. */
 export async function startHttp(
   { host, port }: { readonly host: string; readonly port: number },
   calls: CallCounter,

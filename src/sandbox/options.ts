@@ -2,7 +2,7 @@ import { changedFaults, type Faults, noFaults } from './faults.ts'
 import { eachHardCase, type Mix } from './hard-cases.ts'
 import type { TokenForm } from './tokens.ts'
 
-/** Everything may be left out. */
+/** All options are optional. */
 export interface SandboxOptions {
   readonly host?: string
   /** 0 is any free port. */
@@ -13,25 +13,25 @@ export interface SandboxOptions {
   readonly password?: string
   readonly parcels?: number
   readonly seed?: number
-  /** Simulated seconds per real second; 0 stands still until told to advance. */
+  /** Simulated seconds per real second; 0: the clock moves only when advanced. */
   readonly speed?: number
-  /** Time stands still until `resume`. */
+  /** The clock stands still until `resume`. */
   readonly paused?: boolean
   /**
-   * Lives begin now and are lived in real time, `speed` times faster than planned, so that entries are as young as they look: what goes by
-   * the age of an entry (closing checks, missed pushes) can only be tried like this. The timeline's own pace is then 1.
+   * Parcels start now and run in real time, `speed` times faster than planned. Entries then carry the real time, which is needed to try what
+   * depends on an entry's age (closing checks, missed pushes). The clock itself runs at speed 1.
    */
   readonly live?: boolean
-  /** The fraction of parcels that each hard case happens to; `mix` says it for some by name. */
+  /** The fraction of parcels with each hard case; `mix` overrides it by name. */
   readonly hard?: number
   readonly mix?: Partial<Mix>
   readonly faults?: Partial<Faults>
-  /** How often a push that was not answered 2xx is tried again. */
+  /** Retries of a push that was not answered with 2xx. */
   readonly retries?: number
   readonly retryDelayMs?: number
   readonly pushTimeoutMs?: number
   readonly tokenForm?: TokenForm
-  /** No planned scan is later; the lives begin 56 hours before (`live`: they begin here). Now if left out. */
+  /** The latest time of a planned scan; parcels start 56 hours earlier (with `live`, at this time). Default: now. */
   readonly anchorMs?: number
   /** The real time, epoch milliseconds. */
   readonly now?: () => number
@@ -55,7 +55,7 @@ export const sandboxDefaults = {
   tokenForm: 'opaque',
 } as const
 
-/** What a sandbox runs by. */
+/** The complete options of a sandbox. */
 export interface Settings extends Required<Omit<SandboxOptions, 'hard' | 'mix' | 'faults'>> {
   readonly mix: Mix
   readonly faults: Faults
@@ -69,24 +69,25 @@ export function webhookUrlsOf(urls: readonly string[]): readonly string[] {
   return urls
 }
 
-/** The options with every gap filled. Throws a RangeError that says what to write. */
+/** Fills in the defaults. Throws a RangeError that says what to write. */
 export function settingsOf(options: SandboxOptions): Settings {
   const { hard, mix = {}, now = Date.now, webhookUrls = [], ...given } = { ...sandboxDefaults, ...options }
   const shares = eachHardCase((name) => mix[name] ?? hard)
-  for (const share of Object.values(shares)) if (!(share >= 0 && share <= 1)) throw new RangeError('hard cases: fractions from 0 to 1')
-  if (!Number.isSafeInteger(given.parcels) || given.parcels < 0) throw new RangeError('parcels: a whole number from 0')
-  if (!Number.isSafeInteger(given.seed)) throw new RangeError('seed: a whole number')
-  if (!(given.speed >= 0 && given.speed < Infinity)) throw new RangeError('speed: a number from 0')
-  if (!Number.isSafeInteger(given.retries) || given.retries < 0) throw new RangeError('retries: a whole number from 0')
-  if (given.live && given.speed === 0) throw new RangeError('live: needs a speed above 0')
-  if (given.sharedKey === '') throw new RangeError('shared key: must not be empty')
+  for (const share of Object.values(shares))
+    if (!(share >= 0 && share <= 1)) throw new RangeError('hard cases must be fractions from 0 to 1')
+  if (!Number.isSafeInteger(given.parcels) || given.parcels < 0) throw new RangeError('parcels must be a whole number of at least 0')
+  if (!Number.isSafeInteger(given.seed)) throw new RangeError('seed must be a whole number')
+  if (!(given.speed >= 0 && given.speed < Infinity)) throw new RangeError('speed must be a number of at least 0')
+  if (!Number.isSafeInteger(given.retries) || given.retries < 0) throw new RangeError('retries must be a whole number of at least 0')
+  if (given.live && given.speed === 0) throw new RangeError('live needs a speed above 0')
+  if (given.sharedKey === '') throw new RangeError('the shared key must not be empty')
   return {
     ...given,
     mix: shares,
     now,
     webhookUrls: webhookUrlsOf(webhookUrls),
     faults: changedFaults(noFaults, options.faults ?? {}),
-    // A whole second, so that the milliseconds of the scans are those of the seed.
+    // A whole second, so that the seed alone decides the milliseconds of the scans.
     anchorMs: Math.floor((options.anchorMs ?? now()) / 1000) * 1000,
   }
 }

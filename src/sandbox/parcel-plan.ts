@@ -1,13 +1,13 @@
 import { between, drawFor, pick, type Random, randomFor } from './random.ts'
 import { distributionTypes, places, type Texts, type Word, words } from './vocabulary.ts'
 
-/** A member of a JSON object, its value already JSON text: a large number or an odd nesting survives as written. */
+/** A member of a JSON object with its value as JSON text, so that large numbers and odd nesting survive as written. */
 export type Member = readonly [name: string, json: string]
 
-/** How the pull API writes the time of an entry; pushes always carry the milliseconds. */
+/** How the pull API writes the time of an entry; pushes always include milliseconds. */
 export type PullTime = 'milliseconds' | 'seconds' | 'zeros'
 
-/** One entry of a parcel as the carrier will publish it, and all it may say differently in its two channels. */
+/** One entry of a parcel as the carrier will publish it, with the differences between pushes and pulls. */
 export interface Scan {
   readonly id: string
   readonly status: string
@@ -15,7 +15,7 @@ export interface Scan {
   readonly displayToConsumer: boolean
   readonly texts: Texts
   readonly atMs: number
-  /** When the carrier learns of it: from then on it is in the pull API, and its push goes out. */
+  /** When the carrier publishes it: the pull API lists it from then on, and its push goes out. */
   readonly publishedAtMs: number
   readonly pushLocation: string | null
   readonly pullLocation: string
@@ -25,7 +25,7 @@ export interface Scan {
   readonly extra: readonly Member[]
 }
 
-/** From `atMs` on, the pull API gives an entry that was published before these texts instead. Nothing is pushed. */
+/** From `atMs` on, the pull API shows an earlier entry with these texts instead. Nothing is pushed. */
 export interface Amendment {
   readonly scanId: string
   readonly atMs: number
@@ -33,10 +33,10 @@ export interface Amendment {
   readonly texts: Texts
 }
 
-/** The whole life of a parcel, known before it begins. */
+/** The complete plan of a parcel, made in advance. */
 export interface ParcelPlan {
   readonly trackingNumber: string
-  /** Those it has from the start. */
+  /** The tracking ids it has from the start. */
   readonly trackingIds: readonly string[]
   readonly laterTrackingId: { readonly id: string; readonly atMs: number; readonly first: boolean } | null
   readonly distributionType: string
@@ -52,7 +52,7 @@ export interface ParcelPlan {
 
 export const hourMs = 3_600_000
 
-/** How long the longest life in a world may take; a world's clock starts this long before its anchor. */
+/** The longest time a parcel may take; the clock starts this long before the latest planned scan. */
 export const spanMs = 56 * hourMs
 
 type Stage = readonly [word: Word, afterHours: readonly [from: number, to: number], odds: number]
@@ -68,7 +68,7 @@ const stages: readonly Stage[] = [
   [words.delivered, [1, 5], 1],
 ]
 
-/** A scan as both channels would tell it were the carrier tidy. */
+/** A scan without differences between push and pull. */
 export function plainScan(id: string, word: Word, atMs: number, location: string, random: Random): Scan {
   const { status, detailedStatus, displayToConsumer, texts } = word
   return {
@@ -93,7 +93,7 @@ function plainScans(trackingNumber: string, startMs: number, random: Random): re
   for (const [word, [from, to], odds] of stages) {
     if (random() >= odds) continue
     atMs += between(random, from * hourMs, to * hourMs)
-    // Never on a whole second, or a push could not be told from a truncated pull.
+    // Never on a whole second, which would make a push look like a truncated pull.
     if (atMs % 1000 === 0) atMs += 1
     const location = word === words.created ? '' : pick(random, places)
     scans.push(plainScan(`${trackingNumber}/${scans.length + 1}`, word, atMs, location, random))
@@ -107,12 +107,12 @@ function trackingNumberOf(seed: number, index: number): string {
   return `${letter('first')}${letter('second')}${100_000_000 + ((index * 7919 + offset) % 900_000_000)}SE`
 }
 
-/** A tracking id no other parcel of the world has. */
+/** A tracking id that no other parcel has. */
 export function trackingIdOf(seed: number, index: number, nth: number): string {
   return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
 }
 
-/** A parcel without any hard case: the same for the same seed, index and start. */
+/** A parcel without hard cases, determined by seed, index and start. */
 export function plainParcel(seed: number, index: number, startMs: number): ParcelPlan {
   const random = randomFor(seed, 'parcel', index)
   const trackingNumber = trackingNumberOf(seed, index)

@@ -5,20 +5,20 @@ import { drawFor, randomFor, shuffled } from './random.ts'
 import { signatureOf } from './wire.ts'
 import type { PushEvent } from './world.ts'
 
-/** How one try to bring a push to one receiver ended. */
+/** The result of one attempt to send a push to one receiver. */
 interface PushAttempt {
   readonly url: string
-  /** The receiver's status; `null` when it gave none, and then `error` says why. */
+  /** The receiver's status; `null` if there was no answer, and then `error` says why. */
   readonly status: number | null
   readonly error: string | null
 }
 
 /**
- * An event and what became of its push: `silenced` (no pushes at all just then) and `lost` never go out; `waiting` is in a window, a delay
- * or a queue; `sent` is with every receiver, or given up.
+ * An event and the fate of its push: `silenced` (during a silence) and `lost` pushes never go out; a `waiting` push is in a window, a delay or a
+ * queue; a `sent` push has reached every receiver or was given up.
  */
 export interface PushRecord {
-  /** In the order the events happened, from 1. */
+  /** Numbered from 1, oldest first. */
   readonly sequence: number
   readonly trackingNumber: string
   readonly body: string
@@ -31,11 +31,11 @@ export interface PushRecord {
 }
 
 export interface PusherOptions {
-  /** Where pushes go just then. */
+  /** The current addresses for pushes. */
   readonly urls: () => readonly string[]
   readonly sharedKey: string
   readonly seed: number
-  /** How often a push that was not answered 2xx is tried again. */
+  /** Retries of a push that was not answered with 2xx. */
   readonly retries: number
   readonly retryDelayMs: number
   readonly timeoutMs: number
@@ -44,7 +44,7 @@ export interface PusherOptions {
 
 export interface Pusher {
   publish(event: PushEvent): void
-  /** Sends what a window still holds; resolves when nothing is waiting. */
+  /** Sends what the window still holds; resolves when nothing is waiting. */
   settle(): Promise<void>
   records(): readonly PushRecord[]
   stop(): Promise<void>
@@ -74,8 +74,8 @@ function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: F
 }
 
 /**
- * Events go through the window (where they may be shuffled), then wait out the delay, then queue in the lane of their parcel: so the pushes
- * of a parcel reach a receiver one at a time, in the order they left the window, and parcels do not wait for each other.
+ * Events pass through the window (where they may be shuffled), the delay, and the queue of their parcel. So a receiver gets the pushes of a
+ * parcel one at a time, in the order they left the window, and parcels do not wait for each other.
  */
 export function createPusher(options: PusherOptions): Pusher {
   const { urls, seed, faults } = options
@@ -136,7 +136,7 @@ export function createPusher(options: PusherOptions): Pusher {
       waiting += record.copies
       held = [...held, ...Array.from({ length: record.copies }, (_, nth) => ({ record, first: nth === 0 }))]
       if (held.length >= now.reorder) release()
-      // A window that does not fill up must not hold its events for ever.
+      // A window that never fills up must still release its events.
       else windowTimer ??= setTimeout(release, windowMsMax)
     },
     settle: async () => {
@@ -160,7 +160,7 @@ interface DeliverOptions extends Pick<PusherOptions, 'sharedKey' | 'retries' | '
   readonly stopping: AbortSignal
 }
 
-/** Tries until the receiver answers 2xx, the tries are used up, or the sandbox stops. */
+/** Tries until the receiver answers with 2xx, the attempts are used up, or the sandbox stops. */
 async function deliver(
   record: Growing,
   url: string,

@@ -1,4 +1,4 @@
-/** A well-mixed 32-bit number for a seed and what it is for, so that one decision never shifts another. */
+/** A well-mixed 32-bit number from a seed and names, so that one random decision never shifts another. */
 function mix(seed: number, names: readonly (string | number)[]): number {
   let hash = Math.imul(seed | 0, 0x9e3779b1) ^ 0x811c9dc5
   for (const letter of names.join('\u0001')) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193)
@@ -20,7 +20,7 @@ export function randomFor(seed: number, ...names: readonly (string | number)[]):
   }
 }
 
-/** One number in [0, 1) that belongs to these names alone, however often and in whatever order it is asked for. */
+/** A number in [0, 1) determined by the seed and these names alone. */
 export function drawFor(seed: number, ...names: readonly (string | number)[]): number {
   return randomFor(seed, ...names)()
 }
@@ -33,7 +33,7 @@ export function pick<T>(random: Random, choices: readonly [T, ...T[]]): T {
   return choices[Math.floor(random() * choices.length)] ?? choices[0]
 }
 
-/** The same items in another order (Fisher and Yates). */
+/** Shuffles the items (Fisher-Yates). */
 export function shuffled<T>(random: Random, items: readonly T[]): readonly T[] {
   const left = [...items]
   const drawn: T[] = []

@@ -3,18 +3,18 @@ import { type ParcelPlan, plainScan, type Scan } from './parcel-plan.ts'
 import { drawFor, randomFor } from './random.ts'
 import { type Word, words } from './vocabulary.ts'
 
-/** A scan that a test orders: all but the status may be left out. */
+/** A scan requested by a test; everything but the status is optional. */
 export interface ScanOrder {
   readonly status: string
-  /** As the status if left out. */
+  /** Default: the status. */
   readonly detailedStatus?: string
-  /** Now if left out; earlier is a back-dated scan. */
+  /** Default: now; an earlier time makes a backdated scan. */
   readonly atMs?: number
   readonly location?: string
   readonly displayToConsumer?: boolean
 }
 
-/** A parcel that a test orders, without any entries. */
+/** A parcel requested by a test, without entries. */
 export interface ParcelOrder {
   readonly trackingNumber: string
   readonly trackingIds: readonly string[]
@@ -32,11 +32,11 @@ function wordFor(order: ScanOrder): Word {
   return { status: order.status, detailedStatus, displayToConsumer: true, texts }
 }
 
-/** The scan of an order, the nth of this sandbox. */
+/** Makes the requested scan, the nth of this sandbox. */
 export function orderedScan(order: ScanOrder, trackingNumber: string, nth: number, seed: number, nowMs: number): Scan {
   const id = `${trackingNumber}/ordered-${nth}`
   const scan = plainScan(id, wordFor(order), order.atMs ?? nowMs, order.location ?? '', randomFor(seed, id))
-  // The latest order first among equal instants.
+  // Among equal instants the latest request comes first.
   const placed = { ...scan, publishedAtMs: nowMs, tie: -nth - drawFor(seed, id) }
   return order.displayToConsumer === undefined ? placed : { ...placed, displayToConsumer: order.displayToConsumer }
 }
@@ -46,7 +46,7 @@ export function orderedParcel({ trackingNumber, trackingIds, numberOnly = false 
   return { trackingNumber, trackingIds, numberOnly, distributionType: 'Mailbox', ...tidy }
 }
 
-/** Reads an order that came as JSON. Throws a RangeError that says what to write. */
+/** Parses a scan request. Throws a RangeError that says what to write. */
 export function parseScanOrder(body: unknown): ScanOrder {
   const [status, detailedStatus, atMs, location, displayToConsumer] = [
     'status',
@@ -55,8 +55,9 @@ export function parseScanOrder(body: unknown): ScanOrder {
     'location',
     'displayToConsumer',
   ].map((name) => memberOf(body, name))
-  if (typeof status !== 'string' || status === '') throw new RangeError('status: a word such as TerminalArrived')
-  if (atMs !== undefined && (typeof atMs !== 'number' || !Number.isSafeInteger(atMs))) throw new RangeError('atMs: epoch milliseconds')
+  if (typeof status !== 'string' || status === '') throw new RangeError('status must be a word such as TerminalArrived')
+  if (atMs !== undefined && (typeof atMs !== 'number' || !Number.isSafeInteger(atMs)))
+    throw new RangeError('atMs must be epoch milliseconds')
   return {
     status,
     ...(typeof detailedStatus === 'string' ? { detailedStatus } : {}),
@@ -66,14 +67,14 @@ export function parseScanOrder(body: unknown): ScanOrder {
   }
 }
 
-/** Reads a parcel order that came as JSON. Throws a RangeError that says what to write. */
+/** Parses a parcel request. Throws a RangeError that says what to write. */
 export function parseParcelOrder(body: unknown): ParcelOrder {
   const trackingNumber = memberOf(body, 'trackingNumber')
   const trackingIds = memberOf(body, 'trackingIds')
   if (typeof trackingNumber !== 'string' || !/^[A-Z0-9]{4,40}$/.test(trackingNumber))
-    throw new RangeError('trackingNumber: as AB123456789SE')
+    throw new RangeError('trackingNumber must look like AB123456789SE')
   const isId = (id: unknown): id is string => typeof id === 'string' && /^\d{4,40}$/.test(id)
   if (!Array.isArray(trackingIds) || trackingIds.length === 0 || !trackingIds.every(isId))
-    throw new RangeError('trackingIds: numeric strings')
+    throw new RangeError('trackingIds must be numeric strings')
   return { trackingNumber, trackingIds, numberOnly: memberOf(body, 'numberOnly') === true }
 }

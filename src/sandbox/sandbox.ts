@@ -15,7 +15,7 @@ import { createTimeline, type Timeline } from './timeline.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { createWorld, type Step, stepsOf, type World } from './world.ts'
 
-/** What may be changed while it runs. */
+/** What can be changed while the sandbox runs. */
 type Controls = Pick<Settings, 'faults' | 'webhookUrls'>
 
 interface Parts {
@@ -31,7 +31,7 @@ interface Parts {
   readonly take: (step: Step) => void
 }
 
-/** The lives, when they begin and end, and how fast time runs meanwhile. */
+/** The planned parcels, their start and end, and the speed of the clock. */
 function planLives(settings: Settings) {
   const { anchorMs, speed, live } = settings
   const startMs = anchorMs - spanMs
@@ -122,7 +122,7 @@ function createHandle(parts: Parts, url: string, stop: () => Promise<void>): San
   }
 }
 
-/** Starts a carrier in a box. Throws a RangeError for an option that cannot be, and what listening throws. */
+/** Starts a sandbox carrier. Throws a RangeError for an invalid option, and any error from listening. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const settings = settingsOf(options)
   const parts = createParts(settings)

@@ -1,19 +1,19 @@
 import type { ParcelPlan } from './parcel-plan.ts'
 
 export interface Squeeze {
-  /** This moment of the plan ... */
+  /** This time in the plan ... */
   readonly fromMs: number
   /** ... becomes this one, */
   readonly toMs: number
-  /** and all after it come so many times sooner. */
+  /** and all later times run faster by this factor. */
   readonly factor: number
 }
 
-/** The same life lived faster, at another time: order and equality of instants are kept. */
+/** Moves and speeds up a parcel's plan. Order and equality of instants are kept. */
 export function squeezed(plan: ParcelPlan, { fromMs, toMs, factor }: Squeeze): ParcelPlan {
   const moved = (ms: number): number => {
     const atMs = toMs + Math.round((ms - fromMs) / factor)
-    // Never on a whole second, or a push could not be told from a truncated pull.
+    // Never on a whole second, which would make a push look like a truncated pull.
     return atMs % 1000 === 0 ? atMs + 1 : atMs
   }
   const { scans, amendments, laterTrackingId } = plan

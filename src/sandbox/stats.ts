@@ -26,7 +26,7 @@ export interface SandboxStats {
   readonly calls: CallStats
   readonly tokensIssued: number
   readonly pushes: PushStats
-  /** How many hard cases the planned world holds once it is finished, by name. */
+  /** The number of each hard case once all events have happened. */
   readonly tally: Tally
   readonly time: { readonly simulated: string; readonly finished: boolean; readonly speed: number }
 }

@@ -52,8 +52,8 @@ function tallyParcel(plan: ParcelPlan): Tally {
 }
 
 /**
- * How many hard cases a world holds once its lives are over, counted in what the carrier will say and not in what was asked for:
- * entries (or instants, or groups of equal entries), but parcels for the last four.
+ * Counts the hard cases in what the carrier will publish, not in what was requested: entries (or instants, or groups of equal entries), and
+ * parcels for the last four.
  */
 export function tallyWorld(plans: readonly ParcelPlan[]): Tally {
   const tallies = plans.map(tallyParcel)

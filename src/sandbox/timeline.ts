@@ -5,20 +5,20 @@ export interface TimelineOptions<Step> {
   readonly steps: readonly Step[]
   readonly startMs: number
   readonly endMs: number
-  /** Simulated seconds per real second; 0 stands still until told to advance. */
+  /** Simulated seconds per real second; 0: the clock moves only when advanced. */
   readonly speed: number
-  /** Real milliseconds that only grow. */
+  /** A monotonic real clock, in milliseconds. */
   readonly monotonicMs: () => number
   readonly onStep: (step: Step) => void
 }
 
-/** The carrier's own time: runs from `startMs` to `endMs` at its own pace, and takes each step when it comes to it. */
+/** The carrier's simulated clock: runs from `startMs` to `endMs` and takes each step at its time. */
 export interface Timeline {
   now(): number
   finished(): boolean
-  /** Forward by simulated milliseconds, taking the steps on the way. */
+  /** Advances by simulated milliseconds and takes the steps on the way. */
   advance(byMs: number): void
-  /** To the end at once. */
+  /** Advances to the end. */
   finish(): void
   start(): void
   stop(): void

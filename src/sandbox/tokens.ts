@@ -1,12 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-/** `jwt` tokens say when they end (`exp`); `opaque` ones do not. */
+/** `jwt` tokens contain their expiry (`exp`); `opaque` ones do not. */
 export type TokenForm = 'opaque' | 'jwt'
 
 export interface Tokens {
   issue(): string
   isGood(token: string): boolean
-  /** No token issued so far is good any more. */
+  /** Revokes all tokens issued so far. */
   revoke(): void
   issued(): number
 }
@@ -19,7 +19,7 @@ function jwt(key: Buffer, issuedMs: number, lifetimeMs: number, id: number): str
   return `${head}.${claims}.${createHmac('sha256', key).update(`${head}.${claims}`).digest('base64url')}`
 }
 
-/** Good tokens are those in this memory and within the lifetime, whatever they say themselves. */
+/** A token is valid if it is stored here and within the lifetime, whatever its own `exp` says. */
 export function createTokens(form: TokenForm, lifetimeMs: () => number, now: () => number): Tokens {
   const key = randomBytes(32)
   const issuedAtMs = new Map<string, number>()

@@ -7,7 +7,7 @@ interface LanguageTexts {
   readonly detailed: string
 }
 
-/** A language that is missing here is one the carrier has no texts in. */
+/** The carrier has no texts in a language that is missing here. */
 export type Texts = Readonly<Partial<Record<Language, LanguageTexts>>>
 
 export interface Word {

@@ -2,14 +2,14 @@ import { createHmac } from 'node:crypto'
 import type { Member, PullTime, Scan } from './parcel-plan.ts'
 import { type Language, languages, type Texts } from './vocabulary.ts'
 
-/** What the two channels say of a parcel, in the very bytes of the specification's shapes. */
+/** The bodies of pushes and pulls about a parcel, in the shapes of the specification. */
 export interface Labels {
   readonly trackingIds: readonly string[]
   readonly distributionType: string
   readonly extra: readonly Member[]
 }
 
-/** An entry as the carrier has it now: its texts may since have been changed. */
+/** A published entry with its current texts, which may have changed since. */
 export interface PublishedEntry {
   readonly scan: Scan
   readonly texts: Texts
@@ -51,7 +51,7 @@ function newestFirst(a: PublishedEntry, b: PublishedEntry): number {
   return b.scan.atMs - a.scan.atMs || a.scan.tie - b.scan.tie || (a.scan.id < b.scan.id ? -1 : 1)
 }
 
-/** The body of `all`. A language of `null` is one the carrier has no texts in. */
+/** The body of `all`. `null` stands for a language without texts. */
 export function allAnswer(labels: Labels, entries: readonly PublishedEntry[], language: Language | null): string {
   const statuses = entries.toSorted(newestFirst).map((entry) => pullEntry(entry, language))
   return objectOf([['statuses', `[${statuses.join(',')}]`], ...labelMembers(labels)])

@@ -3,7 +3,7 @@ import { drawFor } from './random.ts'
 import { type Language, languages, type Texts } from './vocabulary.ts'
 import { allAnswer, type Labels, latestAnswer, type PublishedEntry, pushBody } from './wire.ts'
 
-/** What the carrier learns at a moment of its time. */
+/** A step at a time of the simulated clock. */
 export type Step =
   | { readonly kind: 'publish'; readonly atMs: number; readonly trackingNumber: string; readonly scan: Scan }
   | { readonly kind: 'amend'; readonly atMs: number; readonly trackingNumber: string; readonly amendment: Amendment }
@@ -12,7 +12,7 @@ export type Step =
 /** An event as the carrier would push it. */
 export interface PushEvent {
   readonly trackingNumber: string
-  /** Names the entry, for the draws of the faults. */
+  /** Identifies the entry in the random draws of faults. */
   readonly scanId: string
   readonly body: string
 }
@@ -22,18 +22,18 @@ export interface ParcelNow {
   readonly trackingIds: readonly string[]
   readonly numberOnly: boolean
   readonly entries: number
-  /** How many it will have when its life is over. */
+  /** The number of entries once all its events have happened. */
   readonly entriesPlanned: number
-  /** The body of `all` as it is now, per language. */
+  /** The current body of `all`, per language. */
   readonly answers: Readonly<Record<Language, string>>
 }
 
 export interface World {
-  /** Takes a step; what is to be pushed for it, if anything. */
+  /** Takes a step; returns the event to push, if any. */
   apply(step: Step): PushEvent | null
-  /** A parcel that was not planned. Throws a RangeError if one of its identifiers is taken. */
+  /** Adds an unplanned parcel. Throws a RangeError if one of its identifiers is taken. */
   add(plan: ParcelPlan): void
-  /** The tracking number of the parcel that the pull API finds by this identifier. */
+  /** The tracking number of the parcel that the pull API finds by an identifier. */
   find(identifier: string): string | null
   all(trackingNumber: string, language: Language | null): string | null
   latest(trackingNumber: string, language: Language | null): string | null
@@ -46,7 +46,7 @@ interface ParcelState {
   readonly entries: readonly PublishedEntry[]
 }
 
-/** The steps of a parcel's life, in no particular order. */
+/** All steps of a parcel, in no particular order. */
 export function stepsOf({ trackingNumber, scans, amendments, laterTrackingId }: ParcelPlan): readonly Step[] {
   return [
     ...scans.map((scan): Step => ({ kind: 'publish', atMs: scan.publishedAtMs, trackingNumber, scan })),
@@ -86,7 +86,7 @@ export function createWorld(plans: readonly ParcelPlan[], seed: number, language
   }
   const add = (plan: ParcelPlan): void => {
     const taken = [plan.trackingNumber, ...plan.trackingIds].find((identifier) => numbers.has(identifier))
-    if (taken !== undefined) throw new RangeError(`${taken} is another parcel's`)
+    if (taken !== undefined) throw new RangeError(`${taken} belongs to another parcel`)
     put({ plan, trackingIds: plan.trackingIds, entries: [] })
   }
   for (const plan of plans) add(plan)
@@ -98,7 +98,7 @@ export function createWorld(plans: readonly ParcelPlan[], seed: number, language
   return {
     apply: (step) => {
       const before = states.get(step.trackingNumber)
-      if (before === undefined) throw new RangeError(`no parcel ${step.trackingNumber}`)
+      if (before === undefined) throw new RangeError(`there is no parcel ${step.trackingNumber}`)
       const state = stepped(before, step)
       put(state)
       if (step.kind !== 'publish') return null
