@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -31,16 +30,6 @@ test('every metric the README and the documents name is one', () => {
   const metrics = named(/\b(relay_[a-z_]+)\b/g)
   expect(metrics.length).toBeGreaterThan(10)
   expect(metrics.filter((metric) => !source.includes(`'${metric}'`))).toEqual([])
-})
-
-test('the README lists every command there is, and no other', () => {
-  const help = spawnSync(process.execPath, ['src/main.ts', '--help'], { encoding: 'utf8' }).stdout
-  const known = [...help.matchAll(/^ {2}([a-z][a-z-]*)(?= )/gm)].map(([, name = '']) => name).filter((name) => name !== 'help')
-  const section = readme.split('## Commands')[1]?.split('\n## ')[0] ?? ''
-  const rows = section.split('\n').filter((line) => line.startsWith('| `'))
-  const listed = rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`([a-z-]+)/g)].map(([, name = '']) => name))
-  expect(known.length).toBeGreaterThan(4)
-  expect([...new Set(listed)].sort()).toEqual(known.sort())
 })
 
 test('every script the README and the documents run is in package.json', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { runScenario, silenceFound } from '../../../bench/polling/scenarios.ts'
+import { runScenario, silenceFound } from '../../bench/polling/scenarios.ts'
 
 /** A small part of what `npm run bench -- polling` measures, so that a change that spoils it is seen at once. */
 const PARCELS = 150

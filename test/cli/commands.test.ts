@@ -1,0 +1,13 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+test('the README lists every command there is, and no other', () => {
+  const help = spawnSync(process.execPath, ['src/main.ts', '--help'], { encoding: 'utf8' }).stdout
+  const known = [...help.matchAll(/^ {2}([a-z][a-z-]*)(?= )/gm)].map(([, name = '']) => name).filter((name) => name !== 'help')
+  const section = readFileSync('README.md', 'utf8').split('## Commands')[1]?.split('\n## ')[0] ?? ''
+  const rows = section.split('\n').filter((line) => line.startsWith('| `'))
+  const listed = rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`([a-z-]+)/g)].map(([, name = '']) => name))
+  expect(known.length).toBeGreaterThan(4)
+  expect([...new Set(listed)].sort()).toEqual(known.sort())
+})
