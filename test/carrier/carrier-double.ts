@@ -8,6 +8,8 @@ import { certificate, certificateKey } from '../outbound/self-signed.ts'
 
 /** What a test opened and must close again, the newest first. */
 const opened: (() => Promise<unknown>)[] = []
+/** How to close one of them alone, by its address. */
+const closers = new Map<string, () => Promise<unknown>>()
 
 export async function closeOpened(): Promise<void> {
   for (const close of opened.splice(0).reverse()) await close()
@@ -20,13 +22,16 @@ async function listening(server: TcpServer, scheme: string): Promise<string> {
     socket.on('error', () => null).on('close', () => sockets.delete(socket))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  opened.push(async () => {
+  const close = async () => {
     for (const socket of sockets) socket.destroy()
     await new Promise((resolve) => server.close(resolve))
-  })
+  }
+  opened.push(close)
   const address: AddressInfo | string | null = server.address()
   if (address === null || typeof address === 'string') throw new Error('not bound to a port')
-  return `${scheme}://${scheme === 'https' ? 'localhost' : '127.0.0.1'}:${address.port}`
+  const url = `${scheme}://${scheme === 'https' ? 'localhost' : '127.0.0.1'}:${address.port}`
+  closers.set(url, close)
+  return url
 }
 
 export const openHttp = (listener: RequestListener): Promise<string> => listening(createServer(listener), 'http')
@@ -91,7 +96,7 @@ export async function openCarrier(handlers: { readonly token?: Handler; readonly
     asked.bearers.push(request.headers.authorization ?? '')
     status(request, response, asked.status)
   })
-  return { url, asked }
+  return { url, asked, close: async () => void (await closers.get(url)?.()) }
 }
 
 /** A clock that runs as usual, but can be moved on. */

@@ -2,27 +2,30 @@ import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../faults/world.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { startWorld } from '../faults/world.ts'
 import { answerBody } from '../support/builders.ts'
 import { ADMIN } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterAll(() => world.stop())
+const OPERATOR = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 
-async function run(args: readonly string[], env: NodeJS.ProcessEnv = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }) {
-  const child = spawn(process.execPath, ['src/main.ts', ...args, '--url', world.internalUrl], { env: { PATH: process.env.PATH, ...env } })
-  const code = new Promise<number | null>((resolve) => child.on('close', resolve))
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
-  return { code: await code, out, err }
+/** A relay, and commands that ask it. */
+async function start() {
+  const world = await startWorld()
+  onTestFinished(() => world.stop())
+  async function run(args: readonly string[], env: NodeJS.ProcessEnv = OPERATOR) {
+    const child = spawn(process.execPath, ['src/main.ts', ...args, '--url', world.internalUrl], { env: { PATH: process.env.PATH, ...env } })
+    const code = new Promise<number | null>((resolve) => child.on('close', resolve))
+    const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
+    return { code: await code, out, err }
+  }
+  return { says: world.carrier.says, run }
 }
 
 test('parcels are watched, refreshed and shown by command', async () => {
-  world.carrier.says.set('CLI00001', () => answerBody({ trackingIds: ['95000001'] }))
+  const { says, run } = await start()
+  says.set('CLI00001', () => answerBody({ trackingIds: ['95000001'] }))
   expect(await run(['watch', 'cli00001'])).toEqual({ code: 0, out: 'CLI00001: watched\n', err: '' })
   expect(await run(['refresh', 'CLI00001'])).toMatchObject({ code: 0, out: 'CLI00001: recorded (1 of 1)\n' })
   const shown = await run(['history', '95000001'])
@@ -34,6 +37,7 @@ test('parcels are watched, refreshed and shown by command', async () => {
 }, 30_000)
 
 test('a file is watched in parts, with a line a step and the counts of the whole once, and its bad lines are reported by their number in the file', async () => {
+  const { run } = await start()
   const file = join(temporaryFolder(), 'many.csv')
   const lines = Array.from({ length: 6000 }, (_, at) => `x,CLF${String(at).padStart(6, '0')}`)
   lines[5500] = 'x,!'
@@ -51,6 +55,7 @@ test('a file is watched in parts, with a line a step and the counts of the whole
 }, 30_000)
 
 test('commands called wrongly exit with 2, and those that cannot do it with 1', async () => {
+  const { run } = await start()
   expect((await run(['watch'])).code).toBe(2)
   expect((await run(['refresh', '--all', 'X'])).code).toBe(2)
   const told = await run(['history', 'CLI00001', '--password', 'guess'])

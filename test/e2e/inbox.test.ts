@@ -1,28 +1,28 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../faults/world.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { startWorld } from '../faults/world.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ADMIN } from '../support/relay.ts'
 import { changeStoredRows } from '../support/stored-rows.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld({ delivery: { allowNetworks: ['127.0.0.0/8'] }, retention: { history: '30d' } })
-})
-afterAll(() => world.stop())
+async function start() {
+  const world = await startWorld({ delivery: { allowNetworks: ['127.0.0.0/8'] }, retention: { history: '30d' } })
+  onTestFinished(() => world.stop())
+  return { ...world, operator: await operatorOf(world) }
+}
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
 
 /** As if the clock had been right when they came. */
-async function receiveAt(atMs: number): Promise<void> {
-  await changeStoredRows(world.databasePath, 'update inbox set received_at_ms = ? where state = 2', atMs)
+async function receiveAt(place: string, atMs: number): Promise<void> {
+  await changeStoredRows(place, 'update inbox set received_at_ms = ? where state = 2', atMs)
 }
 
 test('what was pushed is listed and shown raw, and what is recorded, unknown or still not understood is not recorded again', async () => {
-  const operator = await operatorOf(world)
+  const { operator, ...world } = await start()
   const good = pushBody({ trackingIds: ['60000001'], eventTime: daysAgo(1) })
   for (const body of [good, Buffer.from([0xff, 0x00])]) expect((await world.push(body)).status).toBe(200)
   const { body } = await operator('GET', '/relay/inbox?state=quarantined')
@@ -41,13 +41,13 @@ test('what was pushed is listed and shown raw, and what is recorded, unknown or 
 
 test('5.4: pushes that expired are recorded and relayed by one command once the clock is right, and answers tell of them at once', async () => {
   await using receiver = await startWebhookReceiver()
-  const operator = await operatorOf(world)
+  const { operator, ...world } = await start()
   expect((await operator('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)
   const bodies = ['60000002', '60000003'].map((id) => pushBody({ trackingIds: [id], eventTime: daysAgo(40) }))
   for (const body of bodies) expect((await world.push(body)).status).toBe(200)
   expect((await world.get('/v1/status/60000002/latest')).status).toBe(404)
   expect((await world.inbox.rowOf(bodies[0] ?? '')).state).toBe('expired')
-  await receiveAt(Date.now() - 39 * 86_400_000)
+  await receiveAt(world.databasePath, Date.now() - 39 * 86_400_000)
 
   const args = ['src/main.ts', 'inbox', '--reprocess', '--state', 'expired', '--url', world.internalUrl]
   const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }

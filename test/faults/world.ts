@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
+import { json, openCarrier } from '../carrier/carrier-double.ts'
 import { inboxIn } from '../support/inbox.ts'
 import { ADMIN, ask, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
 import { expectedSignature } from '../support/webhook-receiver.ts'
@@ -48,11 +48,12 @@ async function openToldCarrier() {
     if (body === null) json(response, 404, '{}')
     else json(response, 200, body.toString())
   }
-  const { url, asked } = await openCarrier({ status: (request, response) => void status(request, response) })
+  const { url, asked, close } = await openCarrier({ status: (request, response) => void status(request, response) })
   return {
     url,
     says,
     asked,
+    close,
     callsAbout: (identifier: string) => asked.urls.filter((target) => target.includes(`/${identifier}/`)).length,
     setDown(down: boolean) {
       isDown = down
@@ -107,7 +108,7 @@ export async function startWorld(given: Sections = {}) {
     },
     async stop() {
       await relay.stop()
-      await closeOpened()
+      await carrier.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }
