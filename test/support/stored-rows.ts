@@ -51,6 +51,11 @@ export async function pruneStoredFeed(place: string, upTo: number): Promise<void
   await changeStoredRows(place, 'insert or replace into setting (name, value) values (?, ?)', name, Buffer.from(String(upTo)))
 }
 
+/** Copies a store as it is now, whoever writes to it meanwhile. */
+export async function copyStore(place: string, to: string): Promise<void> {
+  await changeStoredRows(place, 'vacuum into ?', to)
+}
+
 /** Does something while the store misses a table, as if it were broken. */
 export async function withoutTable(place: string, table: string, work: () => Promise<void>): Promise<void> {
   await changeStoredRows(place, `alter table ${table} rename to ${table}_gone`)
