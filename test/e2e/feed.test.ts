@@ -166,10 +166,9 @@ test('a request that waits is answered as soon as something is pushed, and with 
   const waiting = relay.get('/relay/events?after=0&wait=30s')
   const first = await Promise.race([waiting.then(() => 'answered'), relay.get('/healthz').then(() => 'waiting')])
   expect(first).toBe('waiting')
-  const startedMs = performance.now()
+  // It was to wait for longer than this test may take.
   await push(relay.publicUrl, at(1))
   const { events, next } = await pageOf(await waiting)
-  expect(performance.now() - startedMs).toBeLessThan(5000)
   expect(events).toMatchObject([{ sequence: next, kind: 'entry', entry: { id: next, status: 'TerminalArrived' } }])
 })
 
@@ -200,13 +199,12 @@ test('a relay that stops ends its streams and answers those who wait', async () 
   const stream = await openStream(relay, '/relay/events')
   const waiting = Array.from({ length: 99 }, () => relay.get('/relay/events?wait=50s'))
   await relay.get('/relay/events')
-  const startedMs = performance.now()
+  // They were to wait for longer than this test may take.
   await relay.stop()
   const answers = await Promise.all(waiting)
   expect(answers.filter(({ status }) => status !== 200)).toEqual([])
   expect(await answers[0]?.json()).toEqual({ events: [], next: 0 })
   await stream.ended
-  expect(performance.now() - startedMs).toBeLessThan(5000)
 })
 
 test('streams that take every place turn no plain page into a 503, and one app makes room for another', async () => {

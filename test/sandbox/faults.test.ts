@@ -213,10 +213,9 @@ test('latency makes every answer wait, and stopping does not wait for it', async
   sandbox.setFaults({ latencyMs: 600_000 })
   const stuck = askToken({ ...account, baseUrl: sandbox.url }).catch(() => 'closed')
   await fetch(`${sandbox.url}/sandbox/stats`)
-  const stopping = performance.now()
+  // The answer would come long after this test must have ended.
   await sandbox.stop()
   expect(await stuck).toBe('closed')
-  expect(performance.now() - stopping).toBeLessThan(5_000)
 })
 
 test.each(['opaque', 'jwt'] as const)('%s tokens end with their lifetime, each for itself, and all when revoked', async (tokenForm) => {
