@@ -11,6 +11,8 @@ export default defineConfig({
     maxWorkers: 2,
     // Young objects get all their room at once: most of a file's time is its start, when nothing dies young and each step on the way copies it all.
     execArgv: ['--min-semi-space-size=16'],
+    // In another order at each run, so that no test comes to need what another left; the seed is printed, and `--sequence.seed` repeats a run.
+    sequence: { shuffle: { tests: true } },
     testTimeout: 20_000,
     hookTimeout: 30_000,
     projects: [

@@ -12,7 +12,7 @@ import { recordOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 /** `npm run faults` takes its time. */
-const RUNS = process.env.RELAY_FAULTS === 'long' ? 10_000 : 2500
+const RUNS = process.env.RELAY_FAULTS === 'long' ? 10_000 : 1000
 const NOON = Date.UTC(2026, 2, 1, 12)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
