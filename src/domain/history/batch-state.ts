@@ -7,28 +7,31 @@ import type { RecordBatch } from './record-batch.ts'
 import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
 import type { KeptBody, Needs, Snapshot } from './snapshot.ts'
 
-/** A parcel as the observations decided so far leave it. */
+/** A parcel as the observations of the batch decided so far leave it. */
 export interface ParcelDraft {
   readonly state: ParcelState
-  /** The parcels of the store that it is made of; none: it is new. */
+  /** The stored parcels it consists of; empty: it is new. */
   readonly origins: readonly number[]
-  /** What is known of its sightings, by second since the epoch. */
+  /** Its loaded sightings, by second since the epoch. */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
   /** Whether `seconds` holds all of them. */
   readonly whole: boolean
-  /** The store holds no sighting of it after this second. */
+  /** The store holds none of its sightings after this second. */
   readonly storedTo: number
   /** Null: not loaded. */
   readonly answers: readonly KeptAnswer[] | null
-  /** What decides the order at equal instants: a poll of this batch, or what the store holds of a parcel; null: nothing. */
+  /**
+   * What decides the order of entries at equal instants: a poll of this batch, or what the store holds of the parcel with this id; null:
+   * nothing.
+   */
   readonly orderFrom: PollObservation | number | null
-  /** Whether the carrier may be asked for any of its identifiers; null: not loaded. */
+  /** Whether the carrier may be asked about any of its identifiers; null: not loaded. */
   readonly pollable: boolean | null
-  /** Pushes that this batch recorded. */
+  /** The pushes of it that this batch recorded. */
   readonly bodies: readonly KeptBody[]
 }
 
-/** What is needed and was not loaded. */
+/** What the decision needs and the snapshot does not hold; `needsOf` turns it into `Needs`. */
 export interface Missing {
   readonly seconds: Map<string, readonly [number, number]>
   readonly joins: Map<string, readonly number[]>
@@ -40,24 +43,28 @@ export interface Missing {
   readonly unrecorded: Set<string>
 }
 
-/** A batch on its way: what the observations decided so far created, joined and wrote. Only a whole observation changes it. */
+/**
+ * The state of a batch while it is decided: what the observations so far created, joined and wrote. An observation changes it completely or
+ * not at all.
+ */
 export interface BatchState {
   readonly snapshot: Snapshot
   readonly batch: RecordBatch
   readonly missing: Missing
-  /** The next numbers to be given. */
+  /** The next unused ids. */
   next: { parcelId: number; sequence: number; inboxId: number }
   readonly identifiers: Map<string, IdentifierState>
-  /** Which parcel a parcel was joined to. */
+  /** From the id of a parcel that was joined to another to the id of that one. */
   readonly survivors: Map<number, number>
   readonly drafts: Map<number, ParcelDraft>
-  /** Pushes that this batch keeps, by digest: where, and of which parcel. */
+  /** The pushes that this batch stores, by digest. */
   readonly kept: Map<string, { readonly inboxId: number; readonly parcelId: number }[]>
   readonly writes: WriteSet[]
   readonly scanSamples: ScanSample[]
   readonly foundByPoll: number[]
 }
 
+/** The state before the first observation of a batch is decided. */
 export function startBatch(snapshot: Snapshot, batch: RecordBatch): BatchState {
   return {
     snapshot,
@@ -83,6 +90,7 @@ export function startBatch(snapshot: Snapshot, batch: RecordBatch): BatchState {
   }
 }
 
+/** What has to be loaded before the batch can be decided; null: nothing. */
 export function needsOf({ missing }: BatchState): Needs | null {
   const isComplete = Object.values(missing).every((one: { readonly size: number }) => one.size === 0)
   if (isComplete) return null
@@ -98,32 +106,36 @@ export function needsOf({ missing }: BatchState): Needs | null {
   }
 }
 
+/** The write set that the current observation adds to. */
 export function currentWrites(batch: BatchState): WriteSet {
   const writes = batch.writes.at(-1)
-  if (writes === undefined) throw new Error('a batch was begun without a set of writes')
+  if (writes === undefined) throw new Error('a batch was started without a write set')
   return writes
 }
 
+/** Takes the next sequence. */
 export function nextSequence(batch: BatchState): number {
   return batch.next.sequence++
 }
 
+/** An identifier as the batch leaves it so far; undefined: no parcel has it. */
 export function findIdentifier({ identifiers, snapshot }: BatchState, value: string): IdentifierState | undefined {
   return identifiers.get(value) ?? snapshot.identifiers.get(value)
 }
 
-/** The parcel that goes on for a parcel. */
+/** The id of the parcel that a parcel was joined to, or its own. */
 export function survivorOf({ survivors }: BatchState, parcelId: number): number {
   let survivor = parcelId
   for (let next = survivors.get(survivor); next !== undefined; next = survivors.get(survivor)) survivor = next
   return survivor
 }
 
+/** The draft of a parcel that the batch or the store knows. Throws if neither does, which would be a bug. */
 export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): ParcelDraft {
   const draft = drafts.get(parcelId)
   if (draft !== undefined) return draft
   const known = snapshot.parcels.get(parcelId)
-  if (known === undefined) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+  if (known === undefined) throw new Error(`the store holds an identifier of parcel ${parcelId} but not the parcel`)
   const { state, seconds, whole, answers, pollable } = known
   return {
     state,
@@ -138,6 +150,7 @@ export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): Par
   }
 }
 
+/** The draft of a parcel that the batch creates. */
 export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
   return {
     state: newParcel(parcelId, nowMs),
@@ -152,10 +165,12 @@ export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
   }
 }
 
+/** The second since the epoch that an instant (epoch milliseconds) falls in. */
 export function secondOf(atMs: number): number {
   return Math.floor(atMs / 1000)
 }
 
+/** The sightings of a parcel in one second. Notes the second as missing if it was not loaded, and then returns none. */
 export function sightingsInSecond({ missing }: BatchState, draft: ParcelDraft, second: number): readonly KeptSighting[] {
   const known = draft.seconds.get(second)
   if (known !== undefined) return known
@@ -166,18 +181,22 @@ export function sightingsInSecond({ missing }: BatchState, draft: ParcelDraft, s
   return []
 }
 
+/** All sightings of a parcel. Notes the parcel as missing if they were not all loaded. */
 export function allSightings({ missing }: BatchState, draft: ParcelDraft): readonly KeptSighting[] {
   if (!draft.whole) missing.whole.add(draft.state.parcelId)
   return [...draft.seconds.values()].flat()
 }
 
+/** The polled answers kept of a parcel. Notes them as missing if they were not loaded, and then returns none. */
 export function answersOf({ missing }: BatchState, draft: ParcelDraft): readonly KeptAnswer[] {
   if (draft.answers !== null) return draft.answers
   for (const parcelId of draft.origins) missing.answers.add(parcelId)
   return []
 }
 
-/** The sighting ids of the answer that decides the order, in its order. */
+/**
+ * The sighting ids of the answer that decides the order at equal instants, in its order. Notes the order as missing if it was not loaded.
+ */
 export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: ParcelDraft): readonly string[] {
   if (orderFrom === null) return []
   if (typeof orderFrom !== 'number') return sightingsOf(orderFrom).map(sightingId)
@@ -186,12 +205,13 @@ export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: Parcel
   return order ?? []
 }
 
+/** Whether the carrier may be asked about any identifier of a parcel. Notes it as missing if it was not loaded, and then returns false. */
 export function isPollable({ missing }: BatchState, draft: ParcelDraft): boolean {
   if (draft.pollable === null) for (const parcelId of draft.origins) missing.pollable.add(parcelId)
   return draft.pollable ?? false
 }
 
-/** The recorded pushes of a parcel whose bytes are kept. */
+/** The recorded pushes of a parcel whose bytes are kept. Notes them as missing if they were not loaded. */
 export function bodiesOf({ missing, snapshot }: BatchState, draft: ParcelDraft): readonly KeptBody[] {
   const stored = draft.origins.flatMap((parcelId) => {
     const bodies = snapshot.parcels.get(parcelId)?.bodies ?? null

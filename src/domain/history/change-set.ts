@@ -10,7 +10,7 @@ import type { RecordOutcome } from './recording.ts'
 import type { KeptSighting } from './sightings.ts'
 import type { NextNumbers } from './snapshot.ts'
 
-/** A push that is kept, and what became of it. */
+/** A push to store in the inbox, with its outcome. */
 export interface InboxWrite {
   readonly inboxId: number
   readonly push: IncomingPush
@@ -21,46 +21,49 @@ export interface InboxWrite {
   readonly parcelId: number
 }
 
+/** A sighting to store, new or changed. */
 export interface SightingWrite {
   readonly parcelId: number
   readonly kept: KeptSighting
 }
 
+/** A polled answer to store. */
 export interface AnswerWrite {
   readonly parcelId: number
   readonly answer: KeptAnswer
   readonly body: Uint8Array
   readonly decidesOrder: boolean
-  /** Those that are kept no more. */
+  /** The answers of the parcel to delete. */
   readonly dropped: readonly KeptAnswer[]
 }
 
-/** What is written together: the join first, then the sets, each in its order. */
+/** What is written together: the join first, then each list in its order. */
 export interface WriteSet {
   readonly join: ParcelJoin | null
   readonly inbox: InboxWrite[]
-  /** Numbers of kept pushes that came again. */
+  /** Inbox ids of stored pushes that arrived again. */
   readonly duplicates: number[]
-  /** Numbers of pushes that were kept, and prove to be duplicates of others. */
+  /** Inbox ids of stored pushes that prove to be duplicates of others. */
   readonly dropped: number[]
   readonly identifiers: IdentifierState[]
   readonly sightings: SightingWrite[]
   readonly answers: AnswerWrite[]
   readonly feed: FeedEvent[]
-  /** Events that no push brought, in the bytes that endpoints are sent. */
+  /** Events that no push reported, as the bytes that endpoints are sent. */
   readonly composed: { readonly sequence: number; readonly body: Uint8Array }[]
   readonly deliveries: QueuedDelivery[]
   readonly expected: (ExpectedPush & { readonly dueAtMs: number })[]
-  /** Parcels that are new, by their numbers. */
+  /** The ids of new parcels. */
   readonly created: Set<number>
-  /** As they are left, by their numbers. */
+  /** The parcels that change, as they are from now on, by id. */
   readonly parcels: Map<number, ParcelState>
-  /** Every status that was the latest of a parcel meanwhile. */
+  /** Every status that was the latest of a parcel at some time during the batch. */
   readonly statuses: Set<string>
-  /** Parcels whose poll is over. */
+  /** The ids of parcels whose poll has ended. */
   readonly released: number[]
 }
 
+/** A write set that holds nothing but, perhaps, a join. */
 export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
   return {
     join,
@@ -81,24 +84,25 @@ export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
   }
 }
 
+/** The outcome of one observation. */
 export interface Recorded {
   readonly outcome: RecordOutcome
-  /** Every parcel whose answers may have changed, those that were joined away included. */
+  /** The ids of all parcels whose answers may have changed, including those that were joined to others. */
   readonly touched: readonly number[]
 }
 
-/** All that a batch changes, as data. */
+/** Everything that a batch changes, as data. */
 export interface ChangeSet {
-  /** In their order: each join begins one. */
+  /** In order: each join starts a new set. */
   readonly writes: readonly WriteSet[]
-  /** One for each observation, in their order. */
+  /** One for each observation, in the order of the batch. */
   readonly recorded: readonly Recorded[]
-  /** What comes next after all numbers given here. */
+  /** The ids that follow the last ones used here. */
   readonly next: NextNumbers
-  /** What observations teach of the carrier: learnt after the commit. */
+  /** What the observations show of the carrier's scan rate; learnt after the commit. */
   readonly scanSamples: readonly ScanSample[]
-  /** When entries happened that a poll was the first to bring, epoch milliseconds. */
+  /** The event times, epoch milliseconds, of entries that a poll reported first. */
   readonly foundByPoll: readonly number[]
-  /** What observations broke on that were refused for it. */
+  /** The errors for which observations were refused. */
   readonly failures: readonly unknown[]
 }

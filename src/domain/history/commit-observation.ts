@@ -10,7 +10,7 @@ import type { ParcelState } from './parcel-state.ts'
 import type { RecordRules } from './record-rules.ts'
 import { NO_PARCEL, pushKey } from './snapshot.ts'
 
-/** An observation that is decided. */
+/** An observation that was decided, ready to be written to the batch. */
 export interface Decided {
   readonly subject: Subject
   readonly source: ObservationSource
@@ -19,7 +19,7 @@ export interface Decided {
   readonly isNew: boolean
 }
 
-/** Parcels are one from here on: what is written after that is written of the one. */
+/** Writes a join to the batch: later observations see one parcel. */
 export function commitJoin(state: BatchState, { join, feed }: DraftJoin): void {
   const writes = emptyWriteSet(join)
   state.writes.push(writes)
@@ -31,7 +31,7 @@ export function commitJoin(state: BatchState, { join, feed }: DraftJoin): void {
   }
 }
 
-/** Writes down what an observation changed, for the store and for the observations that follow. */
+/** Writes what an observation changed to the batch, for the store and for later observations. Returns its outcome. */
 export function commitMerge(state: BatchState, decided: Decided, rules: RecordRules): Recorded {
   const { subject, source, merged, touched } = decided
   const { draft, changes, answer } = merged
@@ -62,9 +62,9 @@ export function commitMerge(state: BatchState, decided: Decided, rules: RecordRu
   return { outcome: anomaly === null ? recorded : { ...recorded, anomaly }, touched }
 }
 
-/** Puts what was planned in the feed, and queues what endpoints are owed for it; returns how many deliveries that made. */
+/** Adds the planned events to the feed and queues their deliveries. Returns how many deliveries it queued. */
 function writeEvents({ snapshot, batch }: BatchState, writes: WriteSet, { events }: Merged): number {
-  // An endpoint that is still being queued what is older gets this after that, from the feed.
+  // An endpoint that is still catching up gets this event from the feed, after the older ones.
   const subscribers = snapshot.endpoints.filter(({ queuedTo }) => queuedTo === null)
   let queued = 0
   for (const planned of events) {
@@ -79,7 +79,7 @@ function writeEvents({ snapshot, batch }: BatchState, writes: WriteSet, { events
   return queued
 }
 
-/** Until its grace is over nobody can say that the push of an entry was missed; backfill never was (DOMAIN 6.6). */
+/** Whether the push of a polled entry was missed can be said only after the grace. Backfill is never a missed push (DOMAIN 6.6). */
 function expectPushes(writes: WriteSet, { events }: Merged, nowMs: number, missedPushGraceMs: number): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
@@ -88,7 +88,7 @@ function expectPushes(writes: WriteSet, { events }: Merged, nowMs: number, misse
   }
 }
 
-/** Of parcels that do not fit into one, the one that would have gone on. */
+/** Marks a parcel as full. Called with the one that would have survived when parcels do not fit into one; undefined: there is none. */
 export function flagFull(state: BatchState, parcelId: number | undefined): void {
   if (parcelId === undefined) return
   const draft = draftOf(state, parcelId)
@@ -102,7 +102,7 @@ function saveDraft({ drafts }: BatchState, writes: WriteSet, draft: ParcelDraft)
   if (state.latest !== null) writes.statuses.add(state.latest.status)
 }
 
-/** The number that a push of equal bytes is kept under among those of a parcel. */
+/** The inbox id of a stored push with equal bytes and of the same parcel; undefined: there is none. */
 export function duplicateOf(state: BatchState, draft: ParcelDraft, digest: string): number | undefined {
   for (const origin of draft.origins) {
     const inboxId = state.snapshot.pushes.get(pushKey(origin, digest))
@@ -115,7 +115,7 @@ function duplicateInBatch(state: BatchState, parcelId: number, digest: string): 
   return state.kept.get(digest)?.find((one) => survivorOf(state, one.parcelId) === parcelId)?.inboxId
 }
 
-/** A push that came again is counted; one that was kept already gives way to the other. */
+/** Counts a push that arrived again. If it was already stored under an id of its own, that row is dropped. */
 export function noteDuplicate(state: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(state)
   writes.duplicates.push(twin)
@@ -125,7 +125,7 @@ export function noteDuplicate(state: BatchState, { inboxId }: IncomingPush, twin
 
 type Unrecorded = Omit<InboxWrite, 'inboxId' | 'parcelId'>
 
-/** Keeps a push that is not recorded, unless the same was kept before. */
+/** Stores a push that is not recorded, unless an equal one is stored already. */
 export function keepUnrecorded(state: BatchState, { push, digest, reason, ...unrecorded }: Unrecorded): Recorded {
   const { snapshot, missing, kept } = state
   if (!snapshot.unrecorded.has(digest)) missing.unrecorded.add(digest)

@@ -1,12 +1,12 @@
 import type { RawMembers } from '../json-body.ts'
 import type { Sighting, Texts } from './status-entry.ts'
 
-/** What a sighting says apart from its time. */
+/** The content of a sighting: everything but its time. */
 export type Content = Omit<Sighting, 'instant'>
 
 /**
- * What a sighting says apart from its time, as JSON with sorted keys: equal texts are equal sayings. This is what the store keeps once
- * for all the sightings that repeat it. Unknown members are left out: a carrier may change them at every poll.
+ * The content of a sighting as JSON with sorted keys, so that equal content gives equal text. The store keeps it once for all sightings
+ * that repeat it. Unknown members are left out, because a carrier may change them at every poll.
  */
 export function encodeContent(sighting: Content): string {
   return encode(sighting, [])
@@ -30,20 +30,20 @@ function encode(sighting: Content, extra: RawMembers): string {
   })
 }
 
-/** Trusted: only `encodeContent` writes what is read here. */
+/** Reads what `encodeContent` wrote; not checked. */
 export function decodeContent(json: string): Content {
   return JSON.parse(json) as Content
 }
 
 /**
- * The sighting, but for unknown members, as JSON with sorted keys: the last word on which sightings are one entry (DOMAIN 2.3), so that
- * members that change cannot make two entries of one.
+ * The sighting without unknown members, as JSON with sorted keys. The last criterion for which sightings are one entry (DOMAIN 2.3):
+ * members that change must not split an entry.
  */
 export function canonicalSighting(sighting: Sighting, content: string = encodeContent(sighting)): string {
   return `{"content":${content},"eventTimestamp":${JSON.stringify(sighting.instant.text)}}`
 }
 
-/** All of the sighting as JSON with sorted keys: the last word on which of several speaks (DOMAIN 2.5). */
+/** The whole sighting as JSON with sorted keys: the last criterion for which of several sightings is shown (DOMAIN 2.5). */
 export function wholeSighting(sighting: Sighting, content: string): string {
   const { extra } = sighting
   return canonicalSighting(sighting, extra.length === 0 ? content : encode(sighting, extra))

@@ -1,9 +1,9 @@
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
-/** Counts entries without deriving them, and is sure of it: sightings seen later only add to the count. */
+/** A lower bound for the number of entries of a set of sightings, kept without deriving them. More sightings never lower it. */
 export interface EntryCount {
   add(sighting: Sighting): void
-  /** So many entries there are at least. */
+  /** The number of entries that the sightings added so far make at least. */
   atLeast(): number
 }
 
@@ -14,8 +14,8 @@ interface Group {
 }
 
 /**
- * The members of an entry are of one group, and no two of them have different milliseconds or different places (DOMAIN 2.2, 2.3): so a group
- * has as many entries as it has milliseconds, places, or both together.
+ * Members of an entry belong to one group, and no two of them differ in milliseconds or in place (DOMAIN 2.2, 2.3). So a group has at least
+ * as many entries as it has different milliseconds, different places, or different pairs of both.
  */
 export function createEntryCount(): EntryCount {
   const groups = new Map<string, Group>()

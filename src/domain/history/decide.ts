@@ -24,9 +24,9 @@ import type { Incoming, IncomingPoll } from './recording.ts'
 import type { Needs, Snapshot } from './snapshot.ts'
 
 /**
- * What a batch of observations changes, as data: pure, and without a clock. Each observation sees what those before it created or joined;
- * histories, not numbers, are independent of the order within the batch. One that cannot be kept is refused alone, and changes nothing else.
- * `needs`: what only the data shows to be wanted, to be loaded before the batch is decided again.
+ * Decides what a batch of observations changes, as data: pure and without a clock. Each observation sees what earlier ones created or
+ * joined; histories, but not ids, are independent of the order within the batch. An observation that cannot be recorded is refused alone
+ * and changes nothing else. `needs`: the snapshot lacks this; load it and decide the batch again.
  */
 export function decide(snapshot: Snapshot, batch: RecordBatch, rules: RecordRules): ChangeSet | { readonly needs: Needs } {
   const state = startBatch(snapshot, batch)
@@ -143,17 +143,17 @@ function afterPush(draft: ParcelDraft, { receivedAtMs }: IncomingPush, eventAtMs
 }
 
 interface Found {
-  /** Null: the parcels that are named do not fit into one. */
+  /** Null: the parcels it names do not fit into one. */
   readonly draft: ParcelDraft | null
   readonly join: DraftJoin | null
   readonly isNew: boolean
-  /** The parcels that were known by what the observation names, the oldest first. */
+  /** The ids of known parcels that it names, the oldest first. */
   readonly known: readonly number[]
   readonly touched: readonly number[]
   readonly newNames: readonly IdentifierState[]
 }
 
-/** The parcel that an observation is about: known, new, or several that proved to be one (DOMAIN 1.3, 1.4). */
+/** Finds the parcel that an observation is about: a known one, a new one, or several that prove to be one (DOMAIN 1.3, 1.4). */
 function findSubject(state: BatchState, observation: PushObservation | PollObservation, nowMs: number): Found {
   const values = identifiersOf(observation)
   const known = parcelsNamed(state, values)
@@ -175,7 +175,7 @@ function findSubject(state: BatchState, observation: PushObservation | PollObser
   return { draft: named, join, isNew, known, touched: isNew ? [parcelId] : known, newNames }
 }
 
-/** The oldest first. */
+/** The ids of the parcels that have one of these identifiers, the oldest first. */
 function parcelsNamed(state: BatchState, values: readonly string[]): readonly number[] {
   const found = new Set<number>()
   for (const value of values) {

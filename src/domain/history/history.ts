@@ -17,28 +17,31 @@ export interface Entry {
   /** By lower-case language tag. */
   readonly texts: Readonly<Record<string, Texts>>
   readonly extra: RawMembers
-  /** Place among the entries of its group in the order they were founded. */
+  /** Its place in the order in which the entries of its group were founded, from 0. */
   readonly founding: number
-  /** The sightings it is made of, in the order they joined; never empty. */
+  /** Its sightings, in the order they joined; never empty. */
   readonly members: readonly KeptSighting[]
-  /** When we first learnt of it: the least of its members' sequences. */
+  /** When the relay first learnt of it: the lowest sequence of its members. */
   readonly sequence: number
 }
 
 interface Founding {
-  /** Place in the order of founding. */
+  /** Its place in the order of founding, from 0. */
   readonly nth: number
   readonly members: KeptSighting[]
   readonly listings: Set<number>
   key: SightingKey
 }
 
-/** Entries from sightings, group by group (DOMAIN 2.3), in no order. A pure function of the set: the order given does not matter. */
+/**
+ * Derives entries from sightings, group by group (DOMAIN 2.3), in no particular order. A pure function of the set: the order of the
+ * sightings does not matter.
+ */
 export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
   const [only] = sightings
   if (only !== undefined && sightings.length === 1) return [presentLone(only)]
   const entries: Entry[] = []
-  // Most sightings have their second to themselves, which needs no look at their words.
+  // Most sightings are alone in their second, and then nothing needs to be compared.
   for (const ofSecond of Map.groupBy(sightings, (kept) => Math.floor(kept.sighting.instant.atMs / 1000)).values()) {
     const [lone] = ofSecond
     if (lone !== undefined && ofSecond.length === 1) entries.push(presentLone(lone))
@@ -56,7 +59,7 @@ function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
   const [lone] = group
   if (lone !== undefined && group.length === 1) return [presentLone(lone)]
   const founded: Founding[] = []
-  // By the location they have so far: where a group is large, its sightings differ in that, and each need not be held against all.
+  // By their location so far. The sightings of a large group differ in location, so this avoids comparing each with all.
   const located = new Map<string, Founding[]>()
   const at = (location: string): Founding[] => {
     const there = located.get(location) ?? []
@@ -94,7 +97,7 @@ function relocate(entry: Founding, from: Founding[], to: Founding[]): void {
   to.sort((a, b) => a.nth - b.nth)
 }
 
-/** A sighting that was listed alone keeps no other from its entry. */
+/** A sighting that was listed alone excludes no other from its entry. */
 function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }
@@ -116,7 +119,7 @@ function compareKeys(a: SightingKey, b: SightingKey): number {
   return Number(a.whole) - Number(b.whole) || a.atMs - b.atMs || compareBytes(a.location, b.location)
 }
 
-/** The values of an entry (DOMAIN 2.5): the last-asked poll that says it, else the pushes. */
+/** The values of an entry (DOMAIN 2.5): those of the last-asked poll that gives them, else those of the pushes. */
 function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
   const [first] = members
   if (first !== undefined && members.length === 1) return presentLone(first, founding)
@@ -140,7 +143,7 @@ function presentEntry(members: readonly KeptSighting[], founding: number): Entry
   }
 }
 
-/** What `presentEntry` makes of one sighting, which is all that most entries are made of: there is nothing to weigh. */
+/** The result of `presentEntry` for a single sighting, without the comparisons: most entries have only one. */
 function presentLone(kept: KeptSighting, founding = 0): Entry {
   const { source, status, detailedStatus, instant, location, displayToConsumer, texts, extra } = kept.sighting
   return {
@@ -158,7 +161,7 @@ function presentLone(kept: KeptSighting, founding = 0): Entry {
   }
 }
 
-/** Last asked first; of those asked at once, the bytewise greatest first. */
+/** The last-asked first; of those asked at the same time, the bytewise greatest first. */
 function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
 }
@@ -185,12 +188,15 @@ function presentTexts(polls: readonly KeptSighting[], pushes: readonly KeptSight
   )
 }
 
-/** Whether two entries are of the same instant, so that the order answer has a say (DOMAIN 3.1). */
+/** Whether two entries have the same instant, so that the order answer decides (DOMAIN 3.1). */
 export function instantsTie(entries: readonly Entry[]): boolean {
   return new Set(entries.map((entry) => entry.atMs)).size < entries.length
 }
 
-/** Entries newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the order answer, in its order; not looked at unless instants tie. */
+/**
+ * Orders entries, newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the order answer, in its order; used only where instants
+ * tie.
+ */
 export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
   const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
   if (!instantsTie(byInstant)) return byInstant
@@ -201,7 +207,7 @@ export function orderHistory(entries: readonly Entry[], orderAnswer: readonly st
 
 interface Ranked {
   readonly entry: Entry
-  /** In the order answer; -1 outside it. */
+  /** Its index in the order answer; -1: not in it. */
   readonly place: number
 }
 
@@ -220,12 +226,12 @@ function compareRanked(a: Ranked, b: Ranked): number {
   )
 }
 
-/** The sequence up to which whoever knows these entries has learnt of any; 0 for none. */
+/** The highest sequence of some entries; 0: there are none. */
 export function lastSequenceOf(entries: readonly Entry[]): number {
   return entries.reduce((last, { sequence }) => Math.max(last, sequence), 0)
 }
 
-/** The languages in which something is said of an entry. */
+/** The languages of an entry's texts, sorted bytewise. */
 export function languagesOf(entry: Entry): readonly string[] {
   return Object.keys(entry.texts).sort(compareBytes)
 }

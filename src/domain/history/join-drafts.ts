@@ -8,14 +8,17 @@ import { ENTRIES_MAX } from './pull-response.ts'
 import { mergeSightings, sightingsOf, uniteSightings } from './sightings.ts'
 import { joinKey } from './snapshot.ts'
 
-/** Parcels made one, before what proved it is added to them. */
+/** The join of several parcels, before the observation that proved it is added. */
 export interface DraftJoin {
   readonly draft: ParcelDraft
   readonly join: ParcelJoin
   readonly feed: readonly FeedEvent[]
 }
 
-/** Makes one parcel of several that proved to be one (DOMAIN 1.4); the oldest, which goes on, is the first. Null: they do not fit into one (DOMAIN 1.6). */
+/**
+ * Joins parcels that proved to be one (DOMAIN 1.4). The first, which is the oldest, survives. Null: together they exceed what a parcel may
+ * hold (DOMAIN 1.6), or not all is loaded yet.
+ */
 export function joinDrafts(
   batch: BatchState,
   parcelIds: readonly number[],
@@ -25,7 +28,7 @@ export function joinDrafts(
   const drafts = parcelIds.map((parcelId) => draftOf(batch, parcelId))
   const origins = drafts.flatMap((draft) => draft.origins).sort((a, b) => a - b)
   if (drafts.some(({ whole }) => !whole)) {
-    // It is known to be too much as soon as a part of it is; how much it is need not be.
+    // Parts of the parcels already show that they exceed the limit; by how much does not matter.
     const key = joinKey(origins)
     if (!batch.snapshot.overfull.has(key)) batch.missing.joins.set(key, origins)
     return null
@@ -35,12 +38,12 @@ export function joinDrafts(
   const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
   const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
   const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0).kept).length
-  // Whoever holds more than a parcel may, from before that was so, may go on holding it.
+  // A parcel that already exceeds the limit, from before there was one, may keep what it has.
   const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
   if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null
 
   const [survivor, ...others] = held
-  if (survivor === undefined) throw new Error('there are no parcels to be joined')
+  if (survivor === undefined) throw new Error('no parcels to join')
   const parcel = states.reduce(joinStates)
   const joins = others.map((other) => ({ ...other, sequence: nextSequence(batch) }))
   const seconds = Map.groupBy(kept, ({ sighting }) => secondOf(sighting.instant.atMs))
@@ -70,7 +73,7 @@ function uniteDrafts(drafts: readonly ParcelDraft[]): Omit<ParcelDraft, 'state' 
   }
 }
 
-/** Whether the answer that decides the order is the one that decided it in a parcel. */
+/** Whether a draft's own order answer is the one that now decides the order. */
 function holds({ answers }: ParcelDraft, order: KeptAnswer): boolean {
   const own = keepAnswers(answers ?? []).order
   return own !== null && answerId(own) === answerId(order)

@@ -31,17 +31,17 @@ import type { RecordRules } from './record-rules.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
 import type { KeptBody } from './snapshot.ts'
 
-/** The parcel that an observation is about. */
+/** The parcel that an observation is about, and how the observation changes it apart from its history. */
 export interface Subject {
-  /** As the observation leaves it, but for what it adds to the history. */
+  /** As the observation leaves it, apart from its history. */
   readonly draft: ParcelDraft
-  /** When it was to be asked about before. */
+  /** When its next poll was due before, epoch milliseconds; null: none was planned. */
   readonly plannedMs: number | null
-  /** Whether it was made of several just now, which fit into one with what is observed. */
+  /** Whether this observation joined it from several parcels, which fit into one. */
   readonly isJoined: boolean
-  /** Its identifiers, or tracking ids, that it had not: to be saved with what names them. */
+  /** Identifiers that are new to it, or newly known to be tracking ids. */
   readonly newNames: readonly IdentifierState[]
-  /** The push that is recorded; null: it is a poll. */
+  /** The push to record; null: the observation is a poll. */
   readonly body: KeptBody | null
 }
 
@@ -57,14 +57,14 @@ export interface Merged {
   readonly scanSamples: readonly ScanSample[]
 }
 
-/** Adds what an observation says to what is known. Null: a parcel cannot hold it (DOMAIN 1.6). */
+/** Merges an observation into a parcel. Null: the parcel would exceed its limit (DOMAIN 1.6). */
 export function mergeObservation(batch: BatchState, subject: Subject, source: ObservationSource, rules: RecordRules): Merged | null {
   const { draft, newNames, isJoined } = subject
   const { state } = draft
   const { observation } = source
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
-  // Oldest first: what happened first is numbered first, and relayed first.
+  // Oldest first, so that what happened first is numbered and relayed first.
   const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), () => nextSequence(batch))
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
@@ -72,7 +72,7 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: Ob
   if (!isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length) return null
 
   const changes = diffEntries(entriesBefore, entries)
-  // A change of an entry, and a join, report the whole parcel besides: only without them has it to be reported on its own.
+  // Changes of entries and joins report the whole parcel too. Only without them does the parcel need an update of its own.
   const unreported = changes.length === 0 && !isJoined
   const envelope = unreported && (observation.kind === 'poll' || changed.length > 0) ? envelopeOf(batch, draft, entriesBefore) : null
   const events = planEvents({
@@ -101,7 +101,7 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: Ob
   }
 }
 
-/** The sightings that are to be saved, each once: those that changed, and those that events report. */
+/** The sightings to save, each once: those that changed and those that events report. */
 function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
   const [only] = changed
   const [event] = events
@@ -124,7 +124,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** The first of the history. A push touches one second: only when none is later does it show there. */
+/** The newest entry. A push touches only one second, so it can change the newest entry only if none is later. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
@@ -132,7 +132,7 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
   return first === undefined ? null : { status: first.status, atMs: first.atMs }
 }
 
-/** The clock may have been put back while the carrier was asked: a check in the future would put the next one off by as much. */
+/** The clock may be put back during the poll. A check time in the future would delay the next check by as much. */
 function afterPoll({ batch }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
   if (observation.kind === 'push') return null
   const checkedAtMs = Math.min(observation.askedAtMs, batch.nowMs)
@@ -151,7 +151,7 @@ function memoized<Value>(make: () => Value): () => Value {
   }
 }
 
-/** Keeps what a poll answered, as far as answers are kept; null: it is older than all that is kept. */
+/** Adds a polled answer to those that are kept. Null: it is older than everything kept. */
 function keepAnswer(
   batch: BatchState,
   draft: ParcelDraft,
@@ -170,14 +170,14 @@ function keepAnswer(
   }
 }
 
-/** Entries newest first. */
+/** Orders entries of a draft, newest first. */
 function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): readonly Entry[] {
   return orderHistory(entries, instantsTie(entries) ? orderOf(batch, draft) : [])
 }
 
 /**
- * What an answer shows that is no single entry's: their order, and what is said of the parcel as a whole. Of some of its entries (those of
- * one second) it shows only a part, and still changes whenever the observation of that second changes the whole.
+ * What an answer shows besides its entries: their order, and the values of the parcel as a whole. For the entries of only one second it
+ * shows a part of that, which changes exactly when the observation of that second changes the whole.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

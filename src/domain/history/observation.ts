@@ -12,7 +12,7 @@ export type QuarantineReason =
   | 'parcel_full'
   | 'failed'
 
-/** A push that was understood: one event, with the ids it names. */
+/** A parsed push: one event and the ids it names. */
 export interface PushObservation {
   readonly kind: 'push'
   readonly sighting: Sighting
@@ -22,14 +22,14 @@ export interface PushObservation {
   readonly trackingIds: readonly string[]
 }
 
-/** A poll's whole answer: one history in one language, with its time of asking. */
+/** A parsed answer of the carrier: one history in one language, with the time of the request. */
 export interface PollObservation {
   readonly kind: 'poll'
-  /** The identifier that was asked for. */
+  /** The identifier that the request named. */
   readonly asked: string
   /** Lower-case tag the texts are stored under: the answer's valid `Content-Language`, else the one asked (DOMAIN 4.1). */
   readonly language: string
-  /** Epoch milliseconds at which the question left. */
+  /** When the request left, epoch milliseconds. */
   readonly askedAtMs: number
   /** The exact bytes of the answer. */
   readonly body: Uint8Array
@@ -39,11 +39,13 @@ export interface PollObservation {
   readonly distributionType: string | null
   /** Unknown members of the answer: name to JSON text, in the order received. */
   readonly extra: readonly (readonly [name: string, json: string])[]
-  /** Entries and identifiers that were skipped as bad; more than 0: the answer decides neither multiplicity nor order (DOMAIN 6.7). */
+  /**
+   * How many entries and identifiers were skipped as invalid. If any were, the answer decides neither multiplicity nor order (DOMAIN 6.7).
+   */
   readonly skipped: number
 }
 
-/** All that an observation names a parcel by. */
+/** All identifiers by which an observation names a parcel, without duplicates. */
 export function identifiersOf(observation: PushObservation | PollObservation): readonly string[] {
   return observation.kind === 'push' ? observation.trackingIds : [...new Set([observation.asked, ...observation.trackingIds])]
 }

@@ -6,28 +6,31 @@ import type { PollObservation, PushObservation } from './observation.ts'
 import type { AnswerSource } from './pull-response.ts'
 import { type KeptSighting, mergeSightings, sightingId, sightingsOf } from './sightings.ts'
 
-/** What is kept of a polled answer besides its sightings. Answers of equal bytes in one language are one, last asked when the last was. */
+/**
+ * What is kept of a polled answer besides its sightings. Answers in one language with equal bytes count as one, asked when the last of them
+ * was.
+ */
 export interface KeptAnswer {
   readonly language: string
   readonly askedAtMs: number
-  /** SHA-256 of the body in hexadecimal: stands for the bytes wherever the greatest decides. */
+  /** SHA-256 of the body in hexadecimal; compared wherever the greatest bytes decide. */
   readonly digest: string
   readonly entryCount: number
-  /** Whether items were skipped: it then decides neither multiplicity nor order (DOMAIN 6.7). */
+  /** Whether items were skipped. If so it decides neither multiplicity nor order (DOMAIN 6.7). */
   readonly flawed: boolean
   readonly trackingIds: readonly string[]
   readonly distributionType: string | null
   readonly extra: RawMembers
 }
 
-/** What is kept of a polled answer. */
+/** The record to keep of a polled answer. */
 export function keptAnswer(poll: PollObservation): KeptAnswer {
   const { language, askedAtMs, trackingIds, distributionType, extra } = poll
   const digest = createHash('sha256').update(poll.body).digest('hex')
   return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
 }
 
-/** Negative when `a` was asked after `b`; answers asked at once go by their bytes, then by language. */
+/** Orders answers, the last-asked first; those asked at the same time by digest, then by language. */
 function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
@@ -40,9 +43,10 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
   return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
 }
 
-/** So many answers are kept of a parcel in each language, besides those that decide something. */
+/** How many answers are kept per parcel and language, besides those that decide something. */
 export const ANSWERS_MAX = 8
 
+/** The answers to keep of a parcel. */
 export interface KeptAnswers {
   readonly kept: readonly KeptAnswer[]
   /** The one of them that decides the order; null: none does. */
@@ -50,8 +54,9 @@ export interface KeptAnswers {
 }
 
 /**
- * Which answers are kept: the one that decides the order, and in each language those last asked and the last asked that says how the parcel
- * is distributed. What is left out decides nothing, and will not unless it is asked for again; so it does not matter when it was left out.
+ * Selects the answers to keep: the one that decides the order and, in each language, those last asked and the last one that names a
+ * distribution type. An answer that is left out decides nothing, now or later, unless it is polled again, so it does not matter when it is
+ * dropped.
  */
 export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   const answers = [
@@ -71,12 +76,12 @@ export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   return { kept: answers.filter((answer) => lasting.has(answer)), order }
 }
 
-/** Answers of equal bytes in one language are one. */
+/** Identifies an answer: those in one language with equal bytes are the same. */
 export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'digest'>): string {
   return `${language}/${digest}`
 }
 
-/** What an answer says of the parcel as a whole (DOMAIN 2.5): by the last-asked poll that says it, else by the pushes. */
+/** The values of a parcel as a whole (DOMAIN 2.5): those of the last-asked poll that gives them, else those of the pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType
@@ -91,19 +96,19 @@ export function presentParcel(entries: readonly Entry[], answers: readonly KeptA
   }
 }
 
-/** All that is known of one parcel, as a value: the model the store keeps in rows. */
+/** Everything known about one parcel, as a value. The store keeps the same in rows; tests compare the two. */
 export interface ParcelRecord {
   readonly sightings: readonly KeptSighting[]
   readonly answers: readonly KeptAnswer[]
   readonly order: { readonly answer: KeptAnswer; readonly sightingIds: readonly string[] } | null
   readonly trackingIds: readonly string[]
-  /** Every identifier that finds it. */
+  /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 
 export const emptyParcel: ParcelRecord = { sightings: [], answers: [], order: null, trackingIds: [], identifiers: [] }
 
-/** Adds one observation to a parcel. */
+/** Adds one observation to a record. */
 export function observe(parcel: ParcelRecord, observation: PushObservation | PollObservation): ParcelRecord {
   const listed = sightingsOf(observation)
   const lone: ParcelRecord = {
@@ -116,7 +121,7 @@ export function observe(parcel: ParcelRecord, observation: PushObservation | Pol
   return unite(parcel, lone)
 }
 
-/** Two parcels that proved to be one (DOMAIN 1.4): the union of what is known of each. */
+/** Unites the records of two parcels that proved to be one (DOMAIN 1.4). */
 export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
   const orderAnswer = betterOrderAnswer(a.order?.answer ?? null, b.order?.answer ?? null)
   return {
@@ -128,7 +133,7 @@ export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
   }
 }
 
-/** The parcel as it is answered: its history newest first and what is said of it as a whole. */
+/** The record as it is answered: its history, newest first, and the values of the parcel as a whole. */
 export function presentRecord(parcel: ParcelRecord): AnswerSource {
   const entries = orderHistory(deriveEntries(parcel.sightings), parcel.order?.sightingIds ?? [])
   return presentParcel(entries, parcel.answers, parcel.trackingIds)

@@ -1,29 +1,29 @@
 import type { Entry } from './history.ts'
 import type { KeptSighting } from './sightings.ts'
 
-/** What is known of a parcel apart from its sightings. Times are epoch milliseconds. */
+/** The state of a parcel apart from its sightings. Times are epoch milliseconds. */
 export interface ParcelState {
   readonly parcelId: number
-  /** Since when it is polled for; null: it is not. */
+  /** When polling for it began; null: it is not polled. */
   readonly watchedAtMs: number | null
-  /** The earliest `eventTime` a push brought; null: none did. */
+  /** The earliest `eventTime` of its pushes; null: there were none. */
   readonly firstPushedAtMs: number | null
-  /** The last push, app's question or order to watch. */
+  /** The last push, question of an app, or order to watch it. */
   readonly activatedAtMs: number
   readonly entryCount: number
-  /** Of the first entry of its history. */
+  /** The newest entry; null: it has none. */
   readonly latest: { readonly status: string; readonly atMs: number } | null
-  /** When the carrier was last heard about it, by push or poll. */
+  /** When a push or poll last reported on it; null: never. */
   readonly lastSeenAtMs: number | null
   readonly checkedAtMs: number | null
   readonly failures: number
   readonly nextPollAtMs: number | null
   readonly stopped: 'delivered' | 'stale' | 'unknown' | 'unwatched' | null
-  /** It reached the most entries a parcel may hold. */
+  /** It reached the maximum number of entries. */
   readonly full: boolean
 }
 
-/** A parcel that nothing is known of yet. */
+/** A parcel about which nothing is known yet. */
 export function newParcel(parcelId: number, nowMs: number): ParcelState {
   return {
     parcelId,
@@ -41,7 +41,7 @@ export function newParcel(parcelId: number, nowMs: number): ParcelState {
   }
 }
 
-/** A parcel that is joined with others, and all that was sighted of it. */
+/** A parcel that takes part in a join, with all its sightings. */
 export interface JoinedParcel {
   readonly state: ParcelState
   readonly sightings: readonly KeptSighting[]
@@ -49,25 +49,26 @@ export interface JoinedParcel {
 
 /** Parcels that proved to be one (DOMAIN 1.4). */
 export interface ParcelJoin {
-  /** The one that goes on, as it was. */
+  /** The parcel that survives, as it was. */
   readonly survivor: JoinedParcel
-  /** Those that are no more, in the order in which they are joined to it, each with the sequence of that. */
+  /** The parcels that are joined to it, in order, each with the sequence of its join event. */
   readonly others: readonly (JoinedParcel & { readonly sequence: number })[]
-  /** The survivor as it is from now on. */
+  /** The survivor, as it is from now on. */
   readonly parcel: ParcelState
-  /** The sightings that more than one of them holds, as they are kept from now on. */
+  /** The sightings that more than one of them had, as they are kept from now on. */
   readonly shared: readonly KeptSighting[]
   readonly nowMs: number
 }
 
+/** An identifier and the parcel it leads to. */
 export interface IdentifierState {
   readonly value: string
   readonly parcelId: number
-  /** Whether the carrier named it in `trackingIds`; if not, somebody asked for it. */
+  /** Whether the carrier listed it in `trackingIds`; false: an app or operator asked for it. */
   readonly isTrackingId: boolean
 }
 
-/** Everything an answer about a parcel is made from. */
+/** Everything that an answer about a parcel is made from. */
 export interface ParcelView {
   readonly parcelId: number
   /** Newest first (DOMAIN 3). */
@@ -76,9 +77,9 @@ export interface ParcelView {
   readonly distributionType: string
   /** Unknown members of the last-asked answer, re-served after the known ones. */
   readonly extra: readonly (readonly [name: string, json: string])[]
-  /** When the carrier was last heard about this parcel, by push or poll; null: never. */
+  /** When a push or poll last reported on this parcel, epoch milliseconds; null: never. */
   readonly lastSeenAtMs: number | null
   readonly watched: boolean
-  /** Languages that were fetched and for which no newer entry has come since: not to be fetched again (DOMAIN 4.2). */
+  /** Languages that were fetched, and since then no entry without them was added: they are not fetched again (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

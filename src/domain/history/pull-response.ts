@@ -21,22 +21,24 @@ const ENTRY_MEMBERS = new Set([
 ])
 const ANSWER_MEMBERS = new Set(['statuses', 'trackingIds', 'distributionType'])
 
+/** What the request and the headers of the answer say. */
 export interface AnswerContext {
-  /** The identifier that was asked for. */
+  /** The identifier that the request named. */
   readonly asked: string
-  /** The language that was asked for. */
+  /** The language that the request named. */
   readonly language: string
   /** The answer's `Content-Language` header. */
   readonly contentLanguage: string | null
-  /** Epoch milliseconds at which the question left. */
+  /** When the request left, epoch milliseconds. */
   readonly askedAtMs: number
 }
 
+/** A parsed answer, or the code of the reason why it cannot be used. */
 export type ParsedAnswer = { readonly ok: true; readonly observation: PollObservation } | { readonly ok: false; readonly reason: string }
 
 /**
- * Reads the body of a carrier's `all` (spec, "GetAllStatusesResponse"). A bad entry or identifier is skipped and counted; an answer that is
- * no such object at all is refused as a whole, with the reason.
+ * Parses the body of the carrier's `all` answer (spec, "GetAllStatusesResponse"). Invalid entries and identifiers are skipped and counted.
+ * A body that is not such an object is refused as a whole.
  */
 export function parseAllAnswer(body: Uint8Array, context: AnswerContext): ParsedAnswer {
   const reading = readJson(body)
@@ -117,13 +119,16 @@ export interface AnswerSource {
   readonly extra: RawMembers
 }
 
+/** An answer as JSON text. */
 export interface EncodedAnswer {
   readonly body: string
-  /** The languages whose texts were served, the most preferred first; never empty. */
+  /** The languages of the texts in it, the most preferred first; never empty. */
   readonly contentLanguages: readonly string[]
 }
 
-/** `GET .../all` as the carrier would answer it (spec, "GetAllStatusesResponse"); `languages` in order of preference, never empty. */
+/**
+ * The answer to `GET .../all` in the carrier's format (spec, "GetAllStatusesResponse"). `languages`: in order of preference, never empty.
+ */
 export function encodeAll(source: AnswerSource, languages: readonly string[]): EncodedAnswer {
   const used = new Set<string>()
   const { entries } = source
@@ -133,7 +138,7 @@ export function encodeAll(source: AnswerSource, languages: readonly string[]): E
   return { body: `{"statuses":${statuses}${encodeTail(source)}`, contentLanguages: contentLanguages(used, languages) }
 }
 
-/** `GET .../latest` (spec, "GetLatestStatusResponse"): the first of the history; null when it has no entry (DOMAIN 3.3). */
+/** The answer to `GET .../latest` (spec, "GetLatestStatusResponse"): the newest entry. Null: the parcel has no entry (DOMAIN 3.3). */
 export function encodeLatest(source: AnswerSource, languages: readonly string[]): EncodedAnswer | null {
   const [latest] = source.entries
   if (latest === undefined) return null
@@ -147,13 +152,13 @@ function encodeTail(source: AnswerSource): string {
   return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeMembers(extra)}}`
 }
 
-/** By hand only where unknown members follow: their numbers must print as they were received. */
+/** Unknown members are appended as text, because their numbers must print as they were received. */
 function encodeEntry(entry: Entry, languages: readonly string[], used: Set<string>): string {
   const known = JSON.stringify(presentMembers(entry, languages, used))
   return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
 }
 
-/** The members of an entry that the spec names. Adds to `used` the languages that its texts are in. */
+/** The members of an entry that the spec names. Adds the languages of its texts to `used`. */
 function presentMembers(entry: Entry, languages: readonly string[], used: Set<string>) {
   const detailed = pickText(entry, 'detailed', languages)
   const consumer = entry.displayToConsumer ? pickText(entry, 'consumer', languages) : null
@@ -169,7 +174,7 @@ function presentMembers(entry: Entry, languages: readonly string[], used: Set<st
   }
 }
 
-/** Members as JSON text, each after a comma: unknown ones print as they were received. */
+/** Encodes unknown members as JSON text, each after a comma; their values print as they were received. */
 export function encodeMembers(extra: RawMembers): string {
   return extra.map(([name, json]) => `,${JSON.stringify(name)}:${json}`).join('')
 }
@@ -189,7 +194,7 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
   return [...languages.filter((language) => used.has(language)), ...[...used].filter((language) => !languages.includes(language)).sort()]
 }
 
-/** Whether some entry says nothing in a language, neither by its exact tag nor by its primary subtag (DOMAIN 4.2). */
+/** Whether some entry has no text in a language, neither under its exact tag nor under its primary subtag (DOMAIN 4.2). */
 export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)

@@ -3,32 +3,33 @@ import { identifiersOf } from './observation.ts'
 import type { IdentifierState } from './parcel-state.ts'
 import type { Incoming } from './recording.ts'
 
-/** Observations that are recorded together. */
+/** Observations that are recorded in one transaction. `nowMs`: epoch milliseconds. */
 export interface RecordBatch {
   readonly nowMs: number
   readonly observations: readonly Incoming[]
-  /** What each push's body is known by, see `pushDigest`; '' for a poll. */
+  /** The digest of each push's body, see `pushDigest`; '' for a poll. */
   readonly digests: readonly string[]
 }
 
+/** A batch with the digests of its pushes. */
 export function recordBatch(observations: readonly Incoming[], nowMs: number): RecordBatch {
   return { nowMs, observations, digests: observations.map((one) => (one.kind === 'push' ? pushDigest(one.body) : '')) }
 }
 
 /**
- * What a pushed body is known by after it is gone: 12 bytes of its SHA-256, compared only within a parcel (DOMAIN 5.4); each byte is the
- * character of its number.
+ * Identifies a pushed body after its bytes are deleted: the first 12 bytes of its SHA-256, as Latin-1 text, compared only within a parcel
+ * (DOMAIN 5.4).
  */
 function pushDigest(body: Uint8Array): string {
-  // As text: the platform takes three times as long to make bytes of its own.
+  // As text, because the platform takes three times as long to return a buffer.
   return hash('sha256', body, 'binary').slice(0, 12)
 }
 
-/** Observations of a batch that are about one parcel, or may prove to be. */
+/** Observations of a batch that are, or may prove to be, about one parcel. */
 export interface Component {
-  /** The parcels that are known by what they name. */
+  /** The ids of stored parcels that have one of the identifiers they name. */
   readonly parcels: Set<number>
-  /** Places in the batch. */
+  /** Indexes into the batch. */
   readonly members: number[]
   readonly hasPoll: boolean
 }
@@ -36,12 +37,12 @@ export interface Component {
 interface Growing {
   readonly parcels: Set<number>
   readonly members: number[]
-  /** What finds it: the number of a known parcel, an identifier that is new. */
+  /** What leads to it: the id of a stored parcel, or an identifier that no parcel has yet. */
   readonly keys: (string | number)[]
   hasPoll: boolean
 }
 
-/** Groups a batch by what its observations name: those of two groups have no parcel in common, whatever is decided. */
+/** Groups a batch by the identifiers its observations name. Two groups never share a parcel, whatever is decided. */
 export function componentsOf(observations: readonly Incoming[], identifiers: ReadonlyMap<string, IdentifierState>): readonly Component[] {
   const byKey = new Map<string | number, Growing>()
   for (const [at, incoming] of observations.entries()) {

@@ -2,44 +2,53 @@ import type { Anomaly } from '../ingest/anomaly.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import type { PollObservation, QuarantineReason } from './observation.ts'
 
+/** A poll on its way to be recorded. */
 export interface IncomingPoll {
   readonly kind: 'poll'
   readonly observation: PollObservation
-  /** Whether an app's question caused the poll: it then watches, and revives, the parcel (DOMAIN 1.5, 6.1). */
+  /** Whether an app's question caused the poll. If so, recording it also watches and reactivates the parcel (DOMAIN 1.5, 6.1). */
   readonly watch: boolean
 }
 
+/** An observation on its way to be recorded. */
 export type Incoming = IncomingPush | IncomingPoll
 
-/** What became of one observation. Everything but `failed` means durable. */
+/** The outcome of one observation. For a push each of them means that it is durable. */
 export type RecordOutcome =
   | {
       readonly kind: 'recorded'
       readonly parcelId: number
       readonly changed: boolean
       readonly newEntries: number
-      /** Deliveries that were queued for it. */
+      /** How many deliveries were queued for it. */
       readonly queued: number
-      /** What was odd about it, to be counted. */
+      /** What was odd about it; it is counted. */
       readonly anomaly?: Anomaly
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
-  /** A push older than `retention.history`: kept and not recorded, so that sent again under another clock it is no duplicate (DOMAIN 5.4). */
+  /**
+   * A push older than `retention.history`: stored but not recorded, so that it is no duplicate if it is pushed again after the clock was
+   * corrected (DOMAIN 5.4).
+   */
   | { readonly kind: 'expired' }
 
+/** What recording a batch came to. */
 export interface BatchReport {
   /** Same length and order as the batch. */
   readonly outcomes: readonly RecordOutcome[]
-  /** Every parcel whose answers may have changed, those that were joined away included. */
+  /** The ids of all parcels whose answers may have changed, including those that were joined to others. */
   readonly touchedParcels: readonly number[]
-  /** Parcels were joined, so what waits to be sent may have another place in the order by now; absent: none were. */
+  /** Parcels were joined, so waiting deliveries may have another place in the order of their parcel; absent: none were. */
   readonly joined?: true
-  /** How long the transaction took, its commit included. */
+  /** How long the transaction took, including its commit. */
   readonly durationMs: number
 }
 
-/** What came of processing a push from the inbox again. `settled`: it is recorded already. `body_gone`: its bytes are no longer kept. */
+/**
+ * The outcome of reprocessing a push of the inbox. `settled`: it was recorded before. `body_gone`: its bytes are no longer kept. `unknown`:
+ * there is no such push.
+ */
 export type Reprocessed =
-  /** Of this one push. */
+  /** The report of recording this one push. */
   { readonly kind: 'done'; readonly report: BatchReport } | { readonly kind: 'unknown' | 'settled' | 'body_gone' }

@@ -6,40 +6,40 @@ import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
- * A sighting as it is kept. Of equal listings (all that one observation says of a group) only one is, whatever their unknown members: the
- * last asked, then the bytewise greatest. That the others change nothing is proved in docs/merge-proof.md.
+ * A sighting as it is kept. Of equal listings (a listing is all that one observation says of a group) only one is kept, whatever its
+ * unknown members: the last asked, then the bytewise greatest. docs/merge-proof.md proves that the others change nothing.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
-  /** `encodeContent(sighting)`: without unknown members. */
+  /** `encodeContent(sighting)`, which leaves out unknown members. */
   readonly content: string
   /**
-   * Which sightings of its group one observation listed together, and so knows to be different entries: 0 when it listed just this one,
-   * else a 48-bit digest of them all but for unknown members. Two observations that listed the same share the number, and are one.
+   * Identifies the sightings of its group that one observation listed together, and so knows to be different entries. 0: it was the only
+   * one. Otherwise a 48-bit digest of the listing without unknown members, so that equal listings of two observations are one.
    */
   readonly listing: number
   /** Place among equal keys of the same listing, counted from the oldest (DOMAIN 2.3). */
   readonly ordinal: number
-  /** When a poll that said this was last asked, epoch milliseconds; 0 for a push. */
+  /** When it was last polled, epoch milliseconds; 0 for a push. */
   readonly askedAtMs: number
-  /** When we learnt of it, by our own counter. */
+  /** When the relay learnt of it: a sequence number. */
   readonly sequence: number
-  /** Whom it was told of; what is derived from sightings does not depend on it. */
+  /** The endpoints that were sent it; derived entries do not depend on this. */
   readonly audience: Audience
 }
 
-/** A sighting that has not been given its place in the sequence, and that nobody was told of. */
+/** A sighting without a sequence yet, which no endpoint was sent. */
 export type ListedSighting = Omit<KeptSighting, 'sequence' | 'audience'>
 
-/** What makes a kept sighting the same as another: equal ids are equal sightings, but for unknown members. */
+/** Identifies a sighting: equal ids are equal sightings, except for unknown members. */
 export function sightingId(kept: ListedSighting): string {
   return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
 }
 
-/** The sightings of an observation, each with what must be kept of the others: its listing and its ordinal. In the observation's order. */
+/** The sightings of an observation with their listings and ordinals, in its order. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
   if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
-  // An answer with bad items decides no multiplicity: each of its sightings stands alone (DOMAIN 6.7).
+  // An answer with invalid items decides no multiplicity: each of its sightings counts as listed alone (DOMAIN 6.7).
   if (observation.skipped > 0) return observation.sightings.map((sighting) => alone(sighting, observation.askedAtMs))
 
   const groups = new Map<string, Sighting[]>()
@@ -76,19 +76,19 @@ function listTogether(sightings: readonly Sighting[], askedAtMs: number): readon
   return placed.map((one) => ({ ...one, listing }))
 }
 
-/** 48 bits of SHA-256, never 0: fits a number exactly, and two different listings of one group never meet in practice. */
+/** 48 bits of SHA-256, never 0: an exact integer, and large enough that two listings of a group do not collide in practice. */
 function digest48(lines: readonly string[]): number {
   return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
 }
 
 export interface Merged {
-  /** All that is kept now, the new ones numbered by `nextSequence`. */
+  /** Everything kept from now on; new sightings have sequences from `nextSequence`. */
   readonly kept: readonly KeptSighting[]
-  /** Of those, the ones that are new or that a later poll said again. */
+  /** The sightings among them that are new or that a later poll repeated. */
   readonly changed: readonly KeptSighting[]
 }
 
-/** Adds what an observation listed to what is kept. A pure union: no order of calls gives another set (only other sequences). */
+/** Adds the sightings of an observation to those kept. A pure union: the order of calls changes nothing but sequences. */
 export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
   const [first] = listed
   if (kept.length === 0 && listed.length === 1 && first !== undefined) {
@@ -110,8 +110,8 @@ export function mergeSightings(kept: readonly KeptSighting[], listed: readonly L
 }
 
 /**
- * Whether what is listed takes the place of the same that is kept: a listing does as a whole or not at all. It is decided when the first of
- * its sightings is asked for, before any of them is in its place.
+ * Returns whether a listed sighting replaces the kept one with the same id. A listing replaces another completely or not at all, so the
+ * verdict is reached at its first sighting, before any is replaced.
  */
 function rankListings(
   kept: ReadonlyMap<string, KeptSighting>,
@@ -134,7 +134,9 @@ function rankListings(
   }
 }
 
-/** Orders listings that differ at most in unknown members: bytewise, their sightings in an order that does not depend on these. */
+/**
+ * Compares listings that differ at most in unknown members, bytewise. Their sightings are sorted by what does not depend on these members.
+ */
 function compareWhole(a: readonly ListedSighting[], b: readonly ListedSighting[]): number {
   if ([...a, ...b].every(({ sighting }) => sighting.extra.length === 0)) return 0
   return compareBytes(wholeListing(a), wholeListing(b))
@@ -149,13 +151,16 @@ function wholeListing(listing: readonly ListedSighting[]): string {
 }
 
 export interface United {
-  /** All that any of them holds. */
+  /** The sightings that any of them has. */
   readonly kept: readonly KeptSighting[]
-  /** Of those, the ones that more than one holds. */
+  /** The sightings among them that more than one has. */
   readonly shared: readonly KeptSighting[]
 }
 
-/** What several parcels hold together: of a sighting that more than one holds, when it was last asked for, when we first learnt of it, and whom it was told of. */
+/**
+ * Unites the sightings of several parcels. A sighting that more than one has keeps the last time it was polled, its lowest sequence, and
+ * the union of its audiences.
+ */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()
   const shared = new Set<string>()

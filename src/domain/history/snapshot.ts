@@ -8,9 +8,9 @@ import type { KeptSighting } from './sightings.ts'
 /** What decides whether an endpoint is sent an event. */
 export interface Subscriber {
   readonly endpoint: Endpoint
-  /** Up to which sequence the feed has been queued for it; null: all of it, or all it is owed. */
+  /** The last sequence of the feed that was queued for it while it catches up; null: it has caught up. */
   readonly queuedTo: number | null
-  /** Over which events it was given backfill; null: over none. */
+  /** The sequences over which it received backfill; null: never. */
   readonly backfilled: BackfillSpan | null
 }
 
@@ -20,70 +20,72 @@ export interface KeptBody {
   readonly body: Uint8Array
 }
 
-/** A parcel as the store holds it, as far as it was loaded; null: not loaded. */
+/** A parcel in the store, as far as it was loaded; null: that part was not loaded. */
 export interface KnownParcel {
   readonly state: ParcelState
   /** Its sightings by second since the epoch. */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
   /** Whether `seconds` holds all of them. */
   readonly whole: boolean
-  /** What is kept of polled answers. */
+  /** The polled answers that are kept. */
   readonly answers: readonly KeptAnswer[] | null
   /** The sighting ids of the answer that decides the order at equal instants, in its order. */
   readonly order: readonly string[] | null
-  /** Whether the carrier may be asked for any of its identifiers now. */
+  /** Whether the carrier may be asked about any of its identifiers now. */
   readonly pollable: boolean | null
   readonly bodies: readonly KeptBody[] | null
 }
 
-/** The first numbers that nothing has: what a change set numbers from here on is provisional, and after all that is real. */
+/** The first unused ids. A change set uses them provisionally; the store replaces them by real ones when it applies it. */
 export interface NextNumbers {
   readonly parcelId: number
   readonly sequence: number
   readonly inboxId: number
 }
 
-/** All that deciding a batch looks at. */
+/** Everything that the decision of a batch depends on. */
 export interface Snapshot {
   readonly next: NextNumbers
   readonly identifiers: ReadonlyMap<string, IdentifierState>
   readonly parcels: ReadonlyMap<number, KnownParcel>
-  /** The numbers that the batch's pushes are kept under already, by `pushKey`. */
+  /** The inbox ids under which the batch's pushes are stored already, by `pushKey`. */
   readonly pushes: ReadonlyMap<string, number>
-  /** The digests that were looked for among pushes of no parcel. */
+  /** The digests that were looked up among pushes without a parcel. */
   readonly unrecorded: ReadonlySet<string>
-  /** Sets of parcels that hold more than fits into one, by `joinKey`. */
+  /** Sets of parcels that together exceed the limit of one, by `joinKey`. */
   readonly overfull: ReadonlySet<string>
   readonly endpoints: readonly Subscriber[]
-  /** What is learnt of the carrier. */
+  /** What is learnt about the carrier. */
   readonly model: CadenceModel
 }
 
-/** What of it the store holds. */
+/** The part of a snapshot that comes from the store. */
 export type StoredSnapshot = Omit<Snapshot, 'model'>
 
-/** A push that was not recorded belongs to no parcel, so that it is no duplicate when it is. */
+/** The parcel id of pushes that are not recorded: they belong to no parcel, so they are no duplicates once they are recorded. */
 export const NO_PARCEL = 0
 
+/** The key of a push in `Snapshot.pushes`. */
 export function pushKey(parcelId: number, digest: string): string {
   return `${parcelId}/${digest}`
 }
 
+/** The key of a set of parcels in `Snapshot.overfull`; the ids in ascending order. */
 export function joinKey(parcelIds: readonly number[]): string {
   return parcelIds.join()
 }
 
-/** What only the data shows to be needed: parcels by their numbers. */
+/** What a decision needs and only the loaded data shows. Parcels are named by id. */
 export interface Needs {
-  /** Seconds of parcels, as [parcel, second]. */
+  /** Sightings to load: pairs of a parcel's id and a second since the epoch. */
   readonly seconds: readonly (readonly [number, number])[]
-  /** Sets of parcels that are to be loaded whole, to be joined. */
+  /** Sets of parcels to load completely, because they are to be joined. */
   readonly joins: readonly (readonly number[])[]
   readonly whole: readonly number[]
   readonly answers: readonly number[]
   readonly orders: readonly number[]
   readonly pollable: readonly number[]
   readonly bodies: readonly number[]
-  /** Digests to be looked for among pushes of no parcel. */
+  /** Digests to look up among pushes without a parcel. */
   readonly unrecorded: readonly string[]
 }

@@ -1,6 +1,6 @@
 import { type Instant, isWhole } from '../instant.ts'
 
-/** Those that the carrier's specification shows; any other is as normal (DOMAIN 2.7). */
+/** The statuses in the carrier's specification. Any other status is just as valid (DOMAIN 2.7). */
 export const DOCUMENTED_STATUSES: readonly string[] = [
   'Created',
   'Ingested',
@@ -10,7 +10,7 @@ export const DOCUMENTED_STATUSES: readonly string[] = [
   'DeliverySucceeded',
 ]
 
-/** The texts one source gave in one language. `undefined`: not said. `null`: said to be none (only a poll can). */
+/** The texts of one source in one language. `undefined`: not given. `null`: stated to be none, which only a poll can. */
 export interface Texts {
   readonly consumer?: string | null
   readonly detailed?: string | null
@@ -27,19 +27,19 @@ export interface Sighting {
   readonly instant: Instant
   /** Place name; `''` is *empty*: null, absent and `""` are the same (DOMAIN 2.2). */
   readonly location: string
-  /** `null`: not said. */
+  /** `null`: not given. */
   readonly displayToConsumer: boolean | null
-  /** Pushes only (a poll says it once for the whole answer); `null`: not said. */
+  /** Pushes only, as a poll gives it once for the whole answer; `null`: not given. */
   readonly distributionType: string | null
-  /** By lower-case language tag. A poll's has exactly one language, a push's any number. */
+  /** By lower-case language tag. A poll has exactly one language, a push any number. */
   readonly texts: Readonly<Record<string, Texts>>
   /** Unknown members of a polled item: name to the JSON text as received, in the order received (DOMAIN 2.7). */
   readonly extra: readonly (readonly [name: string, json: string])[]
 }
 
-/** When and where a sighting says it was: what decides which sightings are one entry (DOMAIN 2.2). */
+/** The time and place of a sighting, which decide which sightings are one entry (DOMAIN 2.2). */
 export interface SightingKey {
-  /** Epoch milliseconds; at a whole second the start of it. */
+  /** Epoch milliseconds; for a whole second, its start. */
   readonly atMs: number
   readonly whole: boolean
   readonly location: string
@@ -50,18 +50,23 @@ export function keyOf(sighting: Sighting): SightingKey {
   return { atMs: sighting.instant.atMs, whole: isWhole(sighting.instant), location: sighting.location }
 }
 
-/** Whether two keys of one group may be the same entry: milliseconds equal or one whole, locations equal or one empty (DOMAIN 2.2). */
+/**
+ * Whether two keys of one group may belong to one entry: equal milliseconds or one whole second, equal locations or one empty (DOMAIN 2.2).
+ */
 export function keysFit(a: SightingKey, b: SightingKey): boolean {
   return (a.whole || b.whole || a.atMs === b.atMs) && (a.location === '' || b.location === '' || a.location === b.location)
 }
 
-/** The key of an entry after a sighting joined it: it takes the milliseconds and the location it lacked (DOMAIN 2.3). */
+/** The key of an entry after a sighting joined it: it gains the milliseconds or the location it lacked (DOMAIN 2.3). */
 export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey {
   const precise = entry.whole ? joining : entry
   return { atMs: precise.atMs, whole: precise.whole, location: entry.location === '' ? joining.location : entry.location }
 }
 
-/** How telling a key is, 0 the most: ms + location, ms, whole + location, whole (DOMAIN 2.3). */
+/**
+ * How precise a key is, from 0, the most precise: milliseconds and location, milliseconds, whole second and location, whole second (DOMAIN
+ * 2.3).
+ */
 export function precisionRank(key: SightingKey): number {
   return (key.whole ? 2 : 0) + (key.location === '' ? 1 : 0)
 }
