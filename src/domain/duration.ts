@@ -6,17 +6,17 @@ const UNITS = [
   ['ms', 1],
 ] as const
 
-/** How a duration is written wherever people write one: a whole number and its unit. */
+/** The written form of a duration: a whole number and its unit. */
 export const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/
 
-/** Milliseconds of `250ms`, `10s`, `5m`, `2h`, `30d`; `null` for everything else. */
+/** Parses `250ms`, `10s`, `5m`, `2h` or `30d` to milliseconds; `null`: it is none of these. */
 export function parseDuration(text: string): number | null {
   const [, count, name] = DURATION.exec(text) ?? []
   const unit = UNITS.find(([unitName]) => unitName === name)
   return unit === undefined ? null : Number(count) * unit[1]
 }
 
-/** The same in the largest unit that tells it exactly. */
+/** Writes a duration in the largest unit that gives a whole number. */
 export function formatDuration(ms: number): string {
   const [name, size] = UNITS.find(([, unitMs]) => ms !== 0 && ms % unitMs === 0) ?? (['ms', 1] as const)
   return `${ms / size}${name}`

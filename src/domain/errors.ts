@@ -1,7 +1,4 @@
-/**
- * Every expected failure of the product, by stable code. `http/server/errors` gives each its status: adding a code here makes the compiler
- * demand one there.
- */
+/** The stable code of every expected failure. `http/server/errors` maps each to its status; a code without one does not compile. */
 export type ErrorCode =
   | 'bad_request'
   | 'bad_tracking_number'
@@ -27,18 +24,18 @@ export type ErrorCode =
 const SYSTEM_CODE = /^[A-Z0-9_]{1,64}$/
 
 /**
- * The code that the system or a library gave an error, such as `ECONNREFUSED`; null: it has none of that form. It quotes nothing of what was
- * sent, received or read, as messages do.
+ * The code that the system or a library gave an error, such as `ECONNREFUSED`; null: it has none of that form. Unlike a message, a code
+ * quotes nothing that was sent, received or read.
  */
 export function systemCode(error: unknown): string | null {
   const code = error instanceof Error && 'code' in error ? error.code : null
   return typeof code === 'string' && SYSTEM_CODE.test(code) ? code : null
 }
 
-/** What SQLite says when it cannot now, whatever it is asked; its other codes speak of what it was asked. */
+/** The codes of SQLite for failures of the store itself; its other codes are about the statement. */
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
-/** Whether an error is the store's own trouble: full, unreadable, locked, damaged or read-only. */
+/** Whether an error is a failure of the store: full, unreadable, locked, damaged or read-only. */
 export function isStorageFailure(error: unknown): boolean {
   return STORAGE_FAILURE.test(systemCode(error) ?? '')
 }
@@ -46,8 +43,8 @@ export function isStorageFailure(error: unknown): boolean {
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
 
 /**
- * A failure that is somebody's to know: `message` is safe to show, `retryAfterMs` says when asking again may help, `facts` are told beside
- * the message for programs to read.
+ * An expected failure. `message` is safe to show, `retryAfterMs` says when a retry may succeed, and `facts` are shown next to the message
+ * for programs to read.
  */
 export class AppError extends Error {
   override readonly name = 'AppError'

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { AppError } from './errors.ts'
 import { suggestName } from './near-name.ts'
 
-/** What was sent: a JSON body, or the parameters of a query, each text or, if it was repeated, a list of texts. */
+/** Where input comes from: a JSON body, or the parameters of a query. A parameter is a text or, if it was repeated, a list of texts. */
 export type InputKind = 'body' | 'query'
 
-/** One thing that is wrong, and where: a JSON pointer into the body (RFC 6901), or the name of a parameter. */
+/** One error and its place: a JSON pointer into the body (RFC 6901), or the name of a parameter. */
 type InputError = { readonly detail: string } & ({ readonly pointer: string } | { readonly parameter: string })
 
 type Path = readonly PropertyKey[]
@@ -14,8 +14,8 @@ const ERRORS_SHOWN = 20
 const NAME_LENGTH_SHOWN = 100
 
 /**
- * Reads what was sent by a schema whose own messages follow a name, as in "must be a duration such as 30s". Throws `bad_request` with
- * everything that is wrong: a sentence each, and the same under `errors` for programs. No value is repeated, as it may be a key.
+ * Parses input with a schema whose messages follow a name, as in "must be a duration such as 30s". Throws `bad_request` with all errors:
+ * one sentence each, and the same under `errors` for programs. Values are not repeated, as they may be keys.
  */
 export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unknown): T {
   const namesAt = new Map<string, readonly string[]>()
@@ -38,7 +38,7 @@ export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unkno
   throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_SHOWN) } })
 }
 
-/** The same refusal for what only the rest of the relay can tell of one member or parameter. `detail` is a sentence. */
+/** The same error for something the schema cannot check about a member or parameter. `detail` is a sentence. */
 export function wrongInput(kind: InputKind, name: string, detail: string): AppError {
   return new AppError('bad_request', detail, { facts: { errors: [errorAt(kind, [name], detail)] } })
 }
@@ -70,7 +70,7 @@ function subjectOf(kind: InputKind, path: Path): string {
   return kind === 'query' ? 'The query' : 'The body'
 }
 
-/** What a value must be; the schema's own message, where it has one, goes before this. */
+/** The default message for an issue; the schema's own message, if it has one, takes precedence. */
 function describe(kind: InputKind, issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return `is missing: it ${demand(issue)}`
   if (kind === 'query' && Array.isArray(issue.input)) return 'must be given only once'

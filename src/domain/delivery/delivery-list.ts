@@ -1,11 +1,11 @@
 import type { DeadReason } from './delivery.ts'
 
-/** Ended deliveries of one endpoint: those for which all of this is true. */
+/** Selects ended deliveries of one endpoint. All conditions must hold. */
 export interface DeliverySelection {
   readonly endpointId: string
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   readonly fromSequence: number
-  /** When they were queued at the earliest. */
+  /** Queued at this time (epoch milliseconds) or later. */
   readonly fromMs: number
   /** Null: any. */
   readonly deliveryId: number | null
@@ -13,33 +13,37 @@ export interface DeliverySelection {
   readonly parcelId: number | null
 }
 
+/** Which deliveries to queue again, and for which endpoint. */
 export interface ReplayTask {
   readonly selection: DeliverySelection
-  /** The endpoint they are queued for: their own, or another, which then has deliveries of the same events. */
+  /** The id of the endpoint to queue them for: their own, or another one, which then gets deliveries of the same events. */
   readonly to: string
-  /** When it was asked for: what is selected by its time was queued no later. */
+  /** When the replay was requested, epoch milliseconds. Deliveries queued later are not selected by time. */
   readonly untilMs: number
 }
 
-/** Where a replay goes on: after the delivery with this sequence, or time, and id. */
+/** Where a replay continues: after the delivery with this sequence (or time) and id. */
 export interface ReplayCursor {
   readonly at: number
   readonly id: number
 }
 
+/** One batch of a replay. */
 export interface ReplayRequest extends ReplayTask {
-  /** Null: it begins. */
+  /** Null: from the start. */
   readonly after: ReplayCursor | null
   readonly limit: number
   readonly nowMs: number
 }
 
+/** The result of one batch of a replay. */
 export interface ReplayedBatch {
   readonly count: number
-  /** Null: there is no more. */
+  /** Null: nothing is left. */
   readonly next: ReplayCursor | null
 }
 
+/** Which deliveries to list. */
 export interface DeliveryQuery {
   /** Null: any. */
   readonly endpointId: string | null
@@ -50,25 +54,27 @@ export interface DeliveryQuery {
   readonly limit: number
 }
 
+/** A page of deliveries. */
 export interface DeliveryPage {
-  /** The newest first; perhaps fewer than asked for, even none, while there is a `next`. */
+  /** The newest first. A page may hold fewer than asked for, even none, while there is a `next`. */
   readonly deliveries: readonly FoundDelivery[]
   readonly next: number | null
 }
 
-/** A delivery with everything that finds its parcel. */
+/** A delivery with all identifiers of its parcel. */
 export interface FoundDelivery extends ListedDelivery {
   readonly identifiers: readonly string[]
 }
 
+/** What an attempt of a delivery sends. */
 export interface SentEvent {
-  /** That of the endpoint as it stands now. */
+  /** The endpoint's current URL. */
   readonly url: string
-  /** Null: it is gone by age. */
+  /** Null: it is no longer kept (`retention.raw`). */
   readonly body: Uint8Array | null
 }
 
-/** `held`: it waits because its endpoint is disabled. */
+/** A delivery as operators see it. `held`: it waits because its endpoint is disabled. Times are epoch milliseconds. */
 export interface ListedDelivery {
   readonly deliveryId: number
   readonly endpointId: string
@@ -81,15 +87,16 @@ export interface ListedDelivery {
   readonly reason: DeadReason | 'endpoint_removed' | null
   readonly attempts: number
   readonly queuedAtMs: number
-  /** Null: it waits for an earlier one of its parcel, or for its endpoint, which is failing, or it has ended. */
+  /** Null: it waits for an earlier delivery of its parcel or for its failing endpoint, or it has ended. */
   readonly nextAttemptAtMs: number | null
   readonly settledAtMs: number | null
 }
 
+/** An attempt as it is kept for operators. */
 export interface AttemptRecord {
   readonly atMs: number
   readonly durationMs: number
-  /** Null: there was no answer, for the reason given. */
+  /** Null: there was no answer, for the reason in `reason`. */
   readonly status: number | null
   readonly reason: string | null
   readonly answerStart: Uint8Array

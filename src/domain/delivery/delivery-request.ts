@@ -4,45 +4,48 @@ import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
 import type { Endpoint } from './endpoint.ts'
 
-/** What one delivery says, the same at every attempt. */
+/** The content of a delivery, the same at every attempt. */
 export interface DeliveryContent {
-  /** Stable over retries and replays, so that receivers can tell what they have had: letters, digits, `_` and `-`. */
+  /** Stable over retries and replays, so that receivers can recognize duplicates: letters, digits, `_` and `-`. */
   readonly webhookId: string
   readonly sequence: number
-  /** Of the last event of the same parcel queued for the same endpoint; 0: there was none (DOMAIN 7.3). */
+  /** The sequence of the previous event of the same parcel that was queued for the same endpoint; 0: there was none (DOMAIN 7.3). */
   readonly previousSequence: number
-  /** A push's exact received bytes, or `encodeEvent` of a polled entry (DOMAIN 7.1). */
+  /** The exact bytes of a push, or `encodeEvent` of a polled entry (DOMAIN 7.1). */
   readonly body: Uint8Array
 }
 
-/** Knows the keys of one endpoint; made once, because turning a string into a key costs more than the HMAC of an event. */
+/** Signs for one endpoint. Made once per endpoint, because preparing a key costs more than the HMAC of an event. */
 export interface DeliverySigner {
-  /** Every header of an attempt, by lower-case name. `exchanged`: as if the next key were the current one already, and the other way round. */
+  /**
+   * All headers of an attempt, by lower-case name. `exchanged`: signed as if the current and the next key had changed places.
+   * @throws RangeError if `webhookId` has other characters than allowed.
+   */
   headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>>
-  /** Whether there is a next key to exchange the current one with. */
+  /** Whether there is a next key. */
   readonly hasNext: boolean
 }
 
-/** The keys of an endpoint by what they sign, as texts. */
+/** The keys of an endpoint as text. */
 export interface SigningKeys {
   readonly current: string
-  /** Will be the current one soon. */
+  /** The key that will replace the current one. */
   readonly next?: string | undefined
-  /** Was the current one until lately. */
+  /** The key that the current one replaced. */
   readonly previous?: string | undefined
 }
 
-/** One header holds one signature, as the specification has it. */
+/** One signature per header, as the specification requires. */
 const SIGNATURE = 'x-service-hmac-sha256'
 const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
 const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
 const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
 const STANDARD_PREFIX = 'whsec_'
-/** The sizes of key that the Standard Webhooks specification allows. */
+/** The key sizes that the Standard Webhooks specification allows. */
 const STANDARD_KEY_BYTES = { min: 24, max: 64 }
 
 /**
- * Signs what an endpoint is sent (CONTRACT, "Pushes to endpoints"): always with the carrier's own header, the key taken as its UTF-8 bytes
+ * Creates the signer of an endpoint (CONTRACT, "Pushes to endpoints"). It always sets the carrier's own header, with the key as UTF-8 bytes
  * (spec, "Authentication").
  */
 export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature']): DeliverySigner {
@@ -55,7 +58,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
     hasNext: next !== undefined,
     headers(content, nowMs, exchanged) {
       const { webhookId, sequence, previousSequence, body } = content
-      // A full stop would let one signature stand for two different messages.
+      // A full stop would allow one signature to fit two different messages.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
       const headers = { ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
@@ -70,7 +73,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
   }
 }
 
-/** The headers that say which event it is, without those that prove whose. */
+/** The headers that identify the event, without the signatures. */
 export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<DeliveryContent, 'body'>) {
   return {
     'content-type': 'application/json',
@@ -80,7 +83,7 @@ export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<Del
   }
 }
 
-/** Signed anew at every attempt: receivers refuse old timestamps. */
+/** Signed again at every attempt, because receivers refuse old timestamps. */
 function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryContent, nowMs: number): Record<string, string> {
   const timestamp = String(Math.floor(nowMs / 1000))
   const signatures = keys.map((mac) => `v1,${mac(`${webhookId}.${timestamp}.`, body)}`)
@@ -88,8 +91,8 @@ function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryCont
 }
 
 /**
- * The keys that a receiver following the Standard Webhooks specification may make of a text. `whsec_` says that Base64 follows. Without it
- * the libraries decode too unless told that the key is raw, so a text that could be either is signed with in both readings.
+ * The keys that a receiver following the Standard Webhooks specification may derive from a text. `whsec_` marks Base64. Without it,
+ * libraries decode Base64 unless configured otherwise, so a text that could be either is used both ways.
  */
 function standardReadings(key: string): readonly Mac[] {
   const isPrefixed = key.startsWith(STANDARD_PREFIX)
@@ -101,10 +104,10 @@ function standardReadings(key: string): readonly Mac[] {
   return [...(mayBeBase64 ? [decoded] : []), Buffer.from(key, 'utf8')].map((bytes) => createMac(bytes))
 }
 
-/** An entry that no push brought, with what is said of its parcel as a whole. */
+/** An entry that no push reported, with the values of its parcel as a whole. */
 export interface PolledEvent {
   readonly entry: Entry
-  /** In the order they are answered; a parcel the carrier gave none is named by what it was asked about, because an event names at least one. */
+  /** In the order of the carrier's answer. If it listed none, the identifier that was polled, because an event names at least one. */
   readonly trackingIds: readonly string[]
   readonly distributionType: string
 }
@@ -113,8 +116,8 @@ export interface PolledEvent {
 const TRACKING_IDS_MAX = 100
 
 /**
- * A polled entry as the carrier would have pushed it (spec, "Webhook event payload"): milliseconds, `null` for no location, and the texts of
- * every language known. What is not for consumers is not told them here either (DOMAIN 2.6).
+ * Encodes a polled entry as the carrier would have pushed it (spec, "Webhook event payload"): with milliseconds, `null` for no location,
+ * and texts in every known language. Texts that consumers may not see are left out (DOMAIN 2.6).
  */
 export function encodeEvent({ entry, trackingIds, distributionType }: PolledEvent): Uint8Array {
   return Buffer.from(
@@ -132,7 +135,7 @@ export function encodeEvent({ entry, trackingIds, distributionType }: PolledEven
   )
 }
 
-/** An empty text is one that is known to be empty; `null` is none, and this shape cannot say it. */
+/** An empty text is known to be empty. `null` means that there is none, which this format cannot express. */
 function localizedTexts(entry: Entry, field: keyof Texts): readonly { readonly value: string; readonly languageCode: string }[] {
   return languagesOf(entry).flatMap((languageCode) => {
     const value = entry.texts[languageCode]?.[field]

@@ -1,18 +1,18 @@
 import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from './backoff.ts'
 
-/** What an attempt came to, as far as the fate of the delivery goes. The status is taken from a complete header block; the body has no say. */
+/** The outcome of an attempt. Only a complete header block counts as an answer; the body does not matter. */
 export type AttemptOutcome =
-  /** A 2xx. `byNextKey`: the next key, sealed, if it was that which signed the header of the specification. */
+  /** A 2xx. `byNextKey`: the sealed next key, if that key signed the specification's header. */
   | { readonly kind: 'accepted'; readonly status: number; readonly byNextKey?: string }
-  /** Any other answer, redirects included: they are never followed. */
+  /** Any other answer, including redirects, which are never followed. */
   | { readonly kind: 'rejected'; readonly status: number; readonly retryAfterMs: number | null }
   /** No answer. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string }
 
 /**
- * Why there was no answer. `forbidden`: we may not send there. `interrupted`: we ourselves stopped, which says nothing of the endpoint.
- * `bad_response`: what answered speaks no HTTP, or too much of it. `body_gone`: the bytes it carries are no longer kept (`retention.raw`), and
- * nothing else may be sent in their stead. `proxy`: the proxy that leads there could not be reached or refused.
+ * Why there was no answer. `forbidden`: the address may not be sent to. `interrupted`: the relay stopped, which says nothing about the
+ * endpoint. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes to send are no longer kept (`retention.raw`), and
+ * nothing may be sent instead. `proxy`: the proxy could not be reached or refused.
  */
 export type FailureReason =
   | 'timeout'
@@ -30,49 +30,50 @@ export type FailureReason =
 /** An attempt as it is kept for operators. */
 export type AttemptResult = AttemptOutcome & {
   readonly durationMs: number
-  /** The first bytes of the answer's body as they came, at most `ANSWER_KEPT_BYTES`; empty when there were none. */
+  /** The first bytes of the answer's body, at most `ANSWER_KEPT_BYTES`. */
   readonly answerStart: Uint8Array
 }
 
 /**
- * How many deliveries may be claimed for each that may be attempted at the same time: those that wait begin when others end, before what
- * ended is written down. With two that wait for one that is attempted, what is written down together is as much as is attempted together.
+ * How many deliveries may be claimed for each concurrent attempt. Waiting claims start as soon as others end, before those are written
+ * down. With two waiting per attempt, a round settles as many deliveries as are attempted at once.
  */
 export const CLAIMS_PER_ATTEMPT = 3
 
-/** How much of an answer is kept. */
+/** How many bytes of an answer are kept. */
 export const ANSWER_KEPT_BYTES = 1024
 
-/** What becomes of a delivery depends on this much of it. */
+/** The part of a delivery that decides its fate. */
 export interface Delivery {
-  /** Attempts made, the one being settled included: at least 1. A replay starts again at 0. */
+  /** Attempts made, including the one being settled: at least 1. A replay starts again at 0. */
   readonly attempts: number
-  /** How many of them were not on its schedule: they use up nothing of it. */
+  /** How many of them were outside the schedule, and so used up none of its waits. */
   readonly spared: number
-  /** When its first attempt failed since it was queued or last replayed, epoch milliseconds; `null`: none has. */
+  /** When its first attempt since it was queued or last replayed failed, epoch milliseconds; `null`: none failed. */
   readonly firstFailedAtMs: number | null
 }
 
-/** What of its endpoint decides about a delivery, up to the attempt. */
+/** The part of its endpoint's health that decides its fate. */
 export interface EndpointRecord {
-  /** When it last accepted anything, epoch milliseconds; `null`: never. */
+  /** When it last accepted a delivery, epoch milliseconds; `null`: never. */
   readonly lastSuccessAtMs: number | null
-  /** How long it has been seen to fail at everything, in milliseconds, since it last accepted something, was created or was enabled. */
+  /** For how long it was observed to fail at everything, in milliseconds, since it last accepted a delivery, was created or was enabled. */
   readonly failedForMs: number
 }
 
-/** After this long with nothing but failures an endpoint is disabled (DOMAIN 7.4). */
+/** After so much time with only failures an endpoint is disabled (DOMAIN 7.4). */
 export const FAILING_MAX_MS = 120 * 60 * 60 * 1000
 
 /**
- * Dead letters tell who would not: `receiver_refused`: it answered, and not with a 2xx. `unreachable`: no answer was to be had.
- * `forbidden`: the address is none we may send to. `body_gone`: there is nothing left to send.
+ * Why a delivery was given up. `receiver_refused`: the last answer was not a 2xx. `unreachable`: there was no answer. `forbidden`: the
+ * address may not be sent to. `body_gone`: the bytes to send are no longer kept.
  */
 export type DeadReason = 'receiver_refused' | 'unreachable' | 'forbidden' | 'body_gone'
 
-/** Why an endpoint is disabled: it answered 410, or gave nothing but failures for 120 h. */
+/** Why an endpoint was disabled: it answered 410, or only failed for 120 h. */
 export type HeldReason = 'gone' | 'failing'
 
+/** The state of a delivery after an attempt. */
 export type Settlement =
   | { readonly state: 'delivered' }
   | { readonly state: 'retrying'; readonly nextAttemptAtMs: number }
@@ -80,7 +81,7 @@ export type Settlement =
   | { readonly state: 'held'; readonly reason: HeldReason }
 
 /*
- * The life of a delivery. It is queued with the entry it carries, in the same transaction, and due at once; but it is attempted only when
+ * The life of a delivery. It is queued in the same transaction as the entry it reports, and due at once; but it is attempted only when
  * every earlier delivery of its parcel to its endpoint is delivered, dead or cancelled, and its endpoint is enabled.
  *
  *   queued ── attempt ──┬─ accepted ─────────────────────────────────────────────► delivered
@@ -93,23 +94,23 @@ export type Settlement =
  *                       └─ used up ──────────────────────────────────────────────► dead
  *
  * While the endpoint is failing only probes are attempted, and its first success makes everything that waits due at once (`endpoint-health`).
- * Removing the endpoint cancels whatever is queued, retrying or held. Dead and cancelled deliveries can be replayed: queued again, with the
- * same `webhook-id`. Delivered, dead and cancelled are ends; of the others, none can stay with its next attempt in the past while workers run.
+ * Removing the endpoint cancels everything queued, retrying or held. Dead and cancelled deliveries can be replayed: queued again, with the
+ * same `webhook-id`. Delivered, dead and cancelled are final. A delivery in any other state is attempted when its time comes.
  */
 
-/** Whether the endpoint had no part in it. */
+/** Whether the relay itself caused the failure, so that it says nothing about the endpoint. */
 export function isOwnFailure(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'body_gone')
 }
 
-/** Whether its endpoint says that there is none any more, and wants nothing. */
+/** Whether the endpoint answered 410: it wants no more deliveries. */
 export function isGone(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status === 410
 }
 
 /**
- * A delivery after an attempt, with that attempt counted; one in which its endpoint had no part is none.
- * @param isSpared it was made before its time, or as a probe.
+ * Counts an attempt. One that the relay itself made fail does not count.
+ * @param isSpared the attempt was made before its time or as a probe.
  */
 export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs: number, isSpared = false): Delivery {
   const { attempts, spared, firstFailedAtMs } = delivery
@@ -122,13 +123,14 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
 }
 
 /**
- * Decides the fate of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, time and chance included; the return type lists
- * every outcome. `held` asks for two things: the endpoint is disabled, and the delivery waits for it. A success of the endpoint before the
- * delivery's own first failure does not let it die: an outage may have begun between the two, and who is down for days must lose nothing.
+ * Decides the fate of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, including time and chance; the return type
+ * lists every outcome. `held` asks for two things: the endpoint is disabled, and the delivery waits for it. A delivery dies only if the
+ * endpoint accepted something after the delivery's first failure: otherwise an outage may have begun in between, and an endpoint that is
+ * down for days must lose nothing.
  * @param delivery with this attempt counted, see `countAttempt`.
  * @param health of the endpoint before this attempt.
  * @param random from 0 (inclusive) to 1 (exclusive).
- * @param plannedAtMs the attempt was not on the schedule, which goes on with the one planned for then; `null`: it was on the schedule.
+ * @param plannedAtMs when the next attempt on the schedule is due, if this one was outside the schedule; `null`: it was on the schedule.
  */
 export function settle(
   delivery: Delivery,

@@ -2,113 +2,118 @@ import type { BackoffPolicy } from './backoff.ts'
 import type { AttemptResult, Delivery, Settlement } from './delivery.ts'
 import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
 
-/** `perEndpoint`: attempts at the same time to one that says nothing else. */
+/** The settings of delivery. `perEndpoint`: concurrent attempts to an endpoint that sets no limit of its own. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
   readonly perEndpoint: number
 }
 
+/** A delivery to be queued. */
 export interface QueuedDelivery {
   readonly endpointId: string
   readonly parcelId: number
   readonly sequence: number
-  /** The push whose exact bytes it carries; null: the composed event of its sequence. */
+  /** The push whose exact bytes it sends; null: the composed event of its sequence. */
   readonly inboxId: number | null
   readonly nowMs: number
 }
 
-/** A delivery that was handed out, by its id, and whom it is for. */
+/** A claimed delivery, by id, and its endpoint. */
 export interface ClaimRef {
   readonly deliveryId: number
   readonly endpointId: string
 }
 
+/** A claimed delivery without what it sends. */
 export interface DeliveryRef extends Delivery, ClaimRef {
   readonly parcelId: number
   readonly sequence: number
-  /** When it was to be attempted by its schedule: later than it was claimed if it was woken, or is a probe. */
+  /** When its schedule planned this attempt, epoch milliseconds. Later than the claim if it was woken early or is a probe. */
   readonly plannedAtMs: number
 }
 
-/** A delivery that is somebody's to attempt. */
+/** A delivery claimed by the caller, ready to be attempted. */
 export interface ClaimedDelivery extends DeliveryRef {
-  /** 0: there was none. */
+  /** The previous event of its parcel at this endpoint; 0: there was none. */
   readonly previousSequence: number
-  /** Null: it is no longer kept. */
+  /** Null: the bytes are no longer kept. */
   readonly body: Uint8Array | null
 }
 
-/** What became of a claimed delivery; `attempts` as it was claimed. */
+/** An attempt that has ended. `attempts` is as claimed, without this one. */
 export interface SettledAttempt extends DeliveryRef {
   readonly result: AttemptResult
   /** When the attempt began. */
   readonly atMs: number
-  /** From 0 (inclusive) to 1 (exclusive): what jitter is made of. */
+  /** Random, from 0 (inclusive) to 1 (exclusive), for the jitter. */
   readonly random: number
 }
 
-/** An attempt, and what it made of its delivery; `attempts` with this one counted. */
+/** A settled attempt. `attempts` includes this one. */
 export interface Settled extends SettledAttempt {
   readonly settlement: Settlement
-  /** Of its endpoint, after this attempt. */
+  /** The health round of its endpoint after this attempt. */
   readonly round: number
 }
 
+/** Asks for the next probe of a failing endpoint. */
 export interface ProbeRequest {
   readonly endpointId: string
-  /** A parcel, by id, that is left out; null: none is. */
+  /** The id of a parcel to leave out; null: none. */
   readonly exceptParcelId: number | null
   readonly nowMs: number
 }
 
+/** Asks for the next deliveries of an endpoint. */
 export interface NextRequest {
   readonly endpointId: string
-  /** Of the endpoint's health: what was last attempted in an earlier round is due since it was woken. */
+  /** The endpoint's health round. Deliveries last attempted in an earlier round are due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
-  /** The parcels of what is claimed: nothing of theirs goes before that has ended. */
+  /** The ids of parcels with claimed deliveries: nothing of theirs may go until those have ended. */
   readonly besides: readonly number[]
   readonly limit: number
   readonly nowMs: number
 }
 
-/** Claimed deliveries of an endpoint: in the order of their parcels something else may have come before them since. */
+/** How the claims of an endpoint stand: joins may have put other deliveries before them. */
 export interface ReviewedClaims {
   readonly parcelIds: readonly number[]
-  /** The ids of those that are not the first of their parcel any more, or not the only ones of it that are claimed, or have ended. */
+  /** The ids of claims that are no longer the first of their parcel, are not its only claim, or have ended. */
   readonly overtaken: readonly number[]
 }
 
-/** Of what is not due yet the body is not looked for. */
+/** A delivery that may go next. The body is loaded only if it is due. */
 export interface NextDelivery extends ClaimedDelivery {
   readonly dueAtMs: number
 }
 
-/** What ended since the last turn, and how much more may be started. */
+/** What ended since the last round, and how much may be claimed. */
 export interface DispatchRound {
   readonly settled: readonly SettledAttempt[]
   /**
-   * The ids of what is claimed besides these, by endpoint id: everything that is under way or waits to be sent, and nothing else. A claim is
-   * nowhere but with who holds it, so it ends when he says no more of it, and none is lost or lapses while an attempt is under way.
+   * The ids of all other claims, by endpoint id: everything under way or waiting to be sent. Claims exist only here; one that is missing
+   * from this list has ended. So no claim is lost, and none expires while its attempt is under way.
    */
   readonly inFlight: Readonly<Record<string, readonly number[]>>
-  /** How many attempts an endpoint's rate allows now, by id; those without a rate are not in it. */
+  /** How many attempts the rate of an endpoint allows now, by endpoint id; endpoints without a rate are left out. */
   readonly allowance: Readonly<Record<string, number>>
   readonly claimsMax: number
   readonly nowMs: number
 }
 
+/** The result of a dispatch round. */
 export interface DispatchRoundReport {
   readonly claimed: readonly ClaimedDelivery[]
-  /** What was claimed before and must not be begun any more: by now something else of its parcel goes first, or may be under way. */
+  /** Claims that must not start any more: another delivery of their parcel now goes first or may be under way. */
   readonly overtaken: readonly ClaimRef[]
   readonly endpoints: readonly EndpointState[]
-  /** What operators should hear of, once each. */
+  /** What operators are notified of, once each. */
   readonly notices: readonly EndpointNotice[]
-  /** Endpoints, by id, that have all they may at once: mostly there is more. */
+  /** The ids of endpoints that have as many claims as they may: there is probably more for them. */
   readonly more: readonly string[]
-  /** When something else falls due; null: nothing waits that has room to go. */
+  /** When the next delivery falls due, epoch milliseconds; null: none waits for its time. */
   readonly nextAtMs: number | null
-  /** Whether pushes come as fast as they are recorded, so that their senders wait for every turn; absent: that is not known. */
+  /** Whether pushes arrive as fast as they can be recorded, so that their senders wait for every round; absent: not known. */
   readonly isBusy?: boolean
 }

@@ -3,7 +3,7 @@ import { DURATION, formatDuration, parseDuration } from '../duration.ts'
 import { readInput } from '../read-input.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
 
-/** A shorter key may be guessed. */
+/** Shorter keys could be guessed. */
 const KEY_BYTES_MIN = 16
 const DAY_MS = 86_400_000
 const DURATIONS = 'must be a list of durations from 0s to 365d, such as ["5s", "5m", "30m"]'
@@ -63,29 +63,33 @@ const keyRotation = z.strictObject({
   at: z.literal('now', { error: 'must be "now", or left out' }).optional(),
 })
 
+/** A request for a new endpoint. */
 export interface NewEndpoint {
   readonly settings: EndpointSettings
-  /** Null: one is to be made. */
+  /** Null: generate one. */
   readonly sharedKey: string | null
-  /** The sequence of the feed it starts with; null: what is recorded from now on. */
+  /** The sequence of the feed to start at; null: start with what is recorded from now on. */
   readonly from: number | null
 }
 
-/** What an operator asks a new endpoint to be. Throws `bad_request`, which repeats no value. */
+/** Parses a request for a new endpoint. Throws `bad_request`, whose message repeats no value. */
 export function parseNewEndpoint(body: unknown): NewEndpoint {
   const { sharedKey, from, rate, schedule, ...rest } = readInput('body', newEndpoint, body)
   return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey, from: from === 'now' ? null : from }
 }
 
-/** What is to be different. `sharedKey` null: another is to be made; undefined: it stays. Throws `bad_request`, which repeats no value. */
+/**
+ * Parses a change of an endpoint. `sharedKey` null: generate a new key; undefined: keep the key. Throws `bad_request`, whose message
+ * repeats no value.
+ */
 export function parseEndpointChange(body: unknown): { readonly change: EndpointChange; readonly sharedKey: string | null | undefined } {
   const { sharedKey, rate, schedule, ...rest } = readInput('body', changedEndpoint, body)
   return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
 }
 
 /**
- * How a key is to be replaced. `sharedKey` null: another is to be made; undefined, which it is only with `isAtOnce`: the one that is taking over
- * already is meant. Throws `bad_request`, which repeats no value.
+ * Parses a key rotation. `sharedKey` null: generate a new key; undefined, only with `isAtOnce`: finish the rotation that is under way.
+ * Throws `bad_request`, whose message repeats no value.
  */
 export function parseKeyRotation(body: unknown): { readonly sharedKey: string | null | undefined; readonly isAtOnce: boolean } {
   const isEmpty = body === undefined || body === null || body === ''
@@ -93,7 +97,7 @@ export function parseKeyRotation(body: unknown): { readonly sharedKey: string | 
   return { sharedKey: at === undefined ? (sharedKey ?? null) : sharedKey, isAtOnce: at !== undefined }
 }
 
-/** Settings as they are written in the API: what `parseNewEndpoint` reads. */
+/** Settings in the form of the API, as `parseNewEndpoint` reads them. */
 export function presentSettings(endpoint: Endpoint) {
   const { ratePerSecond, scheduleMs, ...rest } = endpoint
   return { ...rest, rate: ratePerSecond, schedule: scheduleMs === null ? null : scheduleMs.map(formatDuration) }

@@ -3,33 +3,37 @@ import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
 import type { EndpointHealth } from './endpoint-health.ts'
 import type { SealedKeys } from './endpoint-keys.ts'
 
-/** `from`: the sequence it starts at when it is new; null or absent: what is recorded from then on. */
+/**
+ * An endpoint of the config file. `from`: the sequence of the feed it starts at when it is new; null or absent: what is recorded from then
+ * on.
+ */
 export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | null }
 
-/** An endpoint and how it fares. */
+/** An endpoint and its state. */
 export interface EndpointState {
   readonly endpoint: Endpoint
-  /** `config`: the config file says what it is; `managed`: the API does; `operator`: where operator events go. */
+  /** Who defines it. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
-  /** Why it is disabled: by order, by its 410, or by nothing but failures; null: it is not. */
+  /** Why it is disabled: by an operator, by its 410, or after only failures; null: it is enabled. */
   readonly disabled: 'operator' | 'gone' | 'failing' | null
   readonly health: EndpointHealth
-  /** Null: the config file names its key. */
+  /** Null: its key is in the config file. */
   readonly keys: SealedKeys | null
-  /** Up to which sequence the feed has been queued for it; null: all of it, or all it is owed. */
+  /** The last sequence of the feed that was queued for it while it catches up; null: it has caught up. */
   readonly queuedTo: number | null
-  /** Over which events it was given backfill; null: over none. */
+  /** The sequences over which it received backfill; null: never. */
   readonly backfilled: BackfillSpan | null
 }
 
-/** How much is owed to an endpoint, and was given up. */
+/** What waits for an endpoint, and what was given up. */
 export interface EndpointBacklog {
   readonly waiting: number
-  /** When the first of what waits was queued; null: nothing waits. */
+  /** When the oldest waiting delivery was queued, epoch milliseconds; null: nothing waits. */
   readonly oldestAtMs: number | null
   readonly dead: number
 }
 
+/** A change of a managed endpoint; `key` null: its keys stay. */
 export interface EndpointChangeRequest {
   readonly id: string
   readonly change: EndpointChange
@@ -37,20 +41,24 @@ export interface EndpointChangeRequest {
   readonly nowMs: number
 }
 
-/** `rotate`: another key, sealed, takes over after a time in which both sign; `replace`: at once; `end`: the one that is to take over does so now. */
+/**
+ * `rotate`: a new sealed key takes over after a time in which both sign. `replace`: it takes over at once. `end`: the key that is to take
+ * over does so now.
+ */
 export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: string } | { readonly kind: 'end' }
 
-/** What came of an edit. `read_only`: the config file says what it is; `not_rotating`: no key is being replaced. */
+/** The result of an edit. `read_only`: the endpoint is defined in the config file. `not_rotating`: no key is being replaced. */
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
   | { readonly kind: 'unknown' | 'name_taken' | 'read_only' | 'not_rotating' }
-  /** It cannot start there: events before `oldest` are no longer kept, or none has a sequence above `last`. */
+  /** It cannot start there: events before `oldest` are no longer kept, or no event has a sequence above `last`. */
   | { readonly kind: 'from_gone'; readonly oldest: number }
   | { readonly kind: 'from_ahead'; readonly last: number }
 
+/** A change of state that operators are notified of. */
 export interface EndpointNotice {
   readonly endpoint: string
   readonly endpointId: string
-  /** `recovered`: it took something again after an hour or more of nothing but failures. */
+  /** `recovered`: it accepted a delivery after an hour or more of only failures. */
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'recovered'
 }

@@ -1,4 +1,4 @@
-/** What an endpoint wants to be sent; `null`: of any value (CONTRACT `endpoints`, `filters`). */
+/** Which events an endpoint wants; `null`: any value (CONTRACT `endpoints`, `filters`). */
 export interface EndpointFilters {
   readonly status: readonly string[] | null
   readonly detailedStatus: readonly string[] | null
@@ -6,55 +6,56 @@ export interface EndpointFilters {
   readonly displayToConsumer: boolean | null
 }
 
-/** An internal subscriber, without its key: what is known of it may be shown anywhere. */
+/** An internal subscriber, without its keys, so it may be shown anywhere. */
 export interface Endpoint {
   readonly id: string
-  /** A label; unique. */
+  /** A unique label. */
   readonly name: string
   readonly url: string
-  /** Disabled: everything waits, what comes meanwhile included (DOMAIN 7.4). */
+  /** False: everything waits, including new events (DOMAIN 7.4). */
   readonly enabled: boolean
   /** `standard-webhooks` adds that specification's headers to the carrier's own (CONTRACT, "Pushes to endpoints"). */
   readonly signature: 'carrier' | 'standard-webhooks'
   readonly filters: EndpointFilters
   /** Whether it also gets entries from before the relay knew the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** Attempts per second at most; `null`: no bound. */
+  /** The maximum of attempts per second; `null`: no limit. */
   readonly ratePerSecond: number | null
-  /** Attempts at the same time; `null`: as `delivery.perEndpoint` says. */
+  /** The maximum of concurrent attempts; `null`: `delivery.perEndpoint` applies. */
   readonly concurrency: number | null
-  /** Waits between attempts, in milliseconds; `null`: as `delivery.schedule` says. */
+  /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
 }
 
-/** Everything of an endpoint that somebody decides: what it is without its id. */
+/** The settings of an endpoint: everything but its id. */
 export type EndpointSettings = Omit<Endpoint, 'id'>
 
-/** What is to be different; what is absent or undefined stays. */
+/** A change of settings; absent or undefined members stay as they are. */
 export type EndpointChange = { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined }
 
+/** Applies a change of settings. */
 export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endpoint {
   const isGiven = ([, value]: readonly [string, unknown]) => value !== undefined
   return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
 }
 
-/** What filters look at: an entry as it stands when it is recorded. */
+/** What filters look at: an entry as it was recorded. */
 export interface RelayedEvent {
   readonly status: string
   readonly detailedStatus: string
-  /** `''`: not known. */
+  /** `''`: unknown. */
   readonly distributionType: string
   readonly displayToConsumer: boolean
   /** Whether it is backfill (DOMAIN 6.6). */
   readonly backfill: boolean
 }
 
-/** An endpoint that wants everything but backfill. */
+/** Filters that let every event pass. */
 export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
 
 /**
- * Whether an event is to be delivered to an endpoint: it passes every filter, and backfill was asked for if it is that. Values are compared
- * exactly, because the vocabulary is the carrier's and open. Says nothing of `enabled`: a disabled endpoint's events wait, they are not lost.
+ * Whether an endpoint wants an event: it passes every filter, and if it is backfill, backfill was requested. Values are compared exactly,
+ * because the vocabulary is the carrier's and open. Does not consider `enabled`: events of a disabled endpoint wait.
  */
 export function endpointWants(endpoint: Pick<Endpoint, 'filters' | 'backfill'>, event: RelayedEvent): boolean {
   const { filters } = endpoint

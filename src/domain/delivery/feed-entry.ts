@@ -2,54 +2,57 @@ import type { Audience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
 import type { FeedItem } from './feed-event.ts'
 
-/** What endpoints are sent for an entry: the bytes of a push, or an event that is composed (DOMAIN 7.1). */
+/** What endpoints are sent for an entry: the bytes of a push, or a composed event (DOMAIN 7.1). */
 export type Payload =
   | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
   | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
 
+/** A part of the feed, as endpoints are sent it. */
 export interface FeedEntries {
   readonly entries: readonly FeedEntry[]
-  /** The last sequence that was looked at. */
+  /** The last sequence that was read. */
   readonly next: number
-  /** Whether there is no more. */
+  /** Whether the end of the feed was reached. */
   readonly ended: boolean
 }
 
-/** An event of the feed that endpoints are sent, told from what is known now. */
+/** An event of the feed that endpoints are sent, as the entry stands now. */
 export interface FeedEntry {
   readonly sequence: number
   readonly parcelId: number
   readonly entry: Entry
   readonly payload: Payload
   readonly backfill: boolean
-  /** Whom the entry had been told of before: they are not sent it. */
+  /** The endpoints that were sent the entry before; they are not sent this event. */
   readonly earlierAudience: Audience
 }
 
+/** An event of the feed, as it is stored. */
 export interface FeedEvent {
   readonly sequence: number
   readonly kind: 'entry' | 'update' | 'united' | 'split' | 'join'
   readonly parcelId: number
   /**
-   * The sequence of a sighting of the entry it is about, of the one that is told of if endpoints are sent it; that of the event itself when it
-   * is about the parcel; for `join` the parcel that is no more.
+   * What it is about. If endpoints are sent it, the sequence of the sighting it reports; otherwise that of any sighting of its entry. For
+   * an event about the parcel as a whole its own sequence, and for `join` the id of the parcel that was joined.
    */
   readonly entry: number
-  /** What endpoints are sent for it, and who is not because the entry was told of before; null: nothing. */
+  /** What endpoints are sent for it, and those that were sent the entry before; null: nothing. */
   readonly carries: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 
-/** A push as it was received, or an event composed of an entry. */
+/** A reference to what endpoints are sent: a push as received, or an event composed from an entry. */
 export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
 
+/** A part of the feed, as readers are shown it. */
 export interface FeedSlice {
   readonly items: readonly FeedItem[]
-  /** The last sequence that was looked at: that of parcels erased since included. */
+  /** The last sequence that was read, including those of parcels deleted since. */
   readonly next: number
-  /** Whether there was no more at that moment. */
+  /** Whether the end of the feed was reached at that moment. */
   readonly ended: boolean
-  /** Events up to this sequence are gone; 0: none are. */
+  /** Events up to this sequence were deleted; 0: none were. */
   readonly prunedTo: number
-  /** The last sequence that was given to anything. */
+  /** The last sequence in use. */
   readonly last: number
 }

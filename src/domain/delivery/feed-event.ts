@@ -3,29 +3,32 @@ import { type AnswerSource, encodeMembers } from '../history/pull-response.ts'
 import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
 
-/** What an event of the feed tells of (CONTRACT): an entry that is new, changed, made of several, or set apart; or parcels that are one. */
+/**
+ * What an event of the feed reports (CONTRACT): an entry is new, changed, united from several or split from another; or two parcels were
+ * joined.
+ */
 export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join'
 
 /** A parcel as it stands now. `entries`: its history, newest first. */
 export interface FeedParcel extends AnswerSource {
-  /** Our own number of it: the same for every event, until a `join` says which parcel goes on. */
+  /** The relay's own id of it, which is the same in every event until a `join` replaces it. */
   readonly parcelId: number
-  /** Every identifier that finds it. */
+  /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 
-/** An event of the feed, told from what is known now: applied in sequence, events end in today's histories. */
+/** An event of the feed, described as things stand now: a reader that applies all events in sequence ends with today's histories. */
 export interface FeedItem {
   readonly sequence: number
   readonly kind: FeedKind
   readonly parcel: FeedParcel
   /** The entry it is about, as it stands now; null: it is about the parcel as a whole. */
   readonly entry: Entry | null
-  /** For `join`: the parcel that is no more, and what found it. */
+  /** For `join`: the parcel that was joined, and its identifiers. */
   readonly joined: { readonly parcelId: number; readonly identifiers: readonly string[] } | null
 }
 
-/** An event as JSON text: by hand where unknown members stand, as their numbers must print as they were received. */
+/** Encodes an event as JSON text. Unknown members are appended as text, because their numbers must print as they were received. */
 export function encodeFeedItem({ sequence, kind, parcel, entry, joined }: FeedItem): string {
   const members: [string, string][] = [
     ['sequence', String(sequence)],
@@ -53,7 +56,7 @@ function encodeEntry(entry: Entry): string {
   return `${JSON.stringify(known).slice(0, -1)},"extra":${encodeExtra(entry.extra)}}`
 }
 
-/** What consumers are not to see is not told here either (DOMAIN 2.6). */
+/** Texts that consumers may not see are left out (DOMAIN 2.6). */
 function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
   const languages = Object.entries(texts).sort(([a], [b]) => compareBytes(a, b))
   return Object.fromEntries(
@@ -64,7 +67,7 @@ function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
   )
 }
 
-/** The ids its parts have, or had as entries of their own. */
+/** The ids of its parts, as they are or were as entries of their own. */
 function formerIds({ members, sequence }: Entry): readonly number[] {
   return members.flatMap((kept) => (kept.sequence === sequence ? [] : [kept.sequence])).sort((a, b) => a - b)
 }

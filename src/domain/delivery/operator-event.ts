@@ -1,4 +1,4 @@
-/** What operators are told out of band, once each (DOMAIN 7.4): nothing here is a parcel's event. */
+/** An event for operators, sent once (DOMAIN 7.4). It is never about a parcel. */
 export type OperatorEvent =
   | {
       readonly event: 'endpoint_disabled'
@@ -7,9 +7,13 @@ export type OperatorEvent =
     }
   | { readonly event: 'endpoint_recovered'; readonly endpoint: { readonly id: string; readonly name: string } }
   | { readonly event: 'credentials_refused' }
-  /** No pushes come although the carrier scans; and, once after that, they come and few are lost. `lastPushAt`: the last that brought news. */
+  /**
+   * `pushes_silent`: the carrier scans but pushes nothing. `pushes_trusted`: afterwards pushes arrive again and few are lost. `lastPushAt`:
+   * the last push with news.
+   */
   | { readonly event: 'pushes_silent' | 'pushes_trusted'; readonly lastPushAt: string | null }
 
+/** The body that the operator's endpoint is sent, as JSON. */
 export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8Array {
   return Buffer.from(JSON.stringify({ ...event, at: new Date(nowMs).toISOString() }))
 }

@@ -7,26 +7,27 @@ import { endpointWants } from './endpoint.ts'
 import type { Payload } from './feed-entry.ts'
 import type { FeedAddition } from './plan-events.ts'
 
+/** An event of the feed together with what endpoints are sent for it. */
 export interface DeliverableEvent {
-  /** Its place in the feed, and so in the order of its parcel's deliveries. */
+  /** Its place in the feed, and in the order of its parcel's deliveries. */
   readonly sequence: number
   readonly entry: Entry
   readonly parcelId: number
   readonly payload: Payload
   /** Whether it is backfill (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** Whom the entry had been reported to before: they are not sent it. */
+  /** The endpoints that were sent the entry before; they are not sent this event. */
   readonly earlierAudience: Audience
   readonly nowMs: number
 }
 
-/** What is queued for an event; `composed`: the bytes of one that no push brought, if anybody is sent it. */
+/** The deliveries of an event. `composed`: the bytes of an event that no push reported; null: it is a push, or no endpoint is sent it. */
 export interface PlannedDeliveries {
   readonly composed: Uint8Array | null
   readonly deliveries: readonly QueuedDelivery[]
 }
 
-/** The deliveries of an event to those of some endpoints that want it and were not told of its entry before. */
+/** Plans the deliveries of an event: to the subscribers that want it and were not sent its entry before. */
 export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
   const { entry, parcelId, payload, sequence, nowMs, backfill, earlierAudience } = event
   const { status, detailedStatus, displayToConsumer } = entry
@@ -45,7 +46,7 @@ function bytesOf(entry: Entry, { trackingIds, distributionType }: Payload & { re
   return encodeEvent({ entry, trackingIds, distributionType })
 }
 
-/** The event that endpoints are sent for what the feed says; null: nothing. */
+/** The event to deliver for an addition to the feed; null: endpoints are sent nothing for it. */
 export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
   const { sequence, parcelId, carries } = event
   if (carries === null || payload === null) return null

@@ -7,18 +7,19 @@ import type { KeptBody } from '../history/snapshot.ts'
 import { parseWebhookEvent } from '../ingest/parse-push.ts'
 import type { FeedEvent, Payload } from './feed-entry.ts'
 
-/** An event of the feed, and what endpoints are sent for it; null: nothing. */
+/** An event to add to the feed, and what endpoints are sent for it; `payload` null: nothing. */
 export interface FeedAddition {
   readonly event: FeedEvent
   readonly entry: Entry
   readonly payload: Payload | null
-  /** The sighting that it reports, as it is from then on. */
+  /** The reported sighting with its new audience, to be saved; null: endpoints are sent nothing. */
   readonly reported: KeptSighting | null
 }
 
+/** What `planEvents` decides on. */
 export interface EventPlanContext {
   readonly changes: readonly EntryChange[]
-  /** Every entry that may be owed to somebody now, changed or not. */
+  /** All entries that endpoints may have to be sent, changed or not. */
   readonly entries: readonly Entry[]
   readonly parcel: Pick<ParcelState, 'parcelId' | 'watchedAtMs' | 'firstPushedAtMs'>
   readonly source: ObservationSource
@@ -27,8 +28,8 @@ export interface EventPlanContext {
 }
 
 /**
- * What the feed says of what was learnt: the changes, oldest entry first, then entries that endpoints are owed though nothing of them
- * changed. Whom an entry is owed to is decided by whom its sightings were reported to, and by nothing that may have moved since (DOMAIN 6.6).
+ * Plans what an observation adds to the feed: the changes, oldest entry first, then unchanged entries that endpoints still have to be sent.
+ * Who still has to be sent an entry depends only on the audiences of its sightings, and on nothing that can change later (DOMAIN 6.6).
  */
 export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   const planned: FeedAddition[] = []
@@ -45,7 +46,10 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/** Whether somebody was not told of an entry and is owed it: everybody is owed what a push brought, and what was told to nobody yet. */
+/**
+ * Whether endpoints still have to be sent an entry: all of them if nobody was sent it, and if a push reports what was sent as backfill,
+ * those without backfill.
+ */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'
@@ -75,8 +79,8 @@ function planReport({ parcel, source, findPushes, nextSequence }: EventPlanConte
 }
 
 /**
- * Whether an entry that nobody was told of yet, and only polls have brought, happened before the relay knew the parcel: before it was
- * watched, and before the earliest event a push brought (DOMAIN 6.6).
+ * Whether an entry that only polls reported is backfill: it happened before the relay knew the parcel, that is before the parcel was
+ * watched and before the earliest event of a push (DOMAIN 6.6).
  */
 function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'firstPushedAtMs'>): boolean {
   if (entry.members.some((kept) => kept.sighting.source === 'push')) return false
@@ -84,12 +88,12 @@ function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'fir
   return entry.atMs < knownSinceMs
 }
 
-/** What brought an entry, and where the bytes of a push are kept. */
+/** An observation and, for a push, the inbox id of its bytes. */
 export type ObservationSource =
   | { readonly kind: 'push'; readonly observation: PushObservation; readonly inboxId: number }
   | { readonly kind: 'poll'; readonly observation: PollObservation }
 
-/** What an observation makes of an entry that it is the first to report. */
+/** What endpoints are sent for a new entry. */
 function payloadOfNewEntry(source: ObservationSource): Payload {
   if (source.kind === 'push') {
     return { kind: 'push', inboxId: source.inboxId, distributionType: source.observation.sighting.distributionType ?? '' }
@@ -105,28 +109,29 @@ function composedFrom({ observation }: ObservationSource): Payload {
   return { kind: 'composed', trackingIds: trackingIds.length === 0 ? [asked] : trackingIds, distributionType: distributionType ?? '' }
 }
 
-/** The numbers that a parcel's pushes are kept under, the earliest of equal ones, by what they say. */
+/** Finds the kept pushes of a parcel: the inbox id of the earliest, by `sightingId`. */
 export type FindPushes = () => ReadonlyMap<string, number>
 
+/** An entry that endpoints have to be sent although it is not new. */
 export interface PayloadRequest {
   readonly entry: Entry
-  /** What showed that endpoints are owed the entry. */
+  /** The observation that showed it. */
   readonly source: ObservationSource
   readonly findPushes: FindPushes
 }
 
 export interface PayloadSighting {
   readonly payload: Payload
-  /** The sighting of the entry that it reports. */
+  /** The sighting that it reports. */
   readonly sighting: KeptSighting
 }
 
-/** What is sent for an entry that was reported before: its own push if its bytes are kept, the earliest of several. */
+/** What endpoints are sent for an entry that is not new: its earliest push whose bytes are kept, else a composed event. */
 function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): PayloadSighting {
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
   const [first] = pushes
   if (first === undefined) return { payload: composedFrom(source), sighting: firstOf(entry) }
-  // Most often it is the push that is being recorded.
+  // Usually this is the push that is being recorded.
   if (pushes.length === 1 && isOf(source, first)) return { payload: payloadOfNewEntry(source), sighting: first }
   const found = findPushes()
   for (const sighting of pushes) {
@@ -137,7 +142,7 @@ function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): Pay
   return { payload: composedFrom(source), sighting: first }
 }
 
-/** The sighting that an entry is known by. */
+/** The sighting whose sequence identifies the entry. */
 function firstOf({ members, sequence }: Entry): KeptSighting {
   const first = members.find((kept) => kept.sequence === sequence)
   if (first === undefined) throw new Error('an entry is known by the sequence of none of its sightings')
@@ -148,7 +153,7 @@ function isOf({ kind, observation }: ObservationSource, kept: KeptSighting): boo
   return kind === 'push' && sightingsOf(observation).some((listed) => sightingId(listed) === sightingId(kept))
 }
 
-/** The numbers of kept pushes by what they say; bodies that are no event any more say nothing. */
+/** Indexes kept pushes by `sightingId`. Bodies that no longer parse as events are left out. */
 export function indexPushes(bodies: readonly KeptBody[]): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
   for (const { inboxId, body } of bodies) {
@@ -161,17 +166,17 @@ export function indexPushes(bodies: readonly KeptBody[]): ReadonlyMap<string, nu
   return found
 }
 
-/** What an observation changed about one entry; `entry` is how it stands now (CONTRACT, the feed). */
+/** How an observation changed one entry; `entry` is as it stands now (CONTRACT, the feed). */
 export interface EntryChange {
   /**
-   * `entry`: new. `update`: served otherwise than before. `united`: was two or more, or parts of them. `split`: was part of another, and what
-   * that other was known by is not in it.
+   * `entry`: it is new. `update`: answers show it differently. `united`: it was two or more entries, or parts of them. `split`: it was part
+   * of another entry, which keeps the sighting that identifies it.
    */
   readonly kind: 'entry' | 'update' | 'united' | 'split'
   readonly entry: Entry
 }
 
-/** What changed between two derivations of the same groups, the later one holding every sighting of the earlier. */
+/** Compares two derivations of the same groups; the later one must hold every sighting of the earlier. */
 export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
   if (before.length === 0) return after.map((entry) => ({ kind: 'entry', entry }))
   const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))
@@ -180,13 +185,13 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
     const [former] = formers
     if (former === undefined) return [{ kind: 'entry', entry }]
     if (formers.size > 1) return [{ kind: 'united', entry }]
-    // Whoever was told of the former knows it by its first sighting: what holds that one goes on, anything else is new to them.
+    // An entry is known by its first sighting: the one that keeps it continues, any other is new.
     if (!entry.members.some((kept) => kept.sequence === former.sequence)) return [{ kind: 'split', entry }]
     return sameMembers(former, entry) || sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
   })
 }
 
-/** An entry is a function of its members: nothing else need be looked at. */
+/** An entry is a function of its members, so nothing else needs comparing. */
 function sameMembers(a: Entry, b: Entry): boolean {
   return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
 }
@@ -195,7 +200,7 @@ function sameValue(a: Entry, b: Entry): boolean {
   return servedValue(a) === servedValue(b)
 }
 
-/** Everything of an entry that an answer can show. */
+/** The parts of an entry that answers show. */
 function servedValue(entry: Entry): string {
   const { eventTimestamp, location, displayToConsumer, extra } = entry
   const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))

@@ -1,3 +1,4 @@
+/** A request to post to an endpoint. */
 export interface PostRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -6,7 +7,7 @@ export interface PostRequest {
   readonly route?: Route
 }
 
-/** How an endpoint is reached, if not plainly: through a proxy, and trusting a private authority (PEM) besides the well-known ones. */
+/** How to reach an endpoint, unless directly: through a proxy (URL), or trusting a private authority (PEM) as well as the public ones. */
 export interface Route {
   readonly proxy?: string
   readonly ca?: string

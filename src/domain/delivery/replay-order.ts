@@ -1,19 +1,20 @@
 import { z } from 'zod'
 import { readInput } from '../read-input.ts'
 
-/** Which deliveries of an endpoint are to be queued again. */
+/** A request to queue deliveries of an endpoint again. */
 export interface ReplayOrder {
-  /** From this sequence on, or queued at this time (epoch milliseconds) or later. */
+  /** Deliveries from this sequence on. */
   readonly fromSequence: number
+  /** Deliveries queued at this time (epoch milliseconds) or later. */
   readonly fromMs: number
-  /** One event; null: any. */
+  /** The event of this sequence alone; null: any. */
   readonly sequence: number | null
-  /** An identifier of one parcel; null: any. */
+  /** An identifier of a parcel; null: any parcel. */
   readonly parcel: string | null
-  /** Id of the endpoint whose deliveries they are, perhaps one that was removed; null: of the one they are queued for. */
+  /** The id of the endpoint whose deliveries they are, which may have been removed; null: the endpoint they are queued for. */
   readonly of: string | null
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
-  /** Only count them. */
+  /** Only count the deliveries. */
   readonly dryRun: boolean
 }
 
@@ -37,13 +38,13 @@ const order = z
 
 const orderOfOne = z.strictObject({ to: z.string().max(100).optional() })
 
-/** For which endpoint one delivery is queued; null: its own. Throws `bad_request`. */
+/** Parses to which endpoint a delivery is replayed, by id; null: its own. Throws `bad_request`. */
 export function parseReplayTarget(body: unknown): string | null {
   const isEmpty = body === undefined || body === null || body === ''
   return readInput('body', orderOfOne, isEmpty ? {} : body).to ?? null
 }
 
-/** Without a state: what did not arrive. Throws `bad_request`. */
+/** Parses a replay order. Without `state` it selects what did not arrive: dead and cancelled deliveries. Throws `bad_request`. */
 export function parseReplayOrder(body: unknown): ReplayOrder {
   const { since, sequence, parcel, of, state, dryRun } = readInput('body', order, body)
   return {

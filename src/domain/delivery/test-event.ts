@@ -1,8 +1,8 @@
 import { formatWebhookTime } from '../instant.ts'
 
 /**
- * What a test push carries: the shape of an event, and no parcel. A receiver that takes it for one finds nobody to attach it to; a relay
- * that is an endpoint of this one quarantines it (DOMAIN 5.3).
+ * The body of a test delivery: shaped like an event, but naming no parcel. A receiver that takes it for an event finds no parcel for it;
+ * another relay quarantines it (DOMAIN 5.3).
  */
 export function encodeTestEvent(nowMs: number): Uint8Array {
   return Buffer.from(
