@@ -1,6 +1,9 @@
 const FORM = /^[A-Z0-9]{4,40}$/
 
-/** Reads a tracking number or tracking id: trimmed, ASCII letters upper-cased; `null` unless 4 to 40 letters and digits (DOMAIN 1.1). */
+/**
+ * Parses a tracking number or tracking id: trimmed, ASCII letters in upper case. `null`: it has not 4 to 40 letters and digits (DOMAIN
+ * 1.1).
+ */
 export function parseIdentifier(text: unknown): string | null {
   if (typeof text !== 'string' || text.length > 200) return null
   if (FORM.test(text)) return text
@@ -8,5 +11,5 @@ export function parseIdentifier(text: unknown): string | null {
   return FORM.test(folded) ? folded : null
 }
 
-/** How long the carrier's word that it does not know an identifier holds before it is asked again, in milliseconds (DOMAIN 6.3). */
+/** How long an identifier that the carrier does not know is not asked about again, in milliseconds (DOMAIN 6.3). */
 export const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000

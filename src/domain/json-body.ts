@@ -1,18 +1,19 @@
-/** Deepest nesting that is read at all (DOMAIN 5.3): what follows may recurse. */
+/** The deepest nesting that is accepted (DOMAIN 5.3), because later steps may recurse. */
 const DEPTH_MAX = 64
 
+/** Parsed JSON with its text, or why it could not be parsed. */
 export type ParsedJson =
   | { readonly ok: true; readonly value: unknown; readonly text: string }
   | { readonly ok: false; readonly reason: 'utf8' | 'json_syntax' | 'too_deep' }
 
-/** JSON members in the order received: name and JSON text, numbers as they were written. */
+/** JSON members in the order received: name and JSON text, with numbers as they were written. */
 export type RawMembers = readonly (readonly [name: string, json: string])[]
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Reads bytes as JSON text in UTF-8, altering nothing: a BOM, a NUL byte (UTF-16) or a malformed sequence is `utf8`. `JSON.parse` is
- * iterative, so it may meet any depth; nothing recursive runs before the depth is known.
+ * Parses bytes as JSON in UTF-8. A BOM, a NUL byte (UTF-16) or a malformed sequence gives `utf8`. `JSON.parse` is iterative and takes any
+ * depth; nothing recursive runs before the depth is checked.
  */
 export function readJson(body: Uint8Array): ParsedJson {
   let text: string
@@ -33,7 +34,7 @@ export function readJson(body: Uint8Array): ParsedJson {
 
 /** Whether valid JSON text nests arrays and objects deeper than `max`. */
 function nestsDeeper(text: string, max: number): boolean {
-  // What opens fewer than that cannot: nearly every body, told without a look at each character.
+  // Too few brackets to exceed the limit: this settles nearly every body without looking at each character.
   if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return false
   let depth = 0
   let inString = false
@@ -48,18 +49,19 @@ function nestsDeeper(text: string, max: number): boolean {
   return false
 }
 
-/** How often it occurs; beyond `enough` no more are counted. */
+/** How often a character occurs, counted up to one more than `enough`. */
 function occurrences(text: string, character: string, enough: number): number {
   let count = 0
   for (let at = text.indexOf(character); at !== -1 && count <= enough; at = text.indexOf(character, at + 1)) count++
   return count
 }
 
+/** Whether a value is a JSON object: not null and not an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A member of its own, never one inherited: `constructor` and `__proto__` are names like any other. */
+/** An own member, never an inherited one, because `constructor` and `__proto__` may be names; undefined: there is none. */
 export function member(object: Readonly<Record<string, unknown>>, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
@@ -77,7 +79,7 @@ interface JsonSource {
 
 const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
 
-/** Parses again so that every number prints as it was written (`1e400`, 20 digits, `-0`): only for text that passed `readJson`. */
+/** Parses text that passed `readJson` again, so that every number prints as it was written (`1e400`, 20 digits, `-0`). */
 export function parseKeepingNumbers(text: string): unknown {
   const json: object = JSON
   if (!hasRawJson(json)) return JSON.parse(text)

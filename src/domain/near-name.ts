@@ -1,4 +1,4 @@
-/** The candidate a mistyped name most likely meant; `null`: none is near. */
+/** The candidate that a mistyped name most likely meant; `null`: none is close. */
 export function suggestName(written: string, candidates: readonly string[]): string | null {
   const folded = fold(written)
   let best: { readonly name: string; readonly distance: number } | null = null
@@ -9,12 +9,12 @@ export function suggestName(written: string, candidates: readonly string[]): str
   return best?.name ?? null
 }
 
-/** Case and separators are the likeliest slips: `base_url` is `baseUrl`. */
+/** Case and separators are the most common slips: `base_url` means `baseUrl`. */
 function fold(name: string): string {
   return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one into the other. */
+/** The number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
 function editDistance(a: string, b: string): number {
   let older: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -1,25 +1,26 @@
 import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 
-/** What takes long, by its kind. */
+/** The work of a job, by kind. */
 export type JobTask = { readonly kind: 'replay' } & ReplayTask
 
-/** Long work, as operators look at it. Times are epoch milliseconds. */
+/** A job as operators see it: work that takes too long for one request. Times are epoch milliseconds. */
 export interface Job {
   readonly jobId: number
   readonly task: JobTask
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
-  /** Who asked for it. */
+  /** The app that requested it. */
   readonly by: string
-  /** How much of it is done; of a replay, how many deliveries were queued. */
+  /** How much is done; for a replay, how many deliveries were queued. */
   readonly done: number
-  /** Why it failed. */
+  /** Why it failed; null: it did not. */
   readonly failure: string | null
   readonly createdAtMs: number
   readonly startedAtMs: number | null
   readonly endedAtMs: number | null
 }
 
+/** A job that has not ended. */
 export interface UnendedJob extends Job {
-  /** Where it goes on; null: it has not begun. */
+  /** Where it continues; null: it has not started. */
   readonly place: ReplayCursor | null
 }

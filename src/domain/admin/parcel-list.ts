@@ -1,6 +1,7 @@
 import type { Entry } from '../history/history.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
 
+/** Counts for the metrics. `overdue`: watched parcels whose poll is due. */
 export interface StoreCounts {
   readonly parcels: number
   readonly watched: number
@@ -9,41 +10,45 @@ export interface StoreCounts {
 }
 
 /**
- * Which parcels, and where to go on. Those with an identifier that starts with `prefix` come by identifier; others by their next check, the
- * most overdue first, then those without one by the reason they stopped.
+ * Selects a page of parcels. With `prefix`, those with an identifier that starts with it, sorted by identifier. Otherwise by next check,
+ * the most overdue first, then those without one, by the reason why their polling stopped.
  */
 export interface ParcelQuery {
   readonly prefix: string | null
-  /** The latest status. */
+  /** The latest status; null: any. */
   readonly status: string | null
   readonly stopped: ParcelState['stopped']
   readonly after: ParcelCursor | null
   readonly limit: number
 }
 
-/** The place after one parcel in the order of a list. */
+/** A place in a list of parcels: after one parcel, in the order of the list. */
 export type ParcelCursor =
   | { readonly by: 'identifier'; readonly value: string }
   | { readonly by: 'next'; readonly atMs: number; readonly parcelId: number }
   | { readonly by: 'stopped'; readonly reason: NonNullable<ParcelState['stopped']>; readonly parcelId: number }
 
+/** A page of parcels; `next` null: it is the last. */
 export interface ParcelPage {
   readonly parcels: readonly ListedParcel[]
   readonly next: ParcelCursor | null
 }
 
+/** A parcel in a list. */
 export interface ListedParcel {
   readonly state: ParcelState
   readonly identifiers: readonly InspectedIdentifier[]
 }
 
+/** An identifier as operators see it. */
 export interface InspectedIdentifier {
   readonly value: string
   readonly isTrackingId: boolean
-  /** When the carrier last said that it does not know it; null: never. */
+  /** When the carrier last answered that it does not know it, epoch milliseconds; null: never. */
   readonly refusedAtMs: number | null
 }
 
+/** A parcel with its history. */
 export interface InspectedParcel extends ListedParcel {
   /** Newest first. */
   readonly entries: readonly Entry[]

@@ -1,27 +1,30 @@
 import { parseIdentifier } from '../identifiers.ts'
 import { isObject, member } from '../json-body.ts'
 
-/** How a list of identifiers is written: a JSON value a line, or comma-separated columns. */
+/** The format of a list of identifiers: one JSON value per line, or comma-separated columns. */
 export type WatchListFormat = 'ndjson' | 'csv'
 
-/** What one line of a list says. `nothing`: it is empty, or names the columns. */
+/**
+ * A parsed line. `nothing`: it is empty or names the columns. `bad`: it is no identifier; `reason` is a predicate such as "is not valid
+ * JSON".
+ */
 export type WatchLine =
   | { readonly kind: 'identifier'; readonly identifier: string }
   | { readonly kind: 'nothing' }
   | { readonly kind: 'bad'; readonly reason: string }
 
-/** Most lines a list may have. */
+/** The maximum of lines in a list. */
 export const WATCH_LINES_MAX = 100_000
-/** Most characters a line may have. */
+/** The maximum of characters in a line. */
 export const WATCH_LINE_LENGTH_MAX = 4096
 
 const NAMES: readonly string[] = ['identifier', 'trackingnumber', 'trackingid']
 const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digits'
 
 /**
- * Reads the lines of a list one after the other. NDJSON: a string, or an object with `identifier`. CSV: the column named `identifier`,
- * `trackingNumber` or `trackingId` in the first line, else the first column; columns are parted by commas, or by semicolons where there are
- * no commas in the first line.
+ * Creates a parser for the lines of one list, to be called in order. NDJSON: a string, or an object with `identifier`. CSV: the column that
+ * the first line names `identifier`, `trackingNumber` or `trackingId`, else the first column. Columns are separated by commas, or by
+ * semicolons if the first line has no comma.
  */
 export function createWatchLineReader(format: WatchListFormat): (line: string) => WatchLine {
   if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line))
@@ -52,7 +55,7 @@ function readCell(cell: unknown): WatchLine {
   return identifier === null ? { kind: 'bad', reason: NO_IDENTIFIER } : { kind: 'identifier', identifier }
 }
 
-/** The cells of a line (RFC 4180, without line breaks in cells); null: a quote is not closed. */
+/** Splits a line into cells (RFC 4180, without line breaks in cells); null: a quote is not closed. */
 function splitCells(line: string, separator: string): readonly string[] | null {
   const cells: string[] = []
   let cell = ''

@@ -7,12 +7,12 @@ import { parseLanguageTag } from '../languages.ts'
 import { derivedText } from '../text.ts'
 import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
 
-/** Most identifiers one push may name (DOMAIN 5.3). */
+/** The maximum of identifiers in one push (DOMAIN 5.3). */
 const TRACKING_IDS_MAX = 100
 
 /**
- * Reads a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). Valid: non-empty `status` and `detailedStatus`, a real
- * `eventTime`, 1 to 100 valid `trackingIds`; all else may be missing or of another shape, and then says nothing.
+ * Parses a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). It must have a non-empty `status` and `detailedStatus`,
+ * an existing `eventTime`, and 1 to 100 valid `trackingIds`. Anything else may be missing or of another type and is then ignored.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): ParsedEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
@@ -48,12 +48,12 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
   return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting) } }
 }
 
-/** `identity` says that nothing was done to the body. */
+/** `identity` means that the body is not encoded. */
 function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** All valid, or null: an event that names one identifier we cannot understand may belong to a parcel we cannot see. */
+/** Null unless all are valid: an event with an identifier we cannot read may belong to a parcel we cannot find. */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()
@@ -66,7 +66,7 @@ function parseTrackingIds(value: unknown): readonly string[] | null {
 }
 
 function parseTexts(consumer: unknown, detailed: unknown): Readonly<Record<string, Texts>> {
-  // No language tag in lower case is the name of anything an object has of its own accord.
+  // No inherited property of an object has the name of a lower-case language tag.
   const byLanguage: Record<string, Texts> = {}
   for (const { language, text } of readTexts(consumer)) byLanguage[language] = { consumer: text }
   for (const { language, text } of readTexts(detailed)) byLanguage[language] = { ...byLanguage[language], detailed: text }
@@ -85,16 +85,16 @@ function readTexts(list: unknown): readonly { readonly language: string; readonl
   return texts
 }
 
-/** Reads a body as one event: `parseWebhookEvent`, or what gives the same. */
+/** Parses a body as one event: `parseWebhookEvent`, or an equivalent. */
 export type ParseEvent = (body: Uint8Array, contentEncoding: string | null) => ParsedEvent
 
-/** What a push says, read from its bytes on the thread that received it: the one that records has enough to do. */
+/** Parses a received push. This runs on the thread that received it, because the recording thread has enough to do. */
 export function parsePush(received: ReceivedPush, parseEvent: ParseEvent = parseWebhookEvent): IncomingPush {
   const { body, contentEncoding, receivedAtMs, keyIndex } = received
   return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received, parseEvent) }
 }
 
-/** A body that our own code fails on is kept like one that is not understood: sent again it would fail again. */
+/** A body on which our own code fails is quarantined like an invalid one: sent again it would fail again. */
 function read({ body, contentEncoding }: ReceivedPush, parseEvent: ParseEvent): ParsedEvent {
   try {
     return parseEvent(body, contentEncoding)

@@ -3,37 +3,39 @@ import { type HourlyRates, hourOfWeek } from './scan-rate.ts'
 const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
+/** What the best time of the next poll depends on. */
 export interface PollTimeInput {
-  /** When it was last certain that no scan had come since the latest one known: epoch milliseconds. */
+  /** When it was last certain that no scan followed the latest known one, epoch milliseconds. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** What one call may cost: hours for which one entry stays unknown. */
+  /** The price of one call, in hours for which one entry stays unknown. */
   readonly priceHours: number
-  /** The part of scans that only a poll can bring: 1 without pushes, the loss with them. */
+  /** The share of scans that only a poll can reveal: 1 without pushes, else the share of lost pushes. */
   readonly hidden: number
-  /** How many entries older than `fromMs` are likely to be there and not known. */
+  /** How many entries before `fromMs` are likely to be missing. */
   readonly doubt: number
-  /** No later than this, counted from `fromMs`. */
+  /** The latest time, counted from `fromMs`. */
   readonly horizonMs: number
-  /** The finest step worth looking at. */
+  /** The finest step of the sum. */
   readonly stepMs: number
 }
 
-/** Two weeks hold all of a weekly rhythm twice; a sum over a longer wait tells nothing new, and this one is made for every push. */
+/** Two weeks cover a weekly rhythm twice. Summing further adds nothing, and this runs for every push. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
- * When to look next so that waiting longer would cost more than it saves. The inspection problem: a look costs `price`, an entry that is
- * there and not known costs its hours. Let a parcel be unscanned with chance S(t) at time t after the last certainty, h(t) the rate of scans,
- * and let its scan have been lost, with nothing heard since, with chance L(t): a lost scan is followed by others, whose pushes tell.
+ * The time of the next poll at which waiting longer would cost more than it saves, epoch milliseconds. This is the inspection problem: a
+ * poll costs `price`, an unknown entry costs its hours. S(t) is the chance that a parcel is still unscanned at time t after the last
+ * certainty, h(t) the rate of scans, and L(t) the chance that a scan was lost and nothing was heard since (further scans follow a lost one,
+ * and their pushes reveal it).
  *
- * - Waiting costs L an hour, for what nobody knows, and `doubt` an hour while nothing is heard, for what was lost before.
- * - Waiting saves S * sqrt(2 * price * hidden * h) an hour: what watching such a parcel costs at its best (looks at a density of
- *   sqrt(hidden * h / (2 * price)), Keller's solution), which need not be paid while it is not watched.
+ * - Waiting costs L per hour for what nobody knows, and `doubt` per hour, while nothing is heard, for what was lost before.
+ * - Waiting saves S * sqrt(2 * price * hidden * h) per hour: the cost of watching such a parcel at best (polls at a density of sqrt(hidden
+ * * h / (2 * price)), Keller's solution), which is not paid while it is not watched.
  *
- * The best time is where the balance, summed from the last certainty, is lowest. For scans without memory that is the interval at which
- * two checks cost what they save; before an hour in which scans come it is after most of them came; and when a push that should have come
- * has not, it is then, because with S small the silence itself says that a push was lost.
+ * The best time is where the balance, summed from the last certainty, is lowest. For scans without memory that is the interval at which two
+ * polls cost what they save. If scans cluster in an hour, it is after most of them. If an expected push does not arrive, it is then,
+ * because with S small the silence itself suggests a lost push.
  */
 export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeInput): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
@@ -47,7 +49,7 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
   let bestBalance = 0
   let bestMs = fromMs + stepMs
   for (let atMs = fromMs; atMs < endMs; ) {
-    // Steps grow with the wait: a sixteenth of it is precise enough, and keeps the sum short.
+    // Steps grow with the wait: a sixteenth of it is precise enough and keeps the sum short.
     const nextMs = Math.min(hourEndMs, endMs, atMs + Math.max(stepMs, (atMs - fromMs) / 16))
     const hours = (nextMs - atMs) / HOUR_MS
     const unscannedBefore = unscanned
@@ -69,13 +71,13 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
     }
     atMs = nextMs
   }
-  // Still better to wait at the end of the sum: then for as long as may be.
+  // If waiting is still better at the end of the sum, wait as long as allowed.
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** By hour of the week: what every sum over an hourlyRates needs of each hour, and what would take most of its time. */
+/** What every sum needs of each hour of the week, computed once because it would take most of the time. */
 interface Factors {
-  /** The chance that no scan comes in that hour. */
+  /** The chance that no scan happens in that hour. */
   readonly unscannedAfter: Float64Array
   readonly rootOfRate: Float64Array
 }
@@ -90,12 +92,12 @@ function factorsOf(hourlyRates: HourlyRates): Factors {
   return made
 }
 
-/** After so long a wait there is nothing finer to tell. */
+/** After so long a wait there is nothing more to distinguish. */
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
 /**
- * How many entries are likely to be there and not known at a time, when nothing was heard since the last certainty: the next scan, if it came
- * and its push was lost, and what followed it.
+ * How many entries are likely to exist and be unknown at `toMs`, when nothing was heard since the last certainty: the next scan, if it
+ * happened and its push was lost, and those that followed it.
  */
 export function expectedUnknownEntries(
   { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeInput, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,

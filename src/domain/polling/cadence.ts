@@ -2,71 +2,74 @@ import { bestPollTimeMs, expectedUnknownEntries } from './best-poll-time.ts'
 import type { PushHealth } from './push-health.ts'
 import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
-/** How often to ask (CONTRACT `poll`); every duration in milliseconds. */
+/** How often to poll (CONTRACT `poll`); all durations in milliseconds. */
 export interface CadencePolicy {
-  /** By latest status: the interval between checks, and so what a check may cost. What is learnt moves checks, it does not add to them. */
+  /**
+   * The interval between polls, by latest status, which also sets what a poll may cost. What is learnt moves polls but does not add any.
+   */
   readonly byStatusMs: Readonly<Record<string, number>>
   readonly defaultMs: number
-  /** Intervals are multiplied by at least this while pushes can be relied on; 1: by no more, whatever is lost. */
+  /** Intervals are multiplied by at least this while pushes are reliable; 1: never by more, however few are lost. */
   readonly whenPushIsHealthy: number
-  /** Checks after delivery, counted from it. */
+  /** Polls after delivery, counted from the delivery. */
   readonly tailMs: readonly number[]
-  /** Without anything new for this long, a parcel is asked about no more. */
+  /** Polling of a parcel stops after this long without news. */
   readonly staleAfterMs: number
 }
 
-/** What the next check of a parcel depends on apart from what holds for all of them. Times are epoch milliseconds. */
+/** The facts about a parcel on which its next poll depends. Times are epoch milliseconds. */
 export interface CadenceFacts {
   readonly parcelId: number
-  /** Of the first entry of the history; null: it has none. */
+  /** The newest entry; null: there is none. */
   readonly latest: { readonly status: string; readonly atMs: number } | null
-  /** How many entries are known of it. */
+  /** The number of its known entries. */
   readonly entryCount: number
-  /** Since when it is asked about; null: it is not. */
+  /** When polling for it began; null: it is not polled. */
   readonly watchedAtMs: number | null
-  /** When it was last asked for by an app, watched or pushed: what revives it. */
+  /** When an app last asked for it, or it was last watched or pushed: what reactivates it. */
   readonly activatedAtMs: number
-  /** When the carrier was last asked, with or without success; null: never. */
+  /** When it was last polled, successfully or not; null: never. */
   readonly checkedAtMs: number | null
-  /** Checks that failed since the last that did not. */
+  /** The number of failed polls since the last successful one. */
   readonly failures: number
   /** Whether the carrier knows none of its identifiers. */
   readonly unpollable: boolean
 }
 
-/** What holds for all parcels when a check is planned. */
+/** What applies to all parcels when a poll is scheduled. */
 export interface CadenceModel {
   readonly pushHealth: PushHealth
-  /** The part of pushes that is lost, while they come at all. */
+  /** The share of pushes that are lost while pushes arrive at all. */
   readonly pushLoss: number
   readonly scanRate: ScanRate
 }
 
+/** When to poll a parcel next, epoch milliseconds, or why not to. */
 export type NextCheck =
   | { readonly kind: 'at'; readonly atMs: number }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
-/** The status after which none is expected. */
+/** The status after which no other is expected. */
 export const FINISHED = 'DeliverySucceeded'
-/** A failed check is tried again after a minute, then two, four ..., never later than its own interval. */
+/** A failed poll is repeated after one minute, then two, four and so on, but never later than its interval. */
 const RETRY_MS = 60_000
-/** Intervals differ by up to this part from parcel to parcel, so that parcels that came together do not fall due together. */
+/** Intervals vary by up to this share between parcels, so that parcels that arrived together are not polled together. */
 const STAGGER = 0.1
 
-/** Scans an hour of a parcel of which nothing is learnt: about two a day. */
+/** Scans per hour of a parcel about which nothing is learnt: about two a day. */
 const UNSEEN_RATE = 0.1
-/** When calls are scarce a parcel's turn comes about twice a day. */
+/** When calls are scarce, a parcel's turn comes about twice a day. */
 const TURN_MS = 12 * 3_600_000
 const LONG_WAIT_WEIGHT = 0.15
 const FIRST_CHECK_MS = 60_000
-/** A check is never made sooner than this part of its interval after the last one, however likely a scan is. */
+/** A poll follows the last one no sooner than this share of its interval, however likely a scan is. */
 const SOONEST = 0.25
-/** Nor later than a day, where the interval itself is no longer: what was learnt may have ceased to be true. */
+/** Nor later than after a day, unless the interval is longer: what was learnt may no longer be true. */
 const LATEST_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
 
-/** When to ask the carrier about a parcel again (DOMAIN 6.1). A time in the past is due now. */
+/** When to poll a parcel next (DOMAIN 6.1). A time in the past means now. */
 export function nextCheck(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextCheck {
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
@@ -77,8 +80,8 @@ export function nextCheck(facts: CadenceFacts, model: CadenceModel, policy: Cade
 }
 
 /**
- * A closing check as soon as delivery is known, the tail, then no more. What a push brought or an app asked for since the last check revives
- * it for one more: news of a delivery can come later than a check that did not show it yet, and people ask about what is delivered for long.
+ * One poll as soon as delivery is known, then the tail, then none. A push or an app's question since the last poll adds one more: news of a
+ * delivery can come later than a poll that did not show it yet, and people keep asking about delivered parcels.
  */
 function closingCheck(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextCheck {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
@@ -94,8 +97,8 @@ function closingCheck(facts: CadenceFacts, deliveredAtMs: number, model: Cadence
 }
 
 /**
- * When delivered parcels are checked, counted from delivery. As intervals are longer while pushes are healthy, the tail is thinner: its
- * first check is the closing one, its last the last, and what comes between is left to the pushes.
+ * The times of polls after delivery, counted from it. While pushes are healthy the tail is thinner, as intervals are longer: only its first
+ * and last polls remain, and the pushes cover the time between.
  */
 function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: CadencePolicy): readonly number[] {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1 || tailMs.length === 0) return [0, ...tailMs]
@@ -111,7 +114,7 @@ function regularCheck(facts: CadenceFacts, model: CadenceModel, policy: CadenceP
 
 function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const { latest, checkedAtMs, parcelId } = facts
-  // Nothing is known and nobody was asked: there is nothing to wait for but a push that may be on its way.
+  // Nothing is known and nothing was polled yet: wait only for a push that may be on its way.
   if (latest === null && checkedAtMs === null) return facts.activatedAtMs + Math.min(FIRST_CHECK_MS, statusIntervalMs(undefined, policy))
   const learnt = latest === null ? null : hourlyRatesOf(model.scanRate, latest.status, facts.entryCount)
   const fullMs = statusIntervalMs(latest?.status, policy)
@@ -134,9 +137,9 @@ function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePoli
 }
 
 /**
- * What a check may cost. The interval an operator chose for a status says it: at scans of the mean rate it is exactly the interval that
- * pays. While pushes are healthy polls only look for gaps, and a gap is as bad in one status as in another: then one price holds for all,
- * at which as many checks are made as the intervals would make together.
+ * What a poll may cost, in hours. The interval that an operator set for a status defines it: at the mean scan rate exactly that interval
+ * pays. While pushes are healthy, polls only look for gaps, and a gap matters equally in every status; then one price applies to all, at
+ * which as many polls are made in total as with the intervals.
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
@@ -144,7 +147,7 @@ function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, 
     : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
 }
 
-/** Asked for at every push and poll; a rhythm is learnt anew only now and then, a policy stays. */
+/** Needed at every push and poll, while the scan rate changes rarely and the policy never. */
 const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
 function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
@@ -166,8 +169,8 @@ function priceOf(everyMs: number, meanRate: number): number {
 }
 
 /**
- * The part of scans that only a poll can bring. An interval goes with the root of it, so a factor of f says that at most one in f * f is
- * lost; less, when less was seen to be.
+ * The share of scans that only a poll can reveal. An interval grows with its root, so a factor f assumes that at most one push in f * f is
+ * lost; fewer, if fewer were seen to be lost.
  */
 function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
@@ -175,13 +178,13 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 }
 
 /**
- * What a check is worth at a time; decides who is asked about first when not all can be. What is likely to be unknown is worth the hours until
- * the parcel's turn would come again; what is likely to happen by then would be found at that turn and not now, and is taken off: it is better
- * to ask after a parcel's busy hours than before. Who has waited long goes before others all the same.
+ * The value of polling a parcel at `nowMs`, for ranking when there are too few calls for all. An entry likely to be unknown counts for the
+ * hours until the parcel's next turn. An entry likely to happen before that turn would be found then and not now, so it is subtracted:
+ * polling after a parcel's busy hours is better than before. Long waits count extra.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
-  // After a delivery nothing is expected: what is not in doubt can wait until there is nothing else to ask.
+  // After delivery nothing is expected. Unless entries may be missing, it can wait until nothing else is due.
   if (latest?.status === FINISHED && doubtOf(facts, model, policy) === 0) return Number.NEGATIVE_INFINITY
   const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? activatedAtMs)
   const nowUnknown = unknownBy(facts, model, policy, fromMs, nowMs)
@@ -192,7 +195,7 @@ export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: Cade
 
 function unknownBy(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, fromMs: number, atMs: number): number {
   const { latest, checkedAtMs, entryCount } = facts
-  // A parcel that was put under watch and never asked about has an entry to be found; how it goes on from there is as with others.
+  // A watched parcel that was never polled has one entry to be found; afterwards it is like any other.
   const unseen = latest === null && checkedAtMs === null ? 1 : 0
   const doubt = unseen + doubtOf(facts, model, policy)
   if (latest?.status === FINISHED) return doubt
@@ -207,8 +210,8 @@ function hoursBetween(fromMs: number, toMs: number): number {
 }
 
 /**
- * How many entries before the latest one are likely to be missing: pushes were relied on since the last check, and of the scans that are usual
- * in that time some are lost; whether they are is to be seen from what came instead.
+ * How many entries before the latest one are likely to be missing. Since the last poll pushes were relied on, and some are lost; what
+ * arrived instead shows how many.
  */
 function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
@@ -220,17 +223,17 @@ function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts,
   return missingBefore(model.scanRate, latest.status, entryCount, lostExpected)
 }
 
-/** The interval where nothing is learnt. */
+/** The interval when nothing is learnt. */
 function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceModel, policy: CadencePolicy): number {
   return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }
 
 function statusIntervalMs(status: string | undefined, { byStatusMs, defaultMs }: CadencePolicy): number {
-  // The carrier's word is looked up: `constructor` must find nothing.
+  // The status comes from the carrier: `constructor` must find nothing.
   return (status !== undefined && Object.hasOwn(byStatusMs, status) ? byStatusMs[status] : undefined) ?? defaultMs
 }
 
-/** The same parcel always gets the same share of the stagger: multiplied by the golden ratio, ids spread evenly over 0..1. */
+/** Delays a parcel by its own share of the stagger. Multiplied by the golden ratio, ids spread evenly over 0..1. */
 function staggered(durationMs: number, parcelId: number): number {
   const spread = (parcelId * 0.618_033_988_749_895) % 1
   return Math.round(durationMs * (1 + STAGGER * spread))

@@ -1,17 +1,22 @@
 import type { PollObservation } from '../history/observation.ts'
 
-/** `app`: somebody waits for the answer; `schedule`: nobody does. Apps go first when the budget is short (DOMAIN 6.4). */
+/**
+ * The priority of a call. `app`: somebody waits for the answer. `schedule`: nobody does. Apps go first when the budget is short (DOMAIN
+ * 6.4).
+ */
 export type CallPriority = 'app' | 'schedule'
 
+/** The result of a poll. */
 export type CarrierAnswer =
   | { readonly kind: 'found'; readonly observation: PollObservation }
-  /** The carrier's 404 or 410, the only ones that mean not found (DOMAIN 1.5). */
+  /** The carrier answered 404 or 410; nothing else means not found (DOMAIN 1.5). */
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly reason: UnavailableReason; readonly retryAfterMs?: number }
 
+/** Why the carrier gave no usable answer. */
 export type UnavailableReason =
   | 'budget'
-  /** It failed again and again, and is left alone for a while. */
+  /** The breaker is open after repeated failures. */
   | 'resting'
   | 'credentials'
   | 'timeout'
@@ -23,12 +28,12 @@ export type UnavailableReason =
   | 'token_bad_response'
   | 'rejected'
 
-/** For `/readyz`, metrics and operators. */
+/** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   readonly credentials: 'unknown' | 'accepted' | 'refused'
   readonly lastAnswerAtMs: number | null
   readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
   readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }
-  /** See `domain/polling/breaker`; `restMs`: until the schedule may ask again. */
+  /** See `domain/polling/breaker`. `restMs`: how long until the schedule may call again. */
   readonly breaker: { readonly state: 'closed' | 'open' | 'probing'; readonly failures: number; readonly restMs: number }
 }

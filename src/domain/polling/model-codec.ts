@@ -2,21 +2,21 @@ import { z } from 'zod'
 import type { PushChannel } from './push-health.ts'
 import type { ScanRate } from './scan-rate.ts'
 
-/** Of another format than this nothing is read: it is learnt anew. */
+/** Records of another format are not read: the model is learnt again. */
 const FORMAT = 1
-/** More digits tell chance from chance. */
+/** More digits would only preserve noise. */
 const DIGITS = 4
 const WEEK_HOURS = 168
 
-/** What is known of the pushes and must outlive a run. */
+/** What is known about pushes and must survive a restart. */
 export interface PushRecord {
   readonly channel: PushChannel
   readonly missed: MissedPushes
-  /** Operators were told that pushes are silent, and not yet that they can be trusted again. */
+  /** Operators were notified that pushes are silent, and not yet that they are reliable again. */
   readonly toldSilent: boolean
 }
 
-/** Pushes that should have come and did not, since they are counted. */
+/** The missed pushes, counted since `sinceMs` (epoch milliseconds). */
 export interface MissedPushes {
   readonly count: number
   readonly sinceMs: number
@@ -49,6 +49,7 @@ const pushRecord = z.object({
   toldSilent: z.boolean(),
 })
 
+/** Encodes a scan rate as JSON, with rounded numbers. */
 export function encodeScanRate(scanRate: ScanRate): string {
   const rounded = (_name: string, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(DIGITS)) : value
@@ -61,6 +62,7 @@ export function parseScanRate(text: string): ScanRate | null {
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
 }
 
+/** Encodes a push record as JSON. */
 export function encodePushRecord({ channel, missed, toldSilent }: PushRecord): string {
   const evidenceFromMs = Number.isFinite(channel.evidenceFromMs) ? channel.evidenceFromMs : null
   return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, missed, toldSilent })
@@ -83,8 +85,8 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
 }
 
 /**
- * The channel as a run takes it up again. What no push brought while nobody listened is no evidence against the pushes: they are watched from
- * now on. A silence goes on until a push ends it.
+ * The channel at the start of a run. Entries that no push reported while the relay was down are no evidence against the pushes, so watching
+ * starts now. A silence continues until a push ends it.
  */
 export function resumeChannel(channel: PushChannel, nowMs: number): PushChannel {
   if (channel.health === 'silent' || channel.lastPushAtMs === null) return channel

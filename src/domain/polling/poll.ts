@@ -2,76 +2,81 @@ import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
 import type { PushHealth } from './push-health.ts'
 
-/** A parcel whose next poll is due, leased to the caller until `leaseMs` from the claim. */
+/** A parcel that is due to be polled, leased to the caller. */
 export interface DuePoll {
   readonly parcelId: number
-  /** In the order to try them: tracking numbers first, those the carrier does not know left out (DOMAIN 6.3). */
+  /** In the order to try them: tracking numbers first, without those the carrier does not know (DOMAIN 6.3). */
   readonly identifiers: readonly string[]
 }
 
-/** A question in one language for a parcel's entries, when it has been answered. */
+/** An answered poll of a known parcel in one language. */
 export interface LanguageAsked {
   readonly parcelId: number
   readonly language: string
-  /** The last entry that was known when the question left, by its sequence; 0: none was. */
+  /** The highest sequence of the entries known when the request left; 0: none. */
   readonly knownTo: number
-  /** The answer, which may list entries that came since; null: there was nothing to record. */
+  /** The answer, which may list entries that were added since; null: there was nothing to record. */
   readonly answer: Pick<PollObservation, 'language' | 'askedAtMs'> | null
 }
 
-/** How a poll of a parcel ended without an answer to record. */
+/** A poll that brought no answer to record. */
 export interface PollFailure {
   readonly parcelId: number
-  /** `unknown`: the carrier knows none of its identifiers. `unavailable`: it could not be asked or answered badly. */
+  /** `unknown`: the carrier knows none of its identifiers. `unavailable`: the carrier could not be asked, or its answer was unusable. */
   readonly kind: 'unknown' | 'unavailable'
   readonly atMs: number
-  /** The carrier's own word on when to ask again, if it gave one. */
+  /** The carrier's `Retry-After`, if it sent one. */
   readonly retryAfterMs?: number
 }
 
+/** An entry whose push never arrived. Times are epoch milliseconds. */
 export interface MissedPush {
   readonly parcelId: number
-  /** One that the API accepts; null: the carrier knows none of its. */
+  /** An identifier that the API accepts; null: the carrier knows none of them. */
   readonly identifier: string | null
   readonly eventAtMs: number
   readonly foundAtMs: number
 }
 
+/** The result of watching an identifier. */
 export interface WatchResult {
   readonly parcelId: number
-  /** No parcel had the identifier. */
+  /** Whether the parcel is new. */
   readonly created: boolean
 }
 
+/** The state of the push channel, for operators. */
 export interface PushChannelView {
   readonly health: PushHealth
-  /** The part of entries whose push is lost, as far as it can be told. */
+  /** The estimated share of entries whose push is lost, 0 to 1. */
   readonly loss: number
-  /** The last push that brought something new; null: none ever did. */
+  /** When the last push with news arrived, epoch milliseconds; null: never. */
   readonly lastPushAtMs: number | null
-  /** Entries since then that only polls brought. */
+  /** The number of entries since then that only polls reported. */
   readonly missedSincePush: number
   readonly missed: MissedPushes
 }
 
+/** The health of pushes after a checkpoint. */
 export interface PushHealthUpdate {
   readonly health: PushHealth
-  /** An operator event was queued. */
+  /** Whether an operator event was queued. */
   readonly eventQueued: boolean
 }
 
-/** A place in the order of falling due. */
+/** A place in the order in which polls fall due. */
 export interface DueCursor {
   readonly parcelId: number
   readonly dueAtMs: number
 }
 
+/** A due parcel before it is claimed. */
 export interface PollCandidate extends DuePoll {
-  /** A push came since the last check, so that the check may no longer be due. */
+  /** Whether a push arrived since the last poll, so that the poll may no longer be due. */
   readonly pushedSince: boolean
 }
 
-/** An entry that only polls have brought so far, until its grace is over (DOMAIN 6.6). */
+/** An entry that only polls have reported so far, while its push may still arrive (DOMAIN 6.6). */
 export interface ExpectedPush {
   readonly parcelId: number
   readonly entry: number

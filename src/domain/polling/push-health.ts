@@ -1,28 +1,28 @@
 /**
- * Whether the carrier's pushes can be relied on (DOMAIN 6.1).
+ * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
- * `unknown`  before any push, and until a few verdicts are in: the full cadence, no alarm.
- * `healthy`  pushes come, few are lost.
- * `lossy`    pushes come, too many are lost, or they have only just begun to come again.
- * `silent`   none come although scans happen: the full cadence and an alarm.
+ * `unknown`: before any push, and until enough verdicts are in. Polls keep their full cadence; no alarm.
+ * `healthy`: pushes arrive and few are lost.
+ * `lossy`: pushes arrive but too many are lost, or they have only just resumed.
+ * `silent`: none arrive although scans happen. Polls keep their full cadence, and operators are alarmed.
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
-/** What is known of the push channel: explicit data, small enough to keep. Weights fade, so that old verdicts count less. */
+/** What is known about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
 export interface PushChannel {
   readonly health: PushHealth
-  /** Entries that pushes brought, of the latest few hundred or the last day's, whichever are more. */
+  /** Entries that pushes reported, among the latest few hundred or the last day's, whichever are more. */
   readonly pushed: number
-  /** Entries that only polls brought, after the grace (DOMAIN 6.6). */
+  /** Entries that only polls reported, after the grace (DOMAIN 6.6). */
   readonly missed: number
-  /** Of the missed ones, those that happened after the last push arrived: nothing speaks against a silence any more. */
+  /** Missed entries that happened after the last push arrived: no push since then contradicts a silence. */
   readonly missedSincePush: number
-  /** Pushes since they came again. */
+  /** Pushes since the last silence. */
   readonly pushedSinceSilence: number
   readonly lastPushAtMs: number | null
-  /** What happened before this is no evidence: it fell in a silence that is over. */
+  /** Earlier events are no evidence: they fell in a silence that is over. */
   readonly evidenceFromMs: number
-  /** Pushes by hour of the day (UTC), a faded sum over days; `days` fades alike. */
+  /** Pushes by hour of the day (UTC), summed over days and faded; `days` fades alike. */
   readonly byHour: readonly number[]
   readonly days: number
   readonly dayOf: number
@@ -44,41 +44,42 @@ export const newPushChannel: PushChannel = {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /**
- * So many verdicts are remembered at least, to tell one loss in fifty from none; and never less than a day's: pushes count at once and losses
- * when a poll finds them, so that by the hour a night of polls looks like a loss and a day of scans like none.
+ * The minimum number of verdicts that are remembered, enough to tell a loss of one in fifty from none. At least a day's verdicts count,
+ * because pushes count at once and losses only when a poll finds them: by the hour, a night of polls would look like loss and a day of
+ * scans like none.
  */
 const REMEMBERED_MIN = 500
-/** With fewer there is no saying. */
+/** With fewer verdicts nothing can be said. */
 const VERDICTS_MIN = 20
-/** Hysteresis: worse than the first is lossy, and only better than the second is healthy again. */
+/** Hysteresis: above the first pushes are lossy, and only below the second healthy again. */
 const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
-/** Before anything is seen, one in twenty is taken for lost, with the weight of twenty verdicts. */
+/** The prior: one push in twenty is lost, with the weight of twenty verdicts. */
 const PRIOR = { missed: 1, verdicts: 20 }
 /**
- * A silence is believed when all that speaks for it would be chance less often than this. Pauses longer than the grace are the occasions: with
- * some thirty a day that is a false alarm a year.
+ * A silence is believed if the evidence would arise by chance less often than this. Pauses longer than the grace are its occasions; with
+ * some thirty a day, this is one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
-/** However few were lost: those that are have something in common at times, a parcel or a second. */
+/** A lower bound of the loss: losses sometimes share a cause, such as a parcel or a second. */
 const LOSS_MIN = 0.02
-/** One found entry alone is never enough. */
+/** One entry alone is never enough. */
 const FOUND_MIN = 2
-/** How often the habit of the hour does not hold, so that no push is no wonder: a holiday, a carrier's bad day. */
+/** How often an hour is unusual, so that no push is expected: a holiday, or a bad day of the carrier. */
 const UNUSUAL = 0.01
-/** On such a day an entry that a poll finds is this much rarer than on others: each one since the last push speaks for a usual day. */
+/** On an unusual day polls find entries this much more rarely, so each one found since the last push suggests a usual day. */
 const UNUSUAL_FIND = 0.25
-/** After a silence pushes must come for this long, and so many of them. */
+/** After a silence pushes must arrive for this long, and this many of them, before they count as healthy. */
 const PROBATION_MS = HOUR_MS / 2
-/** Yesterday counts more than last week. */
+/** Yesterday weighs more than last week. */
 const DAY_FADE = 0.8
 
-/** The part of entries whose push is lost, leaning on one in twenty while little is known. */
+/** The estimated share of entries whose push is lost, near one in twenty while little is known. */
 export function estimatePushLoss({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.verdicts)
 }
 
-/** Pushes came and were recorded at about one time, whether or not polls had brought their entries just before. */
+/** The channel after `count` pushes were recorded at about one time, whether or not polls had reported their entries before. */
 export function afterPush(channel: PushChannel, atMs: number, count = 1): PushChannel {
   const wasSilent = channel.health === 'silent'
   const counted = countArrivals(weigh(channel, { pushed: count, missed: 0 }), atMs, count)
@@ -95,7 +96,7 @@ export function afterPush(channel: PushChannel, atMs: number, count = 1): PushCh
   )
 }
 
-/** A poll brought an entry that no push had brought within the grace. */
+/** The channel after a poll found an entry that no push reported within the grace. */
 export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly eventAtMs: number; readonly nowMs: number }): PushChannel {
   if (eventAtMs < channel.evidenceFromMs || channel.health === 'silent') return channel
   const sincePush = channel.lastPushAtMs !== null && eventAtMs > channel.lastPushAtMs
@@ -106,44 +107,44 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
     : assess(weighed, nowMs)
 }
 
-/** Entries that polls found and no push has brought, of those that happened after the last push. */
+/** Entries that polls found and no push has reported, of those that happened after the last push. */
 export interface UnpushedEntries {
   readonly found: number
-  /** Those of them that happened before `settledToMs`. */
+  /** How many of them happened before `settledToMs`. */
   readonly overdue: number
-  /** What happened by then should have been pushed by now: a grace ago. */
+  /** Events up to this time should have been pushed by now: one grace ago. */
   readonly settledToMs: number
 }
 
 /**
- * Whether a finding counts as a missed push is decided later, when a push that is on its way has had the grace from the finding on; that none
- * comes at all can be seen now.
+ * The channel after a look at entries without a push. Whether one counts as a missed push is decided only after the grace from its finding,
+ * but that no pushes arrive at all can be seen now.
  */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed) ? silenced(channel) : channel
 }
 
 /**
- * A test of two stories by what each would make of the same evidence. In a silence all of it is as expected. While pushes come, every overdue
- * entry was lost by itself; and that none of the pushes came that are usual at this hour is chance, or the hour is not a usual one, which
- * every entry that polls go on finding speaks against. So a busy carrier's silence is seen within minutes of the grace, a small one's after
- * as many losses in a row as its pushes never had, and a quiet day, where polls find nothing, is none.
+ * Compares two explanations of the same evidence. In a silence all of it is expected. While pushes arrive, every overdue entry was lost by
+ * itself, and the absence of the pushes usual at this hour is chance or the hour is unusual, which every further entry found by polls makes
+ * less likely. So a busy carrier's silence is noticed within minutes of the grace, a small carrier's after more losses in a row than ever
+ * before, and a quiet day, when polls find nothing, is no silence.
  */
 function isSilence(channel: PushChannel, { found, overdue, settledToMs }: UnpushedEntries): boolean {
   if (found < FOUND_MIN) return false
   const loss = Math.min(0.9, Math.max(LOSS_MIN, estimatePushLoss(channel)))
-  // At the full cadence polls find whatever happens, on an unusual day as well: then only the losses speak.
+  // At the full cadence polls find everything, on an unusual day too, so only the losses count.
   const noneCame =
     channel.health === 'healthy' ? Math.exp(-expectedSinceLastPush(channel, settledToMs)) + UNUSUAL * UNUSUAL_FIND ** found : 1
   return Math.min(1, noneCame) * loss ** overdue < CHANCE_MAX
 }
 
-/** What was missed in the silence says nothing of how many are lost when pushes come. */
+/** What was missed in a silence says nothing about losses while pushes arrive. */
 function silenced(channel: PushChannel): PushChannel {
   return { ...channel, health: 'silent', missed: Math.max(0, channel.missed - channel.missedSincePush), pushedSinceSilence: 0 }
 }
 
-/** How many pushes would have come from the last one to a time, by the habit of these hours on the days before. */
+/** How many pushes are usual between the last one and `toMs`, by the same hours of earlier days. */
 function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   const { lastPushAtMs, byHour, days } = channel
   if (lastPushAtMs === null || days === 0) return 0
@@ -156,7 +157,7 @@ function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   return expected
 }
 
-/** Adds verdicts, each of which fades all before it. */
+/** Adds verdicts; each fades all earlier ones. */
 function weigh(channel: PushChannel, { pushed, missed }: Pick<PushChannel, 'pushed' | 'missed'>): PushChannel {
   const pushedADay = channel.days === 0 ? 0 : channel.byHour.reduce((total, count) => total + count, 0) / channel.days
   const fade = 1 - 1 / Math.max(REMEMBERED_MIN, pushedADay)

@@ -1,4 +1,4 @@
-/** Hours of the day in which the schedule asks nothing; `to` earlier than `from`: over midnight. */
+/** Hours of the day without scheduled polls. `to` before `from` means over midnight. */
 export interface QuietHours {
   /** `HH:MM` */
   readonly from: string
@@ -7,7 +7,7 @@ export interface QuietHours {
   readonly zone: string
 }
 
-/** Whether an instant (epoch milliseconds) falls within quiet hours, on the clocks of their zone. */
+/** Whether an instant (epoch milliseconds) falls within quiet hours, by the clocks of their zone. */
 export function isQuiet(nowMs: number, { from, to, zone }: QuietHours): boolean {
   const time = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(nowMs)
   return from <= to ? from <= time && time < to : from <= time || time < to

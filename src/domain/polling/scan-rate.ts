@@ -1,48 +1,49 @@
-/** How long parcels waited for a scan, by hour of the week in which they waited: what is learnt of one kind of waiting. */
+/** How long parcels of one kind waited for a scan, by hour of the week. */
 export interface WaitingHours {
-  /** Scans that came in each hour of the week (UTC, Monday 00:00 first), decayed. */
+  /** Scans in each hour of the week (UTC, from Monday 00:00), decayed. */
   readonly scans: readonly number[]
-  /** Hours that parcels spent waiting in each hour of the week, decayed alike: scans per hour waited is the chance of a scan. */
+  /** Hours that parcels waited in each hour of the week, decayed alike. Scans per hour waited is the scan rate. */
   readonly hours: readonly number[]
 }
 
 /**
- * What the relay has learnt of a carrier's rhythm: explicit, small (a few kilobytes a status) and forgotten with a half-life of four weeks.
- * Kinds are `status`, and `status#n` for parcels whose nth entry it is: a terminal's third scan is followed by other hours than its fourth.
+ * How the carrier scans parcels over the week, as learnt: a few kilobytes per status, forgotten with a half-life of four weeks. A kind is a
+ * `status`, or `status#n` for parcels whose nth entry it is, because the third scan at a terminal is followed by other hours than the
+ * fourth.
  */
 export interface ScanRate {
   readonly asOfMs: number
   readonly kinds: Readonly<Record<string, WaitingHours>>
-  /** How many whole histories had this status at this place, by `status#n`; decayed. */
+  /** How many complete histories had this status at this place, by `status#n`; decayed. */
   readonly places: Readonly<Record<string, number>>
 }
 
-/** What an observation teaches. */
+/** What an observation shows about the scan rate. */
 export type ScanSample = Wait | Place
 
-/** An entry's place in a history that a poll showed whole, counted from 1. */
+/** The place of an entry, counted from 1, in a history that a poll showed completely. */
 export interface Place {
   readonly kind: 'place'
   readonly status: string
   readonly entryCount: number
 }
 
-/** A stretch of waiting: the status that stood, which entry of its parcel it was (counted from 1), from when to when, and whether a scan ended it. */
+/** A wait: the status that was current, its place in the history (counted from 1), from when to when, and whether a scan ended it. */
 export interface Wait {
   readonly kind: 'wait'
   readonly status: string
   readonly entryCount: number
   readonly fromMs: number
   readonly toMs: number
-  /** False: at its end there was still no scan. Without these, only the short waits would be known of a day that is not over. */
+  /** False: there was no scan yet at its end. Without these, only the short waits of an unfinished day would be known. */
   readonly scanned: boolean
 }
 
-/** What a wait is like while it lasts. Rates are scans per hour. */
+/** The rates of scans during a wait. Rates are scans per hour. */
 export interface HourlyRates {
   /** By hour of the week. */
   readonly rates: Float64Array
-  /** The same for the scan that comes after the next one; none comes after the last. */
+  /** The same for the scan after the next one; none follows the last. */
   readonly followingRates: Float64Array
   /** Over all hours of this status. */
   readonly meanRate: number
@@ -52,27 +53,29 @@ export const emptyScanRate: ScanRate = { asOfMs: 0, kinds: {}, places: {} }
 
 const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
-/** 1 January 1970 was a Thursday: hours of the week count from Monday. */
+/** 1 January 1970 was a Thursday; hours of the week count from Monday. */
 const EPOCH_HOUR_OF_WEEK = 72
-/** Seasons and contracts change what a carrier does at an hour; a month is what an old habit is worth. */
+/** Seasons and contracts change a carrier's hours, so a habit fades within months. */
 const HALF_LIFE_MS = 28 * 24 * HOUR_MS
-/** A status is the carrier's word: so many kinds at most are learnt of, whatever it sends. */
+/** The carrier defines the statuses, so the number of kinds is bounded. */
 const KINDS_MAX = 256
-/** Entries are told apart by their place up to this one. */
+/** Places are distinguished up to this one. */
 const PLACES_MAX = 12
-/** More are not thought of. */
+/** More missing entries are not considered. */
 const MISSING_MAX = 3
-/** Longer waits say nothing of hours. */
+/** Longer waits say nothing about hours. */
 const WAIT_MAX_MS = 14 * 24 * HOUR_MS
-/** Between a status and a place; no status is learnt of that holds it. */
+/** Separates status and place; statuses that contain it are not learnt. */
 const PLACE_MARK = '#'
-/** With fewer scans seen in a status nothing is believed of it. */
+/** With fewer scans a status gets no estimate. */
 const SCANS_MIN = 30
-/** How many scans' worth a rougher estimate weighs against a finer one, so that chance in thin hours is not taken for habit: sixteen are told
- * from none by four standard deviations. */
+/**
+ * How many scans a rougher estimate weighs against a finer one, so that chance in rare hours is not taken for a habit: sixteen differ from
+ * none by four standard deviations.
+ */
 const PRIOR_SCANS = 16
 
-/** What was seen of each status as a whole, for those of which enough was: hours waited, and scans an hour. */
+/** The hours waited and the scans per hour of each status that was seen often enough. */
 export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   const known = shares.get(scanRate)
   if (known !== undefined) return known
@@ -85,6 +88,7 @@ export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   return made
 }
 
+/** The hours waited in a status, and its scans per hour. */
 export interface StatusShare {
   readonly status: string
   readonly hours: number
@@ -93,12 +97,12 @@ export interface StatusShare {
 
 const shares = new WeakMap<ScanRate, readonly StatusShare[]>()
 
-/** 0 for the hour that begins on Monday 00:00 UTC. */
+/** The hour of the week of an instant: 0 starts on Monday 00:00 UTC. */
 export function hourOfWeek(atMs: number): number {
   return (((Math.floor(atMs / HOUR_MS) + EPOCH_HOUR_OF_WEEK) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS
 }
 
-/** Adds lessons to what is known, which fades by the time that passed. The order of the lessons does not matter. */
+/** Adds samples to a scan rate, after fading it by the time that passed. The order of the samples does not matter. */
 export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSample[], nowMs: number): ScanRate {
   const fade = scanRate.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - scanRate.asOfMs) / HALF_LIFE_MS)
   const kinds = new Map(
@@ -127,8 +131,8 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 }
 
 /**
- * How many entries are likely to be missing before one that looks like the nth of its parcel, when `lostExpected` are missing on average:
- * by how often whole histories had its status at this place, and how often at the next ones.
+ * How many entries are likely to be missing before one that looks like the nth of its parcel, if `lostExpected` are missing on average.
+ * Compares how often complete histories had its status at this place and at the next ones.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (place: number) => {
@@ -163,12 +167,13 @@ function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scann
   to.scans[last] = (to.scans[last] ?? 0) + 1
 }
 
-/** Rates are wanted at every push and poll; the scan rate they come from changes now and then. */
+/** Rates are needed at every push and poll; the scan rate they come from changes rarely. */
 const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
 
 /**
- * What is to be expected of a parcel that waits in a status, as its nth entry; null: too little was seen to say. From rough to fine, each
- * estimate leaning on the one before while its own scans are few: the status, its hours of the day, its place's hours of the day, of the week.
+ * The rates for a parcel that waits in a status which is its nth entry; null: too little was seen. From rough to fine, each estimate leans
+ * on the one before while it has few scans of its own: the status, its hours of the day, the place's hours of the day, the place's hours of
+ * the week.
  */
 export function hourlyRatesOf(scanRate: ScanRate, status: string, entryCount: number): HourlyRates | null {
   const kind = kindOf(status, entryCount)
@@ -188,7 +193,7 @@ function remembered(scanRate: ScanRate, kind: string, make: () => HourlyRates | 
   return made
 }
 
-/** What is to be expected of a parcel of which only the place is known; null: too little was seen to say. */
+/** The rates for a parcel of which only the place is known; null: too little was seen. */
 export function hourlyRatesAt(scanRate: ScanRate, place: number): HourlyRates | null {
   return remembered(scanRate, kindOf('', place), () => {
     const rates = followingRates(scanRate, place)
@@ -197,7 +202,7 @@ export function hourlyRatesAt(scanRate: ScanRate, place: number): HourlyRates | 
   })
 }
 
-/** What parcels wait like at a place, whatever their status there: by how many whole histories had which. */
+/** The rates at a place, whatever the status there, weighted by how many complete histories had each. */
 function followingRates(scanRate: ScanRate, place: number): Float64Array {
   const mixed = new Float64Array(WEEK_HOURS)
   const there = Object.entries(scanRate.places).filter(([kind]) => kind.endsWith(kindOf('', place)))
@@ -212,7 +217,7 @@ function followingRates(scanRate: ScanRate, place: number): Float64Array {
 }
 
 function waitingHours(scanRate: ScanRate, kind: string): WaitingHours | undefined {
-  // A status is the carrier's word: `constructor` must find nothing.
+  // The status comes from the carrier: `constructor` must find nothing.
   return Object.hasOwn(scanRate.kinds, kind) ? scanRate.kinds[kind] : undefined
 }
 
@@ -227,7 +232,7 @@ function estimate(ofStatus: WaitingHours | undefined, ofPlace: WaitingHours | un
   return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? placeByDay[hour % 24] ?? meanRate) }
 }
 
-/** Scans per hour waited, each as if a few scans had been seen at the rougher rate before. */
+/** Scans per hour waited, as if a few scans had been seen before at the rougher rate. */
 function leaning(seen: WaitingHours | undefined, rougher: (hour: number) => number): readonly number[] {
   return (seen?.scans ?? []).map((scans, hour) => {
     const rough = Math.max(rougher(hour), 1e-6)

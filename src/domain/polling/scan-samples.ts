@@ -3,7 +3,7 @@ import type { PollObservation, PushObservation } from '../history/observation.ts
 import { FINISHED } from './cadence.ts'
 import type { ScanSample } from './scan-rate.ts'
 
-/** What was known of a parcel before an observation. */
+/** What was known about a parcel before an observation. */
 export interface KnownBefore {
   readonly latest: { readonly status: string; readonly atMs: number } | null
   readonly entryCount: number
@@ -11,9 +11,8 @@ export interface KnownBefore {
 }
 
 /**
- * What an observation teaches of the carrier's rhythm. `entries`: of the touched part of the history as it stands now; for a poll, all.
- * Only what is newer than all that was known: an entry found between two known ones shows that the wait that was learnt was none, which is
- * too rare to unlearn.
+ * What an observation shows about the scan rate. `entries`: the affected part of the history as it stands now, for a poll all of it. Only
+ * entries newer than all known ones count: one found between two known ones would correct an earlier sample, which is too rare to matter.
  */
 export function scanSamplesOf(
   before: KnownBefore,
@@ -27,7 +26,7 @@ export function scanSamplesOf(
     : [...waits(before, newer, observation.askedAtMs), ...places(before, oldestFirst)]
 }
 
-/** The waits that new entries ended and, of a poll, what it found still going on. */
+/** The waits that new entries ended and, for a poll, the one still going on. */
 function waits(before: KnownBefore, newer: readonly Entry[], askedAtMs: number | null): readonly ScanSample[] {
   const { latest, entryCount, checkedAtMs } = before
   const chain = latest === null ? newer : [latest, ...newer]
@@ -36,13 +35,13 @@ function waits(before: KnownBefore, newer: readonly Entry[], askedAtMs: number |
     const next = chain[at + 1]
     const toMs = next?.atMs ?? askedAtMs
     if (toMs === null || status === FINISHED) return []
-    // What an earlier check found still going on was learnt then.
+    // What an earlier poll saw of this wait was learnt then.
     const fromMs = Math.max(atMs, checkedAtMs ?? atMs)
     return [{ kind: 'wait', status, entryCount: firstPlace + at, fromMs, toMs, scanned: next !== undefined }]
   })
 }
 
-/** Only a poll shows a history whole; what the check before it showed was learnt then. */
+/** The places of new entries. Only a poll shows a complete history; what the poll before it showed was learnt then. */
 function places({ checkedAtMs }: KnownBefore, oldestFirst: readonly Entry[]): readonly ScanSample[] {
   return oldestFirst.flatMap(({ status, atMs }, at): ScanSample[] =>
     atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY) ? [{ kind: 'place', status, entryCount: at + 1 }] : [],
