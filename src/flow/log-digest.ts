@@ -1,12 +1,14 @@
 import type { Clock, Log } from './ports.ts'
 
-/** Lines that may come in any number: the first of a kind is logged at once, what follows is counted and logged once a minute. */
+/**
+ * Limits log lines that may come in any number: the first of a kind is logged at once, further ones are counted and logged once a minute.
+ */
 export interface LogDigest {
-  /** `message`: the kind, and what is logged; it says what happened, and the line's `count` how often. */
+  /** `message`: the kind and the logged sentence; `count` becomes a field of the line. */
   add(message: string, count: number): void
-  /** Logs what has been counted for a minute. To be called every few seconds. */
+  /** Logs what was counted for a minute. To be called every few seconds. */
   flush(): void
-  /** Logs all that has been counted: there will be no other time. */
+  /** Logs everything that was counted, when the relay stops. */
   end(): void
 }
 

@@ -1,11 +1,11 @@
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
-/** Wall clock for what is written down, monotonic clock for intervals; both in milliseconds. Injected so tests own time. */
+/** The wall clock for what is stored, the monotonic clock for intervals; both in milliseconds. Injected, so that tests control time. */
 export interface Clock {
   now(): number
   monotonic(): number
 }
 
-/** What the log takes: facts as fields, a sentence as message. Never secrets, never bodies. */
+/** The log: facts as fields, a sentence as message. Never secrets or bodies. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -13,17 +13,14 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-/**
- * What a flow remembers for a while: bounded, so any value may be gone at any time and losing it costs only work.
- * A `Map` is one that never forgets.
- */
+/** A bounded cache: any value may be gone at any time, and losing it costs only work. A `Map` is one that never evicts. */
 export interface Memory<Value> {
   get(key: string): Value | undefined
   set(key: string, value: Value): unknown
   delete(key: string): unknown
 }
 
-/** Where flows report what happened; the composition root turns it into metrics. */
+/** Where flows report what happened; `ops/metrics` turns it into metrics. Durations in milliseconds. */
 export interface Meter {
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
   batchCommitted(size: number, durationMs: number): void
@@ -35,9 +32,9 @@ export interface Meter {
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }
 
-/** The carrier's pull API. Never throws for what the carrier or the network does: failure is a value. */
+/** The carrier's pull API. Failures of the carrier or the network are values, never thrown. */
 export interface Carrier {
-  /** Asks `all` for one identifier in one language. */
+  /** Requests `all` for one identifier in one language. */
   fetchAll(request: {
     readonly identifier: string
     readonly language: string

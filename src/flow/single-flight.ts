@@ -1,7 +1,7 @@
-/** Runs one job per key at a time: whoever asks meanwhile gets the outcome of the one that is running, its failure included. */
+/** Runs one job per key at a time. Callers that arrive meanwhile get the outcome of the running job, including its failure. */
 export type SingleFlight<Value> = (key: string, start: () => Promise<Value>) => Promise<Value>
 
-/** A single flight of its own, with its own keys. */
+/** Creates a single flight with its own keys. */
 export function createSingleFlight<Value>(): SingleFlight<Value> {
   const flying = new Map<string, Promise<Value>>()
   return (key, start) => {

@@ -4,7 +4,7 @@ import type { HistoryWrites } from './history/ports.ts'
 import type { IngestWrites } from './ingest/ports.ts'
 import type { PollingWrites } from './polling/ports.ts'
 
-/** The verbs that write: plain data in and out, so the same value runs in-process or on a thread of its own (ARCHITECTURE). */
+/** Everything that writes to the store. Arguments and results are plain data, so that it can run in this process or on a thread. */
 export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites, IngestWrites {
   close(): Promise<void>
 }

@@ -5,16 +5,17 @@ import type { IngestTx } from './ingest/ports.ts'
 import type { PollingTx } from './polling/ports.ts'
 
 /**
- * The store inside one transaction. Every verb sees what the ones before it did. Of those that give nothing nobody waits: what goes wrong
- * with one throws at once, or fails the transaction later.
+ * The store inside one transaction. Each verb sees the effects of the ones before. Verbs that return nothing are not awaited: a failure
+ * throws at once or fails the transaction later.
  */
 export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx {}
 
+/** The store, for writing. */
 export interface WriteStore {
-  /** Commits, durably, when `work` resolves; undoes everything when it rejects. One at a time. */
+  /** Commits durably when `work` resolves, and rolls back when it rejects. One transaction at a time. */
   transaction<T>(work: (tx: WriteTx) => Promise<T>): Promise<T>
-  /** Within `transaction`: undoes only `work` when that rejects. */
+  /** Within `transaction`: rolls back only `work` when it rejects. */
   savepoint<T>(tx: WriteTx, work: () => Promise<T>): Promise<T>
-  /** Whether an error came from the store (full, unreadable, locked) rather than from what was being recorded. */
+  /** Whether an error is a failure of the store (full, unreadable, locked) rather than of what was recorded. */
   isStorageFailure(error: unknown): boolean
 }

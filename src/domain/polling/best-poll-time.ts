@@ -30,8 +30,8 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  * and their pushes reveal it).
  *
  * - Waiting costs L per hour for what nobody knows, and `doubt` per hour, while nothing is heard, for what was lost before.
- * - Waiting saves S * sqrt(2 * price * hidden * h) per hour: the cost of watching such a parcel at best (polls at a density of sqrt(hidden
- * * h / (2 * price)), Keller's solution), which is not paid while it is not watched.
+ * - Waiting saves S * sqrt(2 * price * hidden * h) per hour: the cost of watching such a parcel at best (polls at a density of
+ * sqrt(hidden * h / (2 * price)), Keller's solution), which is not paid while it is not watched.
  *
  * The best time is where the balance, summed from the last certainty, is lowest. For scans without memory that is the interval at which two
  * polls cost what they save. If scans cluster in an hour, it is after most of them. If an expected push does not arrive, it is then,

@@ -28,7 +28,7 @@ export interface ManageInbox {
   reprocess(id: string): Promise<RecordOutcome>
 }
 
-const WHY_NOT: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
+const REPROCESS_REFUSALS: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
   settled: 'This push is recorded already.',
   body_gone: 'The bytes of this push are no longer kept (retention.raw).',
 }
@@ -47,7 +47,7 @@ export function createManageInbox({ write, reads, clock, onCommitted }: ManageIn
       const inboxId = readId(text) ?? unknown()
       const done = await write.reprocess({ inboxId, nowMs: clock.now() })
       if (done.kind === 'unknown') return unknown()
-      if (done.kind !== 'done') throw new AppError('not_reprocessable', WHY_NOT[done.kind])
+      if (done.kind !== 'done') throw new AppError('not_reprocessable', REPROCESS_REFUSALS[done.kind])
       onCommitted(done.report)
       const [outcome] = done.report.outcomes
       if (outcome === undefined) throw new Error('a push was processed again without saying what became of it')

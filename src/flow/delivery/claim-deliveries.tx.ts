@@ -15,8 +15,9 @@ export interface DeliveryClaims {
 }
 
 /**
- * Claims what is due for every enabled endpoint with room, and says when to look again: without room it is the end of an attempt that calls
- * for it. What is claimed keeps its parcel, whatever else of it is due: two of one parcel are never under way at one endpoint (DOMAIN 7.3).
+ * Claims due deliveries for every enabled endpoint with room, and reports when to look again. An endpoint without room is looked at when
+ * one of its attempts ends. A claim blocks its parcel at that endpoint: two deliveries of one parcel are never under way there (DOMAIN
+ * 7.3).
  */
 export async function claimDeliveries(
   tx: WriteTx,
@@ -40,7 +41,7 @@ export async function claimDeliveries(
     }
     const { round, wokenAtMs, probing } = state.health
     if (probing !== null) {
-      // One at a time: what is under way says first what became of it.
+      // One probe at a time: the outcome of the current one comes first.
       const isUnderWay = (request.inFlight[id] ?? []).length > 0
       const { probe, atMs } = isUnderWay ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
       if (probe !== null) found.push([probe])
@@ -58,13 +59,13 @@ export async function claimDeliveries(
 
 interface ProbeLook {
   readonly probe: NextDelivery | null
-  /** When to look again. */
+  /** When to look again, epoch milliseconds; null: this endpoint needs no time. */
   readonly atMs: number | null
 }
 
 const NO_PROBE: ProbeLook = { probe: null, atMs: null }
 
-/** What an endpoint that is failing is asked with now, or when it is to be asked. */
+/** Finds the probe for a failing endpoint, or when the next one is due. */
 async function findProbe(
   tx: WriteTx,
   probing: NonNullable<EndpointHealth['probing']>,
@@ -73,15 +74,16 @@ async function findProbe(
 ): Promise<ProbeLook> {
   const endpointId = endpoint.id
   if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe({ endpointId, exceptParcelId: null, nowMs }), atMs: null }
-  // All it refused is of one parcel: if there is another by now, that need not wait to show whose fault it is.
+  // All failures are of one parcel. A delivery of another parcel need not wait to show whose fault it is.
   const exceptParcelId = onlyFailedParcel(health.failedParcels)
   const other = exceptParcelId === null ? null : await tx.findProbe({ endpointId, exceptParcelId, nowMs })
   return { probe: other, atMs: other === null ? probing.atMs : null }
 }
 
 /**
- * The first of each endpoint, then the second of each: so their answers, too, come from all at much the same time, and one turn takes them
- * all. Who is furthest behind begins: else who begins would always be answered first, and endpoints that are owed the same would drift apart.
+ * Interleaves deliveries: the first of each endpoint, then the second of each, so that answers arrive from all at about the same time and
+ * one round settles them. The endpoint furthest behind starts; otherwise the one that starts would always be answered first, and equal
+ * endpoints would drift apart.
  */
 function interleave(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
   const ordered = lists.toSorted(
@@ -99,8 +101,8 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
 }
 
 /**
- * To one that takes what it is sent, more is handed out than it is sent at the same time: when an attempt ends another begins, and does not
- * wait until the first is written down. Not to one with a rate, which would be sent in a burst what it should be sent by and by.
+ * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
+ * before the last is written down. One with a rate does not, or it would be sent in a burst what should be spread out.
  */
 function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
@@ -111,7 +113,7 @@ function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { p
   )
 }
 
-/** Whoever asks first does not know yet that the endpoint has a rate: one attempt is within any. */
+/** The first round does not know yet that the endpoint has a rate; one attempt fits any rate. */
 function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)

@@ -14,19 +14,19 @@ export interface DeliveryAttemptsPorts {
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly endpointLog: EndpointLog
-  /** Whether attempts may begin now. */
+  /** Whether attempts may start now. */
   readonly mayBegin: () => boolean
-  /** An attempt ended. Returns what to do once its endpoint's next attempts have begun. */
+  /** Called when an attempt has ended. Returns what to do once its endpoint's next attempts have started. */
   readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
 }
 
-/** Begins attempts as their endpoints have room, and knows how many are under way. */
+/** Starts attempts as endpoints have room, and counts those under way. */
 export interface DeliveryAttempts {
-  /** Begins the next attempt if there is room for it. Returns whether it did. */
+  /** Starts the next attempt if there is room for it. Returns whether it did. */
   beginNext(queue: EndpointQueue): boolean
-  /** Begins as many as there is room for. */
+  /** Starts as many attempts as there is room for. */
   beginAll(queue: EndpointQueue): void
-  /** Resolves when none is under way. To be asked once, when no more begin. */
+  /** Resolves when no attempt is under way. To be called once, when no more are started. */
   ended(): Promise<void>
 }
 

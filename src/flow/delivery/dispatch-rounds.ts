@@ -17,17 +17,17 @@ export interface DispatchRoundsPorts {
   readonly times: RoundTimes
 }
 
-/** Settles the attempts that ended and claims the next deliveries, both in one transaction of the writer. */
+/** Settles attempts that ended and claims the next deliveries, in one transaction of the writer. */
 export interface DispatchRounds {
-  /** Keeps an attempt that ended for the next round. Returns whether it is the first. */
+  /** Keeps an ended attempt for the next round. Returns whether it is the first. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
-  /** Endpoints, or the order of what waits, have changed. */
+  /** The endpoints, or the order of waiting deliveries, have changed. */
   review(): void
   /** Whether a round has reported since the last such change. */
   isReviewed(): boolean
   isDue(): boolean
-  /** Returns what was claimed; nothing if the store failed, and then what ended waits for the next round. Never rejects. */
+  /** Returns the claims. If the store fails it returns none, and ended attempts wait for the next round. Never rejects. */
   run(claimsMax: number): Promise<readonly ClaimedDelivery[]>
 }
 
@@ -35,15 +35,15 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   const { write, clock, log, queues, rates, times } = ports
   let endpoints: readonly EndpointState[] = []
   let ended: SettledAttempt[] = []
-  /** How many changes there were, and how many of them the last round has seen. */
+  /** The number of changes, and how many of them the last round has seen. */
   let reviews = 0
   let reviewed = 0
 
   function takeBack(settled: readonly SettledAttempt[], error: unknown): void {
-    // Attempts that are not written down before the relay dies are made again.
+    // Attempts that are not written down before the relay dies are repeated.
     queues.notSettled(settled)
     ended = [...settled, ...ended]
-    // An attempt whose result cannot be written down had better not begin.
+    // No attempt should start whose result cannot be written down.
     queues.release('all')
     log.error({ err: error }, 'the results of deliveries could not be written down; retrying')
     times.retryLater()
@@ -92,15 +92,15 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 }
 
-/** Queues what was claimed, and plans when to look again. */
+/** Queues the claims, and plans the next look. */
 function takeIn(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
-  queues.learn(report.endpoints, report.more)
+  queues.update(report.endpoints, report.more)
   for (const { endpointId } of report.claimed) rates.started(endpointId)
   queues.claimed(report.claimed)
   const waitMs = rates.waitMs()
   if (waitMs !== null) times.lookAt(clock.now() + waitMs)
   endpointLog.follow(report.endpoints)
   if (report.nextAtMs !== null) times.lookAt(report.nextAtMs)
-  // Claims of an endpoint that gets nothing now, and overtaken ones, are released.
+  // Releases claims that were overtaken and those of endpoints that get nothing now.
   if (queues.release('surplus') + queues.releaseThese(report.overtaken) > 0) times.lookAt(clock.now())
 }

@@ -16,38 +16,38 @@ export interface DispatcherPorts extends SendDeliveryPorts {
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly log: Log
-  /** Asks for another pass, at once (null) or at a time of the wall clock, epoch milliseconds. */
+  /** Requests another pass, at once (null) or at a time of the wall clock, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void
-  /** Takes in the writer's answer at once if it is on a thread: the writer idles until it is asked for the next round. */
+  /** Handles the writer's replies at once if it is on a thread: it idles until the next round is requested. */
   readonly drainReplies?: () => void
   /** Resolves when pending network events have been handled. */
   readonly yieldToIo: () => Promise<void>
 }
 
 export interface DispatcherOptions extends SendDeliveryOptions {
-  /** The most deliveries claimed for one endpoint at once. */
+  /** The maximum of deliveries claimed for one endpoint per round. */
   readonly claimsMax: number
   /** Concurrent attempts to an endpoint that sets no limit of its own. */
   readonly perEndpoint: () => number
 }
 
 export interface Dispatcher {
-  /** Something may be due that was not: the next pass asks the writer. */
+  /** Something may have become due: the next pass asks the writer. */
   look(): void
-  /** Endpoints, or the order of what waits for them, have changed: nothing that waits is sent until the writer has reported. */
+  /** The endpoints, or the order of waiting deliveries, have changed: nothing that waits is sent until the writer has reported. */
   review(): void
-  /** Settles what ended, claims what is due, starts attempts and does not wait for them: each asks for the next pass when it ends. */
+  /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */
   pass(): Promise<'idle'>
-  /** Claims and begins nothing from now on; resolves when every attempt has ended and is settled. */
+  /** Claims and starts nothing from now on; resolves when every attempt has ended and is settled. */
   stop(): Promise<void>
 }
 
-/** After so many attempts are begun, pending network events are handled: these leave while the rest is still to be signed. */
+/** After this many attempts are started, pending network events are handled, so that these leave while the rest is being signed. */
 const SENT_AT_ONCE = 4
 
-/** What a dispatcher is doing. */
+/** The state of a dispatcher. */
 interface Dispatch {
-  /** The next round, if it was asked for before the last one's claims were sent. */
+  /** The next round, if it was started before the last one's claims were sent. */
   asked: Promise<readonly ClaimedDelivery[]> | null
   stopping: boolean
 }
@@ -60,9 +60,9 @@ interface DispatchParts {
 }
 
 /**
- * Pushes events to endpoints. What is owed is in the store; only what is under way is here, so a relay that dies still owes it and sends it
- * again under the same id when it starts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need not wait for the
- * store between two attempts. A claim counts until it is written down, so no more than `CLAIMS_PER_ATTEMPT` times an endpoint's concurrency
+ * Delivers events to endpoints. Queued deliveries are in the store and only claims are here, so a relay that dies sends its deliveries
+ * again under the same ids when it restarts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need not wait for
+ * the store between two attempts. A claim counts until it is written down, so at most `CLAIMS_PER_ATTEMPT` times an endpoint's concurrency
  * can arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, perEndpoint }: DispatcherOptions): Dispatcher {
@@ -100,7 +100,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, p
       if (dispatch.asked === null && !isRoundDue({ rounds, times }, ports)) return 'idle'
       const claimed = await (dispatch.asked ?? ask())
       dispatch.asked = null
-      // Before anything is sent: otherwise the writer would idle meanwhile.
+      // Before anything is sent, or the writer would idle meanwhile.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {
         dispatch.asked = ask()
         ports.wake(null)
@@ -111,14 +111,14 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, p
     async stop() {
       dispatch.stopping = true
       await attempts.ended()
-      // Its claims are not sent any more.
+      // Its claims are no longer sent.
       await dispatch.asked
       if (rounds.hasEnded()) await ask()
     },
   }
 }
 
-/** If not, asks for a pass when it may be. */
+/** Whether a round is due. If not, requests a pass for when it is. */
 function isRoundDue({ rounds, times }: Pick<DispatchParts, 'rounds' | 'times'>, { wake, clock }: DispatcherPorts): boolean {
   const restMs = times.restMs()
   if (restMs > 0) {
@@ -126,7 +126,7 @@ function isRoundDue({ rounds, times }: Pick<DispatchParts, 'rounds' | 'times'>, 
     return false
   }
   if (rounds.isDue()) return true
-  // Only the earliest time is waited for: the one that has passed may have stood before a later one.
+  // The timer holds only the earliest time, so a later one has to be set again.
   times.wakeWhenDue()
   if (rounds.hasEnded()) times.wakeAfterWait()
   return false
@@ -143,6 +143,6 @@ async function sendAll(
     begun += 1
     if (begun % SENT_AT_ONCE === 0) await yieldToIo()
   }
-  // These waited while it was not known whether they may be sent.
+  // These waited until it was known that they may be sent.
   for (const queue of queues.all()) attempts.beginAll(queue)
 }

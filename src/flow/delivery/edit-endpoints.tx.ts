@@ -9,7 +9,7 @@ import { firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
 
-/** The verbs that write down what the API makes of endpoints and of what they are owed (DOMAIN 7.4). */
+/** The verbs behind the API that add, change and remove endpoints (DOMAIN 7.4). */
 export function createEditEndpoints(store: WriteStore): EditEndpoints {
   const isNameTaken = async (tx: WriteTx, name: string, byOtherThan: string) =>
     (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
@@ -64,13 +64,13 @@ async function find(tx: WriteTx, id: string): Promise<EndpointState | undefined>
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 
-/** What the config file says stays; that the endpoint's own answers disabled it is not in the file. */
+/** An endpoint of the config file cannot be changed, except to enable it after its own answers disabled it. */
 function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeRequest): boolean {
   const given = Object.entries(change).filter(([, value]) => value !== undefined)
   return state.disabled !== 'operator' && key === null && given.length === 1 && change.enabled === true
 }
 
-/** Enabled again, an endpoint starts afresh: what was before is not held against it. */
+/** An endpoint that is enabled again starts with a clean record. */
 function changed(state: EndpointState, { change, nowMs }: EndpointChangeRequest, next: number): EndpointState {
   const endpoint = changeEndpoint(state.endpoint, change)
   const isEnabledAgain = change.enabled === true && state.disabled !== null

@@ -1,7 +1,7 @@
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** What a scrape shows of one endpoint. */
+/** The gauges of one endpoint. */
 export interface EndpointGauge {
   readonly name: string
   readonly waiting: number
@@ -12,7 +12,7 @@ export interface EndpointGauge {
   readonly disabled: boolean
 }
 
-/** How the first `max` endpoints stand, and what is owed to each. */
+/** Reads the gauges of the first `max` endpoints. */
 export async function readEndpointGauges(
   { reads, clock }: { readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog'>; readonly clock: Pick<Clock, 'now'> },
   max: number,

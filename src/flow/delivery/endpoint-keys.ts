@@ -12,22 +12,26 @@ export interface EndpointKeysPorts {
 }
 
 export interface EndpointKeysOptions {
-  /** The file that the key they are sealed with is in, by its name; null: the config names the keys. */
+  /** The name of the file with the key that encrypts them; null: the config names the keys. */
   readonly keyFile: string | null
 }
 
+/** Guards the key that encrypts the keys of endpoints. */
 export interface EndpointKeys {
-  /** Seals with a key file only what those sealed before can be opened beside: throws `storage_unavailable` rather than make a second one. */
+  /**
+   * The vault. With a key file, it seals only while earlier keys still open: it throws `storage_unavailable` rather than create a second
+   * file.
+   */
   readonly vault: Vault
-  /** Tries to open what is sealed. Null: all of it opens. */
+  /** Tries to open every sealed key. Null: all of them open. */
   check(): Promise<LostKeys | null>
-  /** What the last check found, looked at anew if something was lost. */
+  /** The result of the last check, repeated if something was lost. */
   lost(): Promise<LostKeys | null>
 }
 
 const RETRY_AFTER_MS = 60_000
 
-/** Watches over the key that the keys of endpoints are sealed with: without it they are worth nothing. */
+/** Guards the key that encrypts the keys of endpoints: without it they are worthless. */
 export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { keyFile }: EndpointKeysOptions): EndpointKeys {
   const where = keyFile ?? 'secrets.atRestKeys'
   let reported: LostKeys | null = null

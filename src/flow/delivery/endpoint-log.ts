@@ -2,11 +2,11 @@ import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { Clock, Log } from '../ports.ts'
 
-/** What operators should read of endpoints: a line for each change of state, and of failures a line a minute for each endpoint. */
+/** Logs what operators should know about endpoints: each change of state, and failures at most once a minute per endpoint. */
 export interface EndpointLog {
-  /** How all endpoints stand. Costs nothing while that is the same list. */
+  /** Takes the state of all endpoints. Costs nothing while it is the same list. */
   follow(states: readonly EndpointState[]): void
-  /** An attempt for the endpoint of that name has ended. */
+  /** An attempt for the endpoint with this name has ended. */
   attempted(endpoint: string, result: AttemptResult): void
 }
 
@@ -15,10 +15,10 @@ type Standing = 'active' | 'failing' | 'disabled' | 'gone' | 'given up'
 const EVERY_MS = 60_000
 
 const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
-  failing: 'an endpoint is failing: one delivery at a time goes to it until one is taken',
+  failing: 'an endpoint is failing: it is sent one delivery at a time until one succeeds',
   disabled: 'an endpoint is disabled; everything for it waits',
   gone: 'an endpoint answered 410 and is disabled; everything for it waits',
-  'given up': 'an endpoint gave nothing but failures for 120 h and is disabled; everything for it waits',
+  'given up': 'an endpoint only failed for 120 h and is disabled; everything for it waits',
 }
 
 export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'info' | 'warn'>; readonly clock: Clock }): EndpointLog {

@@ -2,36 +2,37 @@ import { type AttemptResult, CLAIMS_PER_ATTEMPT, isGone } from '../../domain/del
 import type { ClaimedDelivery, ClaimRef, DispatchRound, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
-/** What is under way for an endpoint. */
+/** The claims of an endpoint. */
 export interface EndpointQueue {
   /** Null: it has been removed. */
   state: EndpointState | null
-  /** Claimed and not attempted yet: the next begins when another ends, not a round later. */
+  /** Claims that are not attempted yet: the next starts when an attempt ends, not a round later. */
   readonly waiting: ClaimedDelivery[]
-  /** The ids of what is claimed and has not ended: what waits, and what is attempted. */
+  /** The ids of all claims that have not ended, waiting or attempted. */
   readonly held: Set<number>
-  /** Attempts that have ended and are not being written down yet. */
+  /** The number of ended attempts that are not being written down yet. */
   ended: number
-  /** Attempts answered with 410 that are not known to be written down: the endpoint is sent nothing more. */
+  /** The number of attempts answered 410 that may not be written down yet: meanwhile the endpoint is sent nothing. */
   gone: number
-  /** More is due for it than there was room. */
+  /** Whether more is due than there was room for. */
   isMoreDue: boolean
-  /** Attempts are being begun: one that ends at once begins none itself, or they would recurse. */
+  /** Attempts are being started. One that ends at once starts none itself, or they would recurse. */
   isBeginning: boolean
 }
 
+/** The claims of all endpoints. */
 export interface EndpointQueues {
   of(endpointId: string): EndpointQueue
   all(): Iterable<EndpointQueue>
-  /** How the endpoints stand, and the ids of those that more is due for than there was room. */
-  learn(states: readonly EndpointState[], more: readonly string[]): void
-  /** Deliveries were claimed; they wait for their turn. */
+  /** Takes the state of the endpoints, and the ids of those for which more is due than there was room. */
+  update(states: readonly EndpointState[], more: readonly string[]): void
+  /** Deliveries were claimed and wait to be attempted. */
   claimed(deliveries: readonly ClaimedDelivery[]): void
-  /** Takes out what may be attempted now; null: nothing waits, or the endpoint has no room. */
+  /** Takes the next delivery that may be attempted now; null: none waits, or the endpoint has no room. */
   takeNext(queue: EndpointQueue): ClaimedDelivery | null
-  /** Releases what waits for endpoints that get nothing now or exceeds their limit; or everything that waits. Returns how many. */
+  /** Releases waiting claims: those beyond an endpoint's limit or of one that gets nothing now, or all. Returns how many. */
   release(what: 'surplus' | 'all'): number
-  /** Releases those of some deliveries that wait. Returns how many. */
+  /** Releases those of these claims that still wait. Returns how many. */
   releaseThese(deliveries: readonly ClaimRef[]): number
   /** An attempt has ended. */
   ended(queue: EndpointQueue, deliveryId: number, result: AttemptResult): void
@@ -39,17 +40,17 @@ export interface EndpointQueues {
   settling(): void
   /** These were written down. */
   settled(attempts: readonly SettledAttempt[]): void
-  /** These could not be written down, and what more is due is unknown. */
+  /** These could not be written down, and what else is due is unknown. */
   notSettled(attempts: readonly SettledAttempt[]): void
-  /** The ids of what is claimed and has not ended, by endpoint id. */
+  /** The ids of all claims that have not ended, by endpoint id. */
   inFlight(): DispatchRound['inFlight']
-  /** Whether more is due and as many attempts have ended as may run at once: a round costs the same however much it does. */
+  /** Whether more is due and as many attempts have ended as may run at once, which makes a round worth its fixed cost. */
   isRoundWorthwhileFor(queue: EndpointQueue): boolean
-  /** Whether it is for any endpoint. */
+  /** Whether a round is worthwhile for any endpoint. */
   isRoundWorthwhile(): boolean
 }
 
-/** `perEndpoint`: concurrent attempts to an endpoint that sets no limit of its own; asked each time. */
+/** `perEndpoint`: concurrent attempts to an endpoint that sets no limit of its own; called each time. */
 export function createEndpointQueues(perEndpoint: () => number): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()
   let known: readonly EndpointState[] = []
@@ -81,8 +82,8 @@ export function createEndpointQueues(perEndpoint: () => number): EndpointQueues 
       return count
     },
     releaseThese: (deliveries) => deliveries.reduce((count, claim) => count + releaseOne(queueOf(queues, claim.endpointId), claim), 0),
-    learn(states, more) {
-      if (states !== known) learnStates(queues, states)
+    update(states, more) {
+      if (states !== known) updateStates(queues, states)
       known = states
       for (const [id, queue] of queues) queue.isMoreDue = more.includes(id)
     },
@@ -113,7 +114,7 @@ function queueOf(queues: Map<string, EndpointQueue>, endpointId: string): Endpoi
   return made
 }
 
-function learnStates(queues: Map<string, EndpointQueue>, states: readonly EndpointState[]): void {
+function updateStates(queues: Map<string, EndpointQueue>, states: readonly EndpointState[]): void {
   const ids = new Set(states.map(({ endpoint }) => endpoint.id))
   for (const [id, queue] of queues) {
     if (ids.has(id)) continue
@@ -127,18 +128,18 @@ function isProbed(state: EndpointState | null): boolean {
   return state !== null && state.health.probing !== null
 }
 
-/** How many may be claimed for it; 0: it gets nothing now. */
+/** The maximum of claims for an endpoint; 0: it gets nothing now. */
 function claimsOf({ state }: EndpointQueue, limit: number): number {
   if (state === null || state.disabled !== null) return 0
   return isProbed(state) ? 1 : CLAIMS_PER_ATTEMPT * limit
 }
 
-/** Claimed and not being written down yet. */
+/** The number of claims that are not being written down yet. */
 function openOf({ held, ended }: EndpointQueue): number {
   return held.size + ended
 }
 
-/** Releases the last of what waits until no more than `claimsMax` are open; 0: all that waits. */
+/** Releases the last waiting claims until at most `claimsMax` are open; 0: all that wait. */
 function releaseEnd(queue: EndpointQueue, claimsMax: number): number {
   const { waiting } = queue
   const tooMany = claimsMax === 0 ? waiting.length : Math.max(0, openOf(queue) - claimsMax)

@@ -1,11 +1,11 @@
 import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 
-/** Keeps endpoints within their `rate`: a bucket each that holds a second's worth, and fills as time passes. */
+/** Keeps endpoints within their `rate` with a token bucket each, which holds one second's worth. */
 export interface EndpointRates {
-  /** How many attempts may start now, by endpoint id; those without a rate are not in it. */
+  /** How many attempts may start now, by endpoint id; endpoints without a rate are left out. */
   allowance(endpoints: Iterable<Endpoint>, monotonicMs: number): Readonly<Record<string, number>>
   started(endpointId: string): void
-  /** How long until an endpoint that is used up may go on, in milliseconds; null: none is used up. */
+  /** How long until an exhausted bucket has a token again, in milliseconds; null: none is exhausted. */
   waitMs(): number | null
 }
 
@@ -31,7 +31,7 @@ export function createEndpointRates(): EndpointRates {
     allowance(endpoints, nowMs) {
       const rated = [...endpoints].filter(hasRate)
       const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
-      // The bucket of an endpoint that has no rate any more would go on being charged, and owe all that when the rate is back.
+      // A kept bucket of an endpoint without a rate would be charged further, and be in debt when the rate returns.
       buckets.clear()
       for (const [id, bucket] of current) buckets.set(id, bucket)
       return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))

@@ -8,14 +8,14 @@ import type { SignerOf } from './send-delivery.ts'
 
 export interface EndpointSignersPorts {
   readonly vault: Vault
-  /** The key the config file names for an endpoint; undefined: none. */
+  /** The key of an endpoint in the config file; undefined: there is none. */
   readonly configuredKey: (state: EndpointState) => string | undefined
-  /** Signers made before: opening a key and making a signer of it costs more than signing. */
+  /** A cache of signers, because opening a key and preparing it costs more than signing. */
   readonly made: Memory<DeliverySigner>
   readonly log: Log
 }
 
-/** What signs for an endpoint: the key of the config file, or those that are kept sealed in the store. */
+/** Finds the signer of an endpoint, from its key in the config file or from its sealed keys in the store. */
 export function createEndpointSigners({ vault, configuredKey, made, log }: EndpointSignersPorts): SignerOf {
   const unreadable = new Set<string>()
 
@@ -31,15 +31,15 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     return opened === null ? null : { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }
   }
 
-  /** The same state has the same keys, until one that is being replaced runs out. */
+  /** The same state has the same keys, until a rotation of them ends. */
   const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
 
   return (state, nowMs) => {
     const found = known.get(state)
-    return found !== undefined && nowMs < found.untilMs ? found.signer : learn(state, nowMs)
+    return found !== undefined && nowMs < found.untilMs ? found.signer : loadSigner(state, nowMs)
   }
 
-  async function learn(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
+  async function loadSigner(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
     const signer = await signerOf(state, nowMs)
     const untilMs = state.keys === null ? Number.POSITIVE_INFINITY : keysChangeAtMs(keysAt(state.keys, nowMs))
     if (signer !== null) known.set(state, { signer, untilMs })
@@ -55,7 +55,7 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     const texts = await keysOf(state, nowMs)
     if (texts === null) {
       if (!unreadable.has(name)) {
-        log.error({ endpoint: endpoint.name }, 'the key of an endpoint cannot be had: is the key that encrypts the keys still the same?')
+        log.error({ endpoint: endpoint.name }, 'the key of an endpoint cannot be opened: is the key that encrypts the keys still the same?')
       }
       unreadable.add(name)
       return null

@@ -1,16 +1,18 @@
 /**
- * Measures for how long endpoints are seen to fail: by a clock that only goes forward, and within one run of the relay. What passes while nobody
- * looks is not seen.
+ * Measures for how long endpoints fail, by a monotonic clock and within one run of the relay. Time in which nobody looks does not count.
  */
 export interface FailureWatch {
   look(): FailureLook
 }
 
-/** One look at all endpoints. */
+/** One look at the endpoints. */
 export interface FailureLook {
-  /** An endpoint failed; how long after it was last seen to, in milliseconds. 0: it was not before, or has been in this look already. */
+  /**
+   * Notes that an endpoint failed. Returns the time since it was last seen to fail, in milliseconds; 0: it did not fail before, or was
+   * noted in this look already.
+   */
   failedAfterMs(endpointId: string): number
-  /** What was seen is written down, and counts from now on. */
+  /** The results of this look were committed and count from now on. */
   keep(): void
 }
 

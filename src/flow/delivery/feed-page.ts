@@ -3,36 +3,42 @@ import { encodeFeedItem } from '../../domain/delivery/feed-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ReadSide } from '../read-side.ts'
 
+/** A page of the feed. */
 export interface FeedPage {
   readonly events: readonly EncodedEvent[]
-  /** Where to go on. */
+  /** The sequence after which the next page starts. */
   readonly next: number
-  /** Whether there was no more at that moment. */
+  /** Whether the feed ended here at that moment. */
   readonly ended: boolean
 }
 
+/** An event of the feed as JSON text. */
 export interface EncodedEvent {
   readonly sequence: number
   readonly json: string
 }
 
+/** Which page to read: the events after a sequence. */
 export interface PageRequest {
   readonly after: number
-  /** The most events. */
+  /** The maximum of events. */
   readonly limit: number
-  /** A page ends with the event that brings it over this. */
+  /** The page ends with the event that exceeds this number of characters. */
   readonly charsMax: number
-  /** Whether it may end where others' pages end, so that readers who began at different places come to read the same ones. */
+  /** Whether the page may end where those of other readers end, so that readers who started at different places come to share pages. */
   readonly inStep: boolean
 }
 
 export interface FeedPagePorts {
   readonly reads: Pick<ReadSide, 'readFeed'>
-  /** Lets everything else that waits go first. */
+  /** Lets everything else that waits run first. */
   readonly yieldToOthers: () => Promise<unknown>
 }
 
-/** How many events are read in one go: between two goes others have their turn. Of unknown size, fewer: they may not fit on the page. */
+/**
+ * How many events are read at once, before others get their turn: fewer at first, while their size is unknown and they may not fit on the
+ * page.
+ */
 export const EVENTS_PER_READ = { most: 25, first: 5 }
 
 export function pageKey({ after, limit, charsMax, inStep }: PageRequest): string {

@@ -14,18 +14,18 @@ import { createStoredPages } from './stored-pages.ts'
 
 export interface FeedTail {
   /**
-   * What was committed after a sequence when this was called, or the beginning of it. Those at one place are given one and the same page, so
-   * that what is made of it can be kept with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
+   * Reads what was committed after a sequence by the time of the call, or the beginning of it. Readers at one place get the same page
+   * object, so that what is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
 }
 
-/** How many goes the tail is moved on at once; whoever wants more asks again. */
+/** How many reads advance the tail at once; readers who want more ask again. */
 const READS_MAX = 20
-/** How much of the end of the feed is kept encoded: some seconds of a carrier's rush. */
+/** How much of the end of the feed is kept encoded: some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
 const KEPT_PAGES_MAX = 16
-/** Everything after `from` up to `to`, encoded. */
+/** The encoded events after `from` up to `to`. */
 interface Kept {
   readonly from: number
   readonly to: number
@@ -34,8 +34,9 @@ interface Kept {
 }
 
 /**
- * Reads the feed for all who follow it. Its end is kept, each event derived and encoded once however many are sent it; who is further back
- * reads pages of the store until he meets the end. An event may so be told as it stood some seconds ago: what changed since comes after it.
+ * Reads the feed for all its readers. The end of the feed is kept in memory, so each event is read and encoded once for all readers.
+ * Readers further back read pages from the store until they reach the end. An event may thus be shown as it stood some seconds ago; later
+ * changes follow as events of their own.
  */
 export function createFeedTail(ports: FeedPagePorts): FeedTail {
   const { reads, yieldToOthers } = ports
@@ -44,7 +45,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
   let movingNext: Promise<void> | null = null
   const pages = new Map<string, FeedPage>()
   const stored = createStoredPages(ports, ({ after }, { events, next }) => {
-    // Here the feed ends, and not where the tail did: whoever goes on from here is to find it kept.
+    // This is the current end of the feed: keep it for the readers who continue from here.
     if (kept === null || next > kept.to) keep({ from: after, to: next, events, chars: charsOf(events) })
   })
 
@@ -53,7 +54,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
     pages.clear()
   }
 
-  /** Looks for what was committed since. Joins no look that has begun before: it may have missed what whoever asks now knows of. */
+  /** Reads what was committed since. Does not join a read that is under way, because that one may miss a commit the caller knows of. */
   function moveOn(): Promise<void> {
     if (moving !== null) {
       movingNext ??= moving.then(startMoving, startMoving)
@@ -74,7 +75,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
     for (let go = 0; go < READS_MAX && kept !== null; go++) {
       const before: Kept = kept
       const reading = await readFeedSlice(reads, { after: before.to, limit: EVENTS_PER_READ.most })
-      // Meanwhile somebody else has moved it, perhaps by a look that began before.
+      // The tail was moved meanwhile, perhaps by an earlier read.
       if (kept !== before) continue
       const after = movedOn(before, reading)
       if (after === null) kept = null
@@ -102,7 +103,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
       const another = stored.underWay(request)
       if (another === undefined) return await stored.find(request)
       const found = await another
-      // One that found the end may have missed what was committed since; but now the end is kept.
+      // A read that found the end may have missed later commits; but now the end is kept.
       return found.ended ? ((await fromTail(request)) ?? (await stored.find(request))) : found
     },
   }
@@ -112,7 +113,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** The end of the feed with what was committed since; null: what was kept of it is gone. */
+/** The tail extended by what was read; null: events in it were deleted. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   if (prunedTo <= before.from && next <= before.to) return before
@@ -120,7 +121,7 @@ function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 
-/** Half, so that it is not done again for every event. */
+/** Drops half, so that it does not happen again for every event. */
 function newerHalf({ to, events }: Kept): Kept {
   const gone = Math.ceil(events.length / 2)
   const newer = events.slice(gone)

@@ -7,32 +7,35 @@ export interface FollowFeedPorts {
   readonly tail: FeedTail
   readonly signal: FeedSignal
   readonly clock: Pick<Clock, 'monotonic'>
-  /** Of many who are woken at once, lets some go on at a time. */
+  /** Lets only some of many woken readers continue at a time. */
   readonly spread: () => Promise<void>
 }
 
 export interface FeedRequest extends PageRequest {
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the reader has left. */
   readonly left: AbortSignal
 }
 
-/** Gives page after page, each behind the one before; waits so long for one that holds something, if there is none yet. */
+/** Returns the next page, waiting up to `waitMs` milliseconds for events. */
 export type FeedFollower = (waitMs: number) => Promise<FeedPage>
 
 export interface FollowFeed {
-  /** What it gives throws `feed_gone` (with the oldest sequence), `feed_rewound` (with the last one) and `storage_unavailable`. */
+  /**
+   * Starts to follow the feed after `request.after`. The follower throws `feed_gone` (with the oldest sequence), `feed_rewound` (with the
+   * last one) and `storage_unavailable`.
+   */
   follow(request: FeedRequest): FeedFollower
-  /** Whether the relay is about to stop, so that nothing more will come. */
+  /** Whether the relay is stopping, so that nothing more will come. */
   isOver(): boolean
 }
 
-/** Builds the verb behind the feed: what was learnt after a sequence, in sequence; a request may wait until there is something. */
+/** Builds the verb behind the feed. */
 export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPorts): FollowFeed {
   return {
     follow({ left, ...request }) {
       let from = request.after
-      // How often it was told when the end was last looked at; null: there may be more. Who has seen the end waits for the next word of more
-      // before he looks again: with many, some would else look, and be sent to, all the time.
+      // The signal's count when the end was last reached; null: there may be more. A reader at the end waits for the next signal before
+      // reading again, or many readers would read all the time.
       let seen: number | null = null
       return async (waitMs) => {
         const untilMs = clock.monotonic() + waitMs

@@ -15,32 +15,32 @@ export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery'>
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly clock: Clock
-  /** Something may have become deliverable, and what waits may have another place in the order of its parcel. */
+  /** Deliveries may have become due, or their order may have changed. */
   readonly review: () => void
-  /** There is a job to be done. */
+  /** A job was queued. */
   readonly work: () => void
-  /** Runs what keeps pushes waiting, one after the other, with rests between. */
+  /** Runs work that delays pushes one piece at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** The relay stops: what somebody waits for ends where it is. */
+  /** Aborted when the relay stops: requests end where they are. */
   readonly stopping: AbortSignal
 }
 
 export interface ManageDeliveriesOptions {
-  /** What the ids of events begin with. */
+  /** The prefix of event ids. */
   readonly relayId: string
 }
 
-/** A delivery, and the id its receiver knows its event by. */
+/** A delivery with the id under which its receiver knows the event. */
 export interface ShownDelivery extends FoundDelivery {
   readonly webhookId: string
 }
 
-/** What an attempt sends, but for the signatures. */
+/** What an attempt sends, without the signatures. */
 export interface ShownRequest {
-  /** That of the endpoint as it stands now. */
+  /** The endpoint's current URL. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Null: it is gone by age, and so is what it said. */
+  /** Null: it is no longer kept, and `status` and `detailedStatus` are null too. */
   readonly body: string | null
   readonly status: string | null
   readonly detailedStatus: string | null
@@ -55,9 +55,12 @@ export const DELIVERY_STATES = [
   'cancelled',
 ] as const satisfies readonly ListedDelivery['state'][]
 
-/** What operators see and do of deliveries (CONTRACT, `/relay/deliveries`). Everything comes as raw text or JSON values. */
+/** How operators view, replay and retry deliveries (CONTRACT, `/relay/deliveries`). Arguments are raw text or JSON values. */
 export interface ManageDeliveries {
-  /** The newest first. Null: of any endpoint, in any state, of any parcel, from the newest on. Throws `bad_tracking_number` and `not_found`. */
+  /**
+   * Lists deliveries, the newest first. Null: any endpoint, any state, any parcel, from the newest on. Throws `bad_tracking_number` and
+   * `not_found`.
+   */
   list(query: {
     readonly endpoint: number | null
     readonly state: ListedDelivery['state'] | null
@@ -69,13 +72,16 @@ export interface ManageDeliveries {
   find(
     id: string,
   ): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly AttemptRecord[]; readonly request: ShownRequest }>
-  /** Queues one that has ended again, or its event for the endpoint that the body names. Throws `not_found`, `bad_request` and `not_replayable`. */
+  /**
+   * Queues an ended delivery again, or its event for the endpoint named in the body. Throws `not_found`, `bad_request` and
+   * `not_replayable`.
+   */
   replay(id: string, body: unknown): Promise<void>
-  /** Attempts one that waits now, and not when its schedule says. Throws `not_found` and `not_retryable`. */
+  /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string): Promise<ShownDelivery>
   /**
-   * Queues many of one endpoint again, or those of another for it, or (`dryRun`) says how many it would be, up to 10,001. More than 10,000 are a
-   * job. Ends where it is when the one who asks has `left`.
+   * Queues many deliveries of one endpoint again, or those of another endpoint for it. With `dryRun` it only counts them, up to 10,001.
+   * More than 10,000 become a job. Stops where it is when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: { readonly name: string; readonly left: AbortSignal }): Promise<ReplayAnswer>
 }
@@ -85,11 +91,11 @@ export type ReplayAnswer =
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly job: Job }
 
-/** So many are replayed while the one who asks waits; more are a job. */
+/** How many are replayed while the asker waits; more become a job. */
 const AT_ONCE_MAX = 10_000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
-const WHY_NOT_RETRIED = {
+const RETRY_REFUSALS = {
   unknown: 'The delivery is gone.',
   ended: 'It has ended: POST /relay/deliveries/{id}/replay queues it again.',
   behind: 'It waits for an earlier delivery of its parcel, which goes first: retry that one, or the endpoint.',
@@ -98,7 +104,7 @@ const WHY_NOT_RETRIED = {
 
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock } = ports
-  const { isReady, replayAll, settleRemoved } = createReplays(ports)
+  const { endpointExists, replayAll, settleRemoved } = createReplays(ports)
   const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
 
   async function find(id: string) {
@@ -120,7 +126,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const { delivery } = await find(id)
       const { endpointId, endpointName, deliveryId } = delivery
       const other = parseReplayTarget(body)
-      if (!(await isReady(other ?? endpointId))) {
+      if (!(await endpointExists(other ?? endpointId))) {
         if (other !== null) throw wrongInput('body', 'to', 'to must be the id of an endpoint: there is none with this one.')
         const detail = `Its endpoint "${endpointName}" was removed: say { "to": "ID" } to send its event to another.`
         throw new AppError('not_replayable', detail)
@@ -135,13 +141,13 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const { delivery } = await find(id)
       const { deliveryId } = delivery
       const done = await write.retryDelivery({ deliveryId, nowMs: clock.now() })
-      if (done !== 'done') throw new AppError('not_retryable', WHY_NOT_RETRIED[done])
+      if (done !== 'done') throw new AppError('not_retryable', RETRY_REFUSALS[done])
       ports.review()
       return (await find(id)).delivery
     },
     async replayMany(endpointId, body, { name, left }) {
       const { parcel, dryRun, of, ...order } = parseReplayOrder(body)
-      if (!(await isReady(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
+      if (!(await endpointExists(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
       const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
       const task = { selection, to: endpointId, untilMs: clock.now() }
       const count = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })

@@ -20,53 +20,59 @@ export interface ManageEndpointsPorts {
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
-  /** Why nothing may be sent to a URL; null: it may. */
+  /** Why a URL may not be sent to; null: it may. */
   readonly refuseUrl: (url: string) => string | null
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
-  /** Endpoints are not what they were: nothing more may leave by what was known of them. */
+  /** The endpoints have changed: nothing may be sent by their old settings. */
   readonly review: () => void
 }
 
-/** An endpoint, and the key it was given just now: the only time it is told. */
+/** An endpoint with its new key, which is shown only this once; null: its key did not change. */
 export interface KeyedEndpoint {
   readonly state: EndpointState
   readonly sharedKey: string | null
 }
 
-/** What operators do with endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids raw path text, `not_found` if nobody's. */
+/**
+ * How operators manage endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids are raw path text and throw `not_found` if
+ * there is no such endpoint.
+ */
 export interface ManageEndpoints {
-  /** In the order they were added; those after an id, so many at most. */
+  /** Lists endpoints in the order they were added: those with ids above `cursor`, up to `limit`. */
   list(page: { readonly cursor: number; readonly limit: number }): Promise<{
     readonly endpoints: readonly EndpointState[]
     /** The cursor of the next page; null: this is the last. */
     readonly next: string | null
   }>
   find(id: string): Promise<EndpointState>
-  /** Throws `bad_request`, `endpoint_exists` and, when it is to start with what is no longer kept, `feed_gone`. */
+  /** Adds an endpoint. Throws `bad_request`, `endpoint_exists` and, if it should start with events that are no longer kept, `feed_gone`. */
   add(body: unknown): Promise<KeyedEndpoint>
-  /** A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
+  /**
+   * Changes an endpoint. A new key starts to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and
+   * `endpoint_read_only`.
+   */
   change(id: string, body: unknown): Promise<KeyedEndpoint>
   /**
-   * Replaces the key: for 24 h both sign, then the new one alone; or ends that time now. Throws `bad_request`, `endpoint_read_only` and, if there
-   * is nothing to end, `not_rotating`.
+   * Replaces the key: both keys sign for 24 h, then the new one alone. Or ends that time now. Throws `bad_request`, `endpoint_read_only`
+   * and, if no key is being replaced, `not_rotating`.
    */
   rotate(id: string, body: unknown): Promise<KeyedEndpoint>
-  /** Everything that waits for it is due now. Throws `not_retryable`. */
+  /** Makes everything that waits for it due now. Throws `not_retryable`. */
   retry(id: string): Promise<EndpointState>
   remove(id: string): Promise<void>
-  /** One attempt with an event that is none and is not recorded; says nothing about the endpoint's health. */
+  /** Makes one attempt with a test event. It is not recorded and does not count for the endpoint's health. */
   test(id: string): Promise<AttemptResult>
 }
 
 export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
   const { write, reads, vault, clock } = ports
 
-  /** That of the operator is a setting, not an endpoint to be managed. */
+  /** The operator's endpoint is a setting and cannot be managed. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
-  /** What has run out meanwhile is not shown. */
+  /** The state without keys that have run out. */
   function asItStands(state: EndpointState): EndpointState {
     return state.keys === null ? state : { ...state, keys: keysAt(state.keys, clock.now()) }
   }
@@ -81,7 +87,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
   }
 
-  /** @param sharedKey null: another is to be made; undefined: there is no new one. */
+  /** @param sharedKey null: generate a new key; undefined: there is no new key. */
   async function edit(id: string, change: EndpointChange, sharedKey: string | null | undefined, kind: 'rotate' | 'replace') {
     const newKey = sharedKey === null ? ports.makeKey() : sharedKey
     const none: KeyChange | null = kind === 'replace' ? { kind: 'end' } : null
@@ -136,7 +142,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 }
 
-/** Sends an event that is none, as the endpoint stands: nothing of it is kept. */
+/** Sends a test event with the endpoint's current settings; nothing is stored. */
 async function sendTestEvent(state: EndpointState, { signerOf, sender, routeOf, clock }: ManageEndpointsPorts): Promise<AttemptResult> {
   const nowMs = clock.now()
   const signer = await signerOf(state, nowMs)
@@ -146,7 +152,7 @@ async function sendTestEvent(state: EndpointState, { signerOf, sender, routeOf, 
   return await sender.send({ url: state.endpoint.url, headers: { ...headers, 'relay-test': 'true' }, body, route: routeOf(state) })
 }
 
-/** How a URL is written needs words of its own; where it leads is a matter of the settings. */
+/** Messages for malformed URLs; other refusals come from the settings. */
 const MALFORMED: Readonly<Record<string, string>> = {
   malformed: 'url must be a whole URL such as https://shop.internal/parcel-events.',
   scheme: 'url must begin with http:// or https://.',

@@ -6,13 +6,16 @@ import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteTx } from '../write-store.ts'
 
-/** Operator events are in nobody's history, and in an order of their own. */
+/** Operator events belong to no parcel and have an order of their own. */
 const NO_PARCEL = 0
-/** A name that is shown in the log and in lists of deliveries. */
+/** The endpoint's name in the log and in lists of deliveries. */
 const OPERATOR = '(operator)'
 const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
 
-/** Operator events travel as deliveries do, to an endpoint that the config's `operator` makes: they survive a restart and are tried again. */
+/**
+ * Queues an operator event as a delivery to the endpoint that the setting `operator` creates, so that it survives a restart and is retried.
+ * Does nothing if there is no such endpoint.
+ */
 export async function queueOperatorEvent(tx: WriteTx, event: OperatorEvent, nowMs: number): Promise<void> {
   const operator = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   if (operator === undefined) return
@@ -21,7 +24,7 @@ export async function queueOperatorEvent(tx: WriteTx, event: OperatorEvent, nowM
   await tx.queueDelivery({ endpointId: operator.endpoint.id, parcelId: NO_PARCEL, sequence, inboxId: null, nowMs })
 }
 
-/** Makes the operator's endpoint what the config says, or removes it. It wants no event of any parcel. */
+/** Creates, updates or removes the operator's endpoint as the config says. It gets no events of parcels. */
 export async function syncOperator(tx: WriteTx, url: string | null, nowMs: number): Promise<void> {
   const known = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   if (url === null) {
@@ -51,7 +54,10 @@ export async function syncOperator(tx: WriteTx, url: string | null, nowMs: numbe
   await tx.saveEndpoint(state)
 }
 
-/** Tells once when the carrier begins to refuse the relay's credentials; to be called whenever it may have. */
+/**
+ * Creates a check that queues one operator event when the carrier starts to refuse the relay's credentials. To be called whenever that may
+ * have happened.
+ */
 export function createCredentialAlert(ports: {
   readonly write: Pick<WriteSide, 'queueOperatorEvent'>
   readonly credentials: () => CarrierState['credentials']

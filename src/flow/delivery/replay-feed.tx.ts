@@ -5,14 +5,14 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 import { enqueue } from './enqueue.tx.ts'
 
 /**
- * Queues what is in the feed for endpoints that start further back, a stretch at a time. Until one has all of it, nothing that is recorded is
- * queued for it directly: it comes after what is older, from the feed too. Where it is stands in the store, so a restart goes on from there.
+ * Queues the feed for endpoints that start further back, a part at a time. Until such an endpoint has caught up, new events are not queued
+ * for it directly but come from the feed too, after the older ones. Its position is in the store, so a restart continues there.
  */
 export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed'> {
   return {
     replayFeed: ({ limit, nowMs }) =>
       store.transaction(async (tx) => {
-        // The one that is furthest behind: none waits for another to be done.
+        // The one furthest behind first, so that none waits for another to finish.
         const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
         if (behind === undefined) return { queued: 0, isDone: true }
         const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })

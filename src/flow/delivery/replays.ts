@@ -4,32 +4,32 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Whoever pushes meanwhile waits no longer than for a batch. */
+/** Pushes that arrive meanwhile wait no longer than for one batch. */
 export const REPLAY_BATCH_SIZE = 100
 
 export interface ReplaysPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved'>
   readonly reads: Pick<ReadSide, 'listEndpoints'>
   readonly clock: Pick<Clock, 'now'>
-  /** What waits may have another place in the order of its parcel. */
+  /** The order of waiting deliveries may have changed. */
   readonly review: () => void
-  /** Runs what keeps pushes waiting, one after the other, with rests between. */
+  /** Runs work that delays pushes one piece at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** The relay stops: what somebody waits for ends where it is. */
+  /** Aborted when the relay stops: requests end where they are. */
   readonly stopping: AbortSignal
 }
 
-/** Replays that somebody waits for, a stretch at a time. */
+/** Replays deliveries while somebody waits, a batch at a time. */
 export function createReplays(ports: ReplaysPorts) {
-  /** Whether something can be queued for an endpoint; false: it was removed, or never was. */
-  async function isReady(endpointId: string): Promise<boolean> {
+  /** Whether an endpoint exists. Throws `not_replayable` while it is catching up. */
+  async function endpointExists(endpointId: string): Promise<boolean> {
     const state = (await ports.reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
     if (state === undefined) return false
     if (state.queuedTo === null) return true
-    throw new AppError('not_replayable', 'The endpoint is still being queued what is older: replay when it has caught up.')
+    throw new AppError('not_replayable', 'The endpoint is still catching up with the feed: replay when it has.')
   }
 
-  /** `left`: nobody waits for it any more. */
+  /** Replays all batches of a task until it is done or the asker has `left`. Returns how many deliveries were queued. */
   async function replayAll(task: ReplayTask, left: AbortSignal): Promise<number> {
     let count = 0
     let place: ReplayedBatch['next'] = null
@@ -46,14 +46,14 @@ export function createReplays(ports: ReplaysPorts) {
     return count
   }
 
-  /** What was selected of a removed endpoint may not be written down as cancelled yet. */
+  /** Deliveries of a removed endpoint may not be marked as cancelled yet; replays select only those that are. */
   async function settleRemoved(left: AbortSignal): Promise<void> {
     while (!left.aborted && !(await ports.inTurn(() => ports.write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) {
       if (ports.stopping.aborted) throw stopped(0)
     }
   }
 
-  return { isReady, replayAll, settleRemoved }
+  return { endpointExists, replayAll, settleRemoved }
 }
 
 function stopped(count: number): AppError {

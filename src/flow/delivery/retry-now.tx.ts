@@ -2,7 +2,7 @@ import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore } from '../write-store.ts'
 
-/** The verbs by which an operator says that what waits is to be attempted now: a receiver that was mended cannot say so itself (DOMAIN 7.4). */
+/** The verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired (DOMAIN 7.4). */
 export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery'> {
   return {
     retryEndpoint: ({ id, nowMs }) =>

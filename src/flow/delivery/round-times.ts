@@ -2,47 +2,50 @@ import type { Clock } from '../ports.ts'
 
 export interface RoundTimesPorts {
   readonly clock: Clock
-  /** Asks for another pass of the dispatcher at a time of the wall clock. */
+  /** Requests another pass of the dispatcher at a time of the wall clock. */
   readonly wake: (atMs: number) => void
 }
 
-/** When the dispatcher asks the writer for its next round. Times for `lookAt` are epoch milliseconds. */
+/** Decides when the dispatcher starts its next round. Times for `lookAt` are epoch milliseconds. */
 export interface RoundTimes {
-  /** Something may be due already: the next pass asks for a round. */
+  /** Something may be due already: the next pass starts a round. */
   lookNow(): void
-  /** Something falls due then; the earliest time stands. */
+  /** Something falls due at that time; the earliest time counts. */
   lookAt(atMs: number): void
-  /** A round was asked for: it finds out anew when something falls due. */
+  /** A round has started; it finds out again when something falls due. */
   clear(): void
-  /** The first attempt since the last round ended: it waits a moment for others. */
+  /** The first attempt since the last round has ended: it waits a moment for others. */
   beginWait(): void
-  /** Asks for a pass when that wait is over. */
+  /** Requests a pass for when that wait is over. */
   wakeAfterWait(): void
-  /** The store failed: what ended waits for another try. */
+  /** The store failed: ended attempts wait for another try. */
   retryLater(): void
-  /** Many pushes are being recorded: rounds are kept apart, counted from the start of this one (monotonic milliseconds). */
+  /** Many pushes are being recorded: keeps rounds apart, counted from the start of this one (monotonic milliseconds). */
   spaceOut(beganMs: number): void
-  /** How long until another round may be asked for, in milliseconds; 0 or less: now. */
+  /** How long until the next round may start, in milliseconds; 0 or less: now. */
   restMs(): number
-  /** Whether something may have fallen due. */
+  /** Whether something may be due. */
   isLookDue(): boolean
-  /** Whether what ended first has waited long enough. */
+  /** Whether the first ended attempt has waited long enough. */
   isWaitOver(): boolean
-  /** Asks for a pass when something falls due, if that time is known. */
+  /** Requests a pass for when something falls due, if that time is known. */
   wakeWhenDue(): void
 }
 
-/** How long after the store failed it is tried again. */
+/** How long after a failure of the store the next try follows. */
 const RETRY_MS = 1000
-/** How long an attempt that ended may wait to be written down with others. */
+/** How long an ended attempt may wait to be settled with others. */
 const WAIT_MS = 5
-/** The least time between two rounds in a rush of pushes: the senders of pushes wait less for fewer, larger rounds. */
+/**
+ * The minimum time between two rounds while pushes arrive as fast as they are recorded: fewer, larger rounds keep their senders waiting
+ * less.
+ */
 const BUSY_ROUND_MS = 10
 
 export function createRoundTimes({ clock, wake }: RoundTimesPorts): RoundTimes {
-  /** By the wall clock. */
+  /** Epoch milliseconds. */
   let lookAtMs = Number.NEGATIVE_INFINITY
-  /** By the monotonic clock, like the next. */
+  /** Monotonic milliseconds, like the next. */
   let waitUntilMs = 0
   let restUntilMs = Number.NEGATIVE_INFINITY
 

@@ -5,30 +5,33 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
 import type { DeliverySender } from './ports.ts'
 
-/** Knows what signs for an endpoint at a time: while its key is being replaced, both do. At once, if it has just been asked for. */
+/**
+ * Finds the signer of an endpoint at a time; while its key is being replaced, it signs with both keys. Returns at once if the signer is
+ * cached; null: its key cannot be opened.
+ */
 export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
 
-/** How an endpoint is reached. */
+/** Finds how to reach an endpoint. */
 export type RouteOf = (state: EndpointState) => Route
 
 export interface SendDeliveryPorts {
   readonly sender: Pick<DeliverySender, 'post'>
-  /** Null: the endpoint's key is not to be had, so nothing can be sent to it. */
+  /** See `SignerOf`; null: nothing can be sent to the endpoint. */
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
 }
 
 export interface SendDeliveryOptions {
-  /** What the ids of events begin with: this relay's own name, made once. */
+  /** The prefix of event ids. */
   readonly relayId: string
 }
 
-/** One attempt of a delivery, to its endpoint as it is known; null: it has been removed. */
+/** Makes one attempt of a delivery. `state` null: its endpoint was removed. */
 export type SendDelivery = (
   delivery: ClaimedDelivery,
   state: EndpointState | null,
   nowMs: number,
-  /** `onResend`: what is one attempt goes over the wire a second time. */
+  /** `onResend`: the attempt goes over the network a second time. */
   callbacks: { readonly onResend: () => void; readonly onEnd: (result: AttemptResult) => void },
 ) => void
 
@@ -41,7 +44,7 @@ export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPo
     }
     const signed = (signer: DeliverySigner | null) => {
       if (state === null || signer === null) {
-        onEnd(unsent('forbidden', 'the key of the endpoint is not to be had'))
+        onEnd(unsent('forbidden', 'the key of the endpoint cannot be opened'))
         return
       }
       const content = { webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }
@@ -55,7 +58,7 @@ export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPo
           onEnd(result)
           return
         }
-        // Perhaps the receiver has the next key already, and checks one header.
+        // The receiver may have the next key already and check only one header.
         onResend()
         post('exchanged', (again) => onEnd(secondOf(result, again, nextKey)))
       })
@@ -70,7 +73,7 @@ function isRefusedSignature(result: AttemptResult): boolean {
   return result.kind === 'rejected' && (result.status === 401 || result.status === 403)
 }
 
-/** What came of an attempt that was made twice: what the second time came to, in the time of both. */
+/** The result of an attempt that was sent twice: the second outcome, with the duration of both. */
 function secondOf(first: AttemptResult, second: AttemptResult, byNextKey: string): AttemptResult {
   const durationMs = first.durationMs + second.durationMs
   return second.kind === 'accepted' ? { ...second, durationMs, byNextKey } : { ...second, durationMs }

@@ -22,13 +22,13 @@ import { createFailureWatch, type FailureLook } from './failure-watch.ts'
 import { queueOperatorEvent, syncOperator } from './operator-events.tx.ts'
 import { explainStart, firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
 
-/** Read anew at every turn. */
+/** Read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
 
-/** A shorter trouble is nobody's business when it is over. */
+/** Operators are not notified when a shorter failure is over. */
 const RECOVERY_NOTICE_MS = 60 * 60 * 1000
 
-/** The verbs that write down what became of deliveries and hand out the next ones (DOMAIN 7). */
+/** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
 export function createDispatchRound(
   store: WriteStore,
   options: DispatchRoundOptions,
@@ -63,7 +63,7 @@ export function createDispatchRound(
   }
 }
 
-/** Writes down what ended; gives how all endpoints stand after it, and what operators should hear of. */
+/** Settles ended attempts. Returns the new state of all endpoints, and what operators are notified of. */
 async function settleAll(
   tx: WriteTx,
   request: DispatchRound,
@@ -78,7 +78,7 @@ async function settleAll(
   for (const attempt of request.settled) {
     const place = places.get(attempt.endpointId)
     const state = place === undefined ? undefined : states[place]
-    // Removed while it was attempted: cancelled, whatever came of it.
+    // The endpoint was removed during the attempt: the delivery is cancelled, whatever the outcome.
     if (place === undefined || state === undefined) continue
     const seen = seenFailing(state, attempt, look)
     const one = settleOne(seen, attempt, request.nowMs, options)
@@ -94,7 +94,7 @@ async function settleAll(
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
     else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
   }
-  // What befalls the operator's own endpoint is in the log: it could not be told there.
+  // Trouble of the operator's own endpoint is only logged, because an event about it could not arrive.
   const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
   for (const notice of notices.filter((one) => !isOperator(one))) await queueOperatorEvent(tx, operatorEvent(notice), request.nowMs)
   return { states, notices }
@@ -106,7 +106,7 @@ function seenFailing(state: EndpointState, { endpointId, result }: SettledAttemp
   return health === state.health ? state : { ...state, health }
 }
 
-/** What an attempt makes of its delivery. One before its time, and a probe, use up nothing of its schedule. */
+/** Settles one attempt. An attempt before its time, or a probe, uses up nothing of the schedule. */
 function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
   const { result, random, plannedAtMs, atMs } = attempt
   const { probing } = state.health
@@ -118,7 +118,7 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
   return { ...attempt, ...counted, settlement }
 }
 
-/** How its endpoint fares after it. */
+/** The health of the endpoint after an attempt. */
 async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttempt, nowMs: number): Promise<EndpointHealth> {
   const { parcelId, result: outcome, atMs } = attempt
   const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
@@ -127,7 +127,7 @@ async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttem
   return startProbing(health, outcome, nowMs)
 }
 
-/** How its endpoint stands after it. */
+/** The state of the endpoint after an attempt. */
 function stateAfter(state: EndpointState, { result, settlement }: Omit<Settled, 'round'>, health: EndpointHealth): EndpointState {
   const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
   const used = result.kind === 'accepted' ? result.byNextKey : undefined

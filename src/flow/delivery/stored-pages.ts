@@ -12,21 +12,22 @@ import {
   readFeedSlice,
 } from './feed-page.ts'
 
-/** Pages of the feed read from the store: one reading for all who ask for the same page meanwhile. */
+/** Reads pages of the feed from the store, once for all who ask for the same page meanwhile. */
 export interface StoredPages {
-  /** The page that is being read for somebody else. */
+  /** The page, if it is being read for another reader. */
   underWay(request: PageRequest): Promise<FeedPage> | undefined
-  /** One that was read lately and was not the last. */
+  /** The page, if it was read lately and was not the last. */
   recall(request: PageRequest): FeedPage | undefined
+  /** Reads the page. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
   find(request: PageRequest): Promise<FeedPage>
 }
 
-/** How much is kept of what was last read further back: of many who come back at once some are a little later than others. */
+/** How many characters of recently read pages are kept: of many readers who return at once, some come a little later. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
-/** Pages in step end at multiples of this sequence: about what a stream is sent at once. */
+/** Shared pages end at multiples of this sequence: about as much as a stream is sent at once. */
 const STEP = 128
 
-/** @param onEnd told of a page that ends where the feed does, before whoever asks next. */
+/** @param onEnd called with a page that reaches the end of the feed, before the next reader asks. */
 export function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageRequest, page: FeedPage) => void): StoredPages {
   const underWay = new Map<string, Promise<FeedPage>>()
   const recent = new Map<string, FeedPage>()
@@ -90,8 +91,8 @@ function stepOf(sequence: number): number {
 }
 
 /**
- * What is asked for may be gone only up to where the reader is, and a reader is nowhere ahead of the end: neither a hole nor a store that is
- * older than he may pass for silence.
+ * Throws if the requested events were deleted, or if the reader is ahead of the feed: neither a gap nor an older store may look like
+ * silence.
  */
 function refuseElsewhere({ prunedTo, last }: FeedSlice, after: number): void {
   if (after > last) {

@@ -39,7 +39,7 @@ test('a start names the endpoints that are not sent to', () => {
   const { lines, endpointLog } = world()
   endpointLog.follow(stateOf({ disabled: 'failing' }))
   expect(lines.map(({ message }) => message)).toEqual([
-    'an endpoint gave nothing but failures for 120 h and is disabled; everything for it waits',
+    'an endpoint only failed for 120 h and is disabled; everything for it waits',
   ])
 })
 
