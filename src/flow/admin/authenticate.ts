@@ -2,10 +2,10 @@ import { digest } from '../../domain/digest.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock, Memory } from '../ports.ts'
 
-/** `status`: may ask for parcels and read the feed. `admin`: may operate the relay. */
+/** What an app may do. `status`: ask for parcels and read the feed. `admin`: operate the relay. */
 export type Scope = 'status' | 'admin'
 
-/** Who may ask: an internal app or an operator, as configured. */
+/** An internal app or an operator, as configured. */
 export interface App {
   readonly username: string
   /** An argon2 hash as a PHC string. */
@@ -13,30 +13,30 @@ export interface App {
   readonly scopes: readonly Scope[]
 }
 
-/** What a token says. It names the app and the password it was issued for; what the app may do is looked up when it asks. */
+/** The content of a token: the app and the password it was issued for. What the app may do is looked up at each request. */
 interface TokenClaims {
   readonly username: string
-  /** Of the app's password hash: a token outlives neither its app nor its password. */
+  /** A digest of the app's password hash, so that a token is valid no longer than its app and password. */
   readonly fingerprint: string
 }
 
-/** A token that was issued by this relay and has not expired. */
+/** A valid token of this relay. */
 export interface VerifiedToken extends TokenClaims {
   readonly expiresAtMs: number
 }
 
-/** Makes and reads signed tokens. */
+/** Signs and verifies tokens. */
 export interface Tokens {
   sign(claims: TokenClaims, lifetimeMs: number): Promise<string>
-  /** Null for everything that is not a valid token of ours; never throws for what a token holds. */
+  /** Null: it is no valid token of this relay. Never throws because of what a token contains. */
   verify(token: string): Promise<VerifiedToken | null>
 }
 
 export interface AuthenticatePorts {
   readonly tokens: Tokens
-  /** Whether a password belongs to an argon2 hash. */
+  /** Whether a password matches an argon2 hash. */
   readonly verifyPassword: (hash: string, password: string) => Promise<boolean>
-  /** Tokens whose signature was checked before, and that were good. */
+  /** A cache of verified tokens. */
   readonly verified: Memory<VerifiedToken>
   readonly clock: Clock
 }
@@ -44,22 +44,25 @@ export interface AuthenticatePorts {
 export interface AuthenticateOptions {
   readonly apps: readonly App[]
   readonly tokenLifetimeMs: number
-  /** A hash nobody has the password of: an unknown user costs the same time as a wrong password. */
+  /** A hash that matches no password: verifying against it takes as long for an unknown user as a wrong password does. */
   readonly dummyHash: string
 }
 
 export interface Authenticate {
-  /** A bearer token (spec, "POST /auth/token"). Throws `unauthorized`, in the same words whether the user or the password is wrong. */
+  /**
+   * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
+   * password.
+   */
   issueToken(credentials: { readonly username: string; readonly password: string }): Promise<string>
-  /** The app a token stands for. Throws `unauthorized` for a bad token and `forbidden` for a missing scope. */
+  /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
-  /** The same at once, for a token whose signature was checked before; null: `authorize` has to say. */
+  /** The same at once, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
-  /** Takes a reloaded list: who is gone or has another password is out at once, remembered tokens included. */
+  /** Replaces the configured apps. Tokens of removed apps and old passwords are invalid at once, cached ones included. */
   replaceApps(apps: readonly App[]): void
 }
 
-/** Builds the verbs that say who asks. */
+/** Creates what authenticates apps and operators. */
 export function createAuthenticate(
   { tokens, verifyPassword, verified, clock }: AuthenticatePorts,
   options: AuthenticateOptions,

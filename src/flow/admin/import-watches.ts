@@ -5,47 +5,56 @@ import type { WriteSide } from '../write-side.ts'
 
 export interface ImportWatchesPorts {
   readonly write: Pick<WriteSide, 'watchMany'>
+  /** Drops cached answers about these parcels. */
   readonly invalidate: (parcelIds: readonly number[]) => void
   readonly clock: Clock
 }
 
+/** A list to import. */
 export interface WatchListRequest {
   readonly format: WatchListFormat
-  /** A list with one bad line watches nothing. Up to `ATOMIC_MAX` identifiers, neither does one that the store fails at. */
+  /**
+   * Whether one invalid line refuses the whole list. Up to `ATOMIC_MAX` identifiers, a failure of the store then watches none of them
+   * either.
+   */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
 }
 
-/** What came of a list. */
+/** The result of an import. */
 export interface WatchListReport {
-  /** Lines that were read, empty ones included. */
+  /** The number of lines, including empty ones. */
   readonly lines: number
-  /** Identifiers that are watched now. */
+  /** The number of identifiers that are now watched. */
   readonly watched: number
-  /** Of those, how many no parcel had. */
+  /** How many of them are of new parcels. */
   readonly created: number
-  /** Lines that are no identifier. */
+  /** The number of lines without a valid identifier. */
   readonly failed: number
-  /** The first of those, by number from 1. */
+  /** The first of those, by line number from 1. */
   readonly errors: readonly WatchListError[]
 }
 
+/** An invalid line. `reason` is a predicate such as "is not valid JSON". */
 export interface WatchListError {
   readonly line: number
   readonly reason: string
 }
 
-/** Identifiers watched in one transaction: what pushes wait for meanwhile takes some seven milliseconds. */
+/** How many identifiers are watched in one transaction, which delays pushes by some seven milliseconds. */
 const BATCH = 500
-/** As many as are all or none whatever the store does: thirty milliseconds. A hundred thousand would keep pushes waiting for seconds. */
+/**
+ * How many identifiers are watched all or none even if the store fails: thirty milliseconds. A hundred thousand would delay pushes for
+ * seconds.
+ */
 export const ATOMIC_MAX = 2000
 const ERRORS_SHOWN = 1000
 const RETRY_AFTER_MS = 5000
 
 /**
- * Watches a list of identifiers, many in a transaction. By default each line is on its own: the good ones are watched and the bad ones told.
- * Throws `bad_request` (atomic, and a line is bad), `body_too_large` (too many lines) and `storage_unavailable`; its
- * facts say how many are watched already, the first ones of the list, and sending the same list again does no harm.
+ * Creates the import of watch lists, many identifiers per transaction. By default valid lines are watched and invalid ones reported by
+ * number. Throws `bad_request` (atomic, and a line is invalid), `body_too_large` (too many lines) and `storage_unavailable`. Its facts say
+ * how many identifiers, from the start of the list, are watched already; sending the same list again does no harm.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, atomic, lines }) => {
@@ -54,7 +63,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, errors }
     const identifiers: string[] = []
 
-    // Read to its end before anything is done: a sender that has to wait while we write runs into the time a request may take.
+    // The list is read to its end first: a sender that waits while we write may exceed the time limit of the request.
     for await (const text of lines) {
       tally.lines += 1
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()

@@ -5,12 +5,12 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'cancelJob'>
 
-/** So many may wait for their turn. */
+/** The maximum of jobs that have not ended. */
 const UNENDED_MAX = 100
 
 /**
- * What changes more rows than pushes may wait for, a stretch at a time. A job is written down with how far it is, in the transaction of each
- * stretch: a relay that dies goes on exactly there when it starts. One is worked on at a time, the oldest.
+ * Long work, done a batch at a time so that pushes need not wait for it. A job is saved with its progress in the transaction of each batch,
+ * so a restart continues exactly there. One job runs at a time, the oldest.
  */
 export function createJobs(store: WriteStore): Jobs {
   return {
@@ -44,6 +44,6 @@ async function workOn(tx: WriteTx, job: UnendedJob, limit: number, nowMs: number
 
 async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
-  // Removed meanwhile, or about to be queued the same from the feed.
+  // It was removed meanwhile, or gets the same from the feed while it catches up.
   return to === undefined || to.queuedTo !== null ? null : await tx.replayDeliveries(request)
 }

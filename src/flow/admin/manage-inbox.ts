@@ -15,16 +15,19 @@ export interface ManageInboxPorts {
   readonly onCommitted: (report: BatchReport) => void
 }
 
-/** What operators see and do of the pushes that were received (CONTRACT, `/relay/inbox`). Ids are raw path text, `not_found` if nobody's. */
+/**
+ * How operators view and reprocess received pushes (CONTRACT, `/relay/inbox`). Ids are raw path text and throw `not_found` if there is no
+ * such push.
+ */
 export interface ManageInbox {
-  /** The newest first. Null: in any state, from the newest on. */
+  /** Lists pushes, the newest first. Null: any state, from the newest on. */
   list(query: {
     readonly state: InboxEntry['state'] | null
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
   find(id: string): Promise<InspectedPush>
-  /** Processes one again that was not recorded. Throws `not_reprocessable`. */
+  /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
   reprocess(id: string): Promise<RecordOutcome>
 }
 
@@ -50,7 +53,7 @@ export function createManageInbox({ write, reads, clock, onCommitted }: ManageIn
       if (done.kind !== 'done') throw new AppError('not_reprocessable', REPROCESS_REFUSALS[done.kind])
       onCommitted(done.report)
       const [outcome] = done.report.outcomes
-      if (outcome === undefined) throw new Error('a push was processed again without saying what became of it')
+      if (outcome === undefined) throw new Error('reprocessing a push returned no outcome')
       return outcome
     },
   }

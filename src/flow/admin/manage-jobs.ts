@@ -4,15 +4,15 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** What operators see and do of long work (CONTRACT, `/relay/jobs`). Ids are raw path text; `not_found` if nobody's. */
+/** How operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw path text and throw `not_found` if there is no such job. */
 export interface ManageJobs {
-  /** The newest first. */
+  /** Lists jobs, the newest first; null: from the newest on. */
   list(query: {
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
   find(id: string): Promise<Job>
-  /** Ends it where it is. One that has ended stays as it ended. */
+  /** Cancels a job where it is. One that has ended stays as it is. */
   cancel(id: string): Promise<Job>
 }
 

@@ -6,25 +6,27 @@ import type { WriteSide } from '../write-side.ts'
 
 export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll'>
-  /** A kept answer would keep the next question from reviving the parcel. */
+  /** Drops cached answers: a hit would not reactivate the parcel. */
   readonly invalidate: (parcelIds: readonly number[]) => void
   readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unavailable'> }
-  /** Counts a parcel as asked about for as long as the work lasts. */
+  /** Marks a parcel as being polled for as long as the work lasts. */
   readonly asking: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   readonly clock: Clock
 }
 
-/** What operators do to parcels (CONTRACT, `/relay/parcels`). Identifiers are raw path text; a malformed one is `bad_tracking_number`. */
+/**
+ * What operators do with parcels (CONTRACT, `/relay/parcels`). Identifiers are raw path text; a malformed one throws `bad_tracking_number`.
+ */
 export interface ParcelCommands {
-  /** Watches an identifier from now on; `created`: no parcel had it. */
+  /** Watches an identifier from now on; `created`: its parcel is new. */
   watch(identifier: string): Promise<{ readonly identifier: string; readonly created: boolean }>
-  /** Polls for it no more, until a push or an app's question. Deletes nothing. Throws `not_found`. */
+  /** Stops polling until a push or an app's question. Deletes nothing. Throws `not_found`. */
   unwatch(identifier: string): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }>
-  /** Asks the carrier now, in every configured language. Throws `not_found` for an identifier no parcel has. */
+  /** Polls now, in every configured language. Throws `not_found` for an identifier without a parcel, and `upstream_unavailable`. */
   refresh(identifier: string): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
 
-/** How long nobody else asks about a parcel that an operator asks about, until it is known to go on. */
+/** For how long nobody else polls a parcel that an operator polls, until the poll is known to continue. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 

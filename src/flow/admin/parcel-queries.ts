@@ -10,9 +10,9 @@ import type { ReadSide } from '../read-side.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 
-/** A question for a list of parcels; null: not asked. */
+/** Selects a page of parcels; null: no such condition. */
 export interface ListQuestion {
-  /** As `readPrefix` gives it. */
+  /** As returned by `readPrefix`. */
   readonly query: string | null
   readonly status: string | null
   readonly stopped: (typeof STOPPED_REASONS)[number] | null
@@ -20,13 +20,13 @@ export interface ListQuestion {
   readonly limit: number
 }
 
-/** What operators can see of parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
+/** How operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
 export interface ParcelQueries {
   list(question: ListQuestion): Promise<{ readonly parcels: readonly object[]; readonly next: string | null }>
   inspect(identifier: string): Promise<object>
 }
 
-/** A carrier that makes up a status for every parcel has no list that helps anybody. */
+/** With a new status for every parcel, a list of statuses would help nobody. */
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
@@ -35,7 +35,7 @@ export function createParcelQueries({
 }: {
   readonly reads: Pick<ReadSide, 'listParcels' | 'listStatuses' | 'inspectParcel'>
 }): ParcelQueries {
-  /** Any status may come from the carrier; but one that never came is a slip, and an empty list would hide it. */
+  /** The carrier may use any status, but one that never occurred is probably a typing error, which an empty list would hide. */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
     if (known.includes(status) || known.length > STATUSES_SHOWN_MAX) return
@@ -58,7 +58,7 @@ export function createParcelQueries({
   }
 }
 
-/** The beginning of an identifier, in its own form; null: it can be none. */
+/** Normalizes the beginning of an identifier; null: no identifier can start like this. */
 export function readPrefix(text: string): string | null {
   const prefix = text.trim().toUpperCase()
   return PREFIX.test(prefix) ? prefix : null
@@ -68,7 +68,7 @@ function encodeCursor(cursor: ParcelCursor): string {
   return Object.values(cursor).join('.')
 }
 
-/** The place after which a list goes on, as `next` told it; null: it never told this. */
+/** Parses a cursor that a page returned as `next`; null: it is none. */
 export function readCursor(text: string): ParcelCursor | null {
   const [by, first = '', second = ''] = text.split('.')
   const reason = STOPPED_REASONS.find((one) => one === first)
@@ -121,7 +121,7 @@ function presentEntry(entry: Entry): object {
     location,
     displayToConsumer,
     languages: Object.keys(texts).sort(),
-    /** When the relay first learnt of it, by its own counter. */
+    /** When the relay first learnt of it: a sequence number. */
     sequence,
     provenance: entry.members
       .map(({ sighting, sequence: learnt, askedAtMs }) => ({

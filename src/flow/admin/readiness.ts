@@ -4,18 +4,18 @@ import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** What `/readyz` tells: whether pushes can be taken and answers be read, why not, and what else an operator should know. */
+/** What `/readyz` reports: whether the relay can take pushes and answer reads, why not, and what else operators should know. */
 export interface Readiness {
   readonly ready: boolean
   /** Why not; empty when ready. */
   readonly reasons: readonly string[]
-  /** Trouble that does not stop the relay from serving, such as the carrier's. */
+  /** Trouble that does not stop the relay, such as the carrier's. */
   readonly notes?: Readonly<Record<string, unknown>>
 }
 
 /**
- * What is committed together. Of each the last failure counts until a commit of the same kind has worked: a store that is damaged in one place
- * may take anything else. Whoever commits tries what failed again by itself (see `createGroupCommit`).
+ * Kinds of commits. A failure counts until a commit of the same kind succeeds, because a store that is damaged in one place may still
+ * accept other writes. Failed commits are retried by `createGroupCommit`.
  */
 type CommitKind = 'pushes' | 'polls'
 
@@ -32,15 +32,15 @@ export interface ReadinessPorts {
     readonly state: () => { readonly lost: LostFile | null }
   }
   readonly pushHealth: () => PushHealth
-  /** Null: the keys of endpoints can be had. */
+  /** Null: the keys of all endpoints can be opened. */
   readonly lostKeys: () => Promise<LostKeys | null>
-  /** Resolves when what became of every push until now was told here. */
+  /** Resolves when the outcome of every push so far was reported here. */
   readonly caughtUp: () => Promise<unknown>
 }
 
 /**
- * Whether the relay can take pushes and answer reads. The carrier's trouble is told, and no reason not to be ready: a relay whose carrier
- * is down still serves (CONTRACT, `/readyz`).
+ * Creates the readiness check. The carrier's trouble is reported but does not count: a relay whose carrier is down still serves (CONTRACT,
+ * `/readyz`).
  */
 export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
   const failures = new Map<CommitKind, string>()
@@ -81,11 +81,11 @@ function isFailing({ lastAnswerAtMs, lastFailure }: CarrierState): boolean {
 }
 
 function describeLost(lost: LostFile | null): string {
-  const what = lost === null ? 'a file of the store was taken away' : `${lost.name} was ${lost.fate === 'gone' ? 'deleted' : 'replaced'}`
+  const what = lost === null ? 'a file of the store was removed' : `${lost.name} was ${lost.fate === 'gone' ? 'deleted' : 'replaced'}`
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** The code of a store's error and no more: messages name paths. */
+/** Only the code of a store's error, because messages name paths. */
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : ''
   return /SQLITE_[A-Z_]+/.exec(message)?.[0] ?? 'unknown cause'

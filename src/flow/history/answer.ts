@@ -6,30 +6,30 @@ import { parseIdentifier } from '../../domain/identifiers.ts'
 import { languagePreference, parseLanguageTag } from '../../domain/languages.ts'
 import type { CachedAnswer } from './ports.ts'
 
-/** Which of the carrier's two questions: the newest entry, or the history. */
+/** Which of the carrier's two requests: the newest entry, or the whole history. */
 export type QuestionKind = 'latest' | 'all'
 
-/** An app's question as the edge hands it over. */
+/** An app's question, not parsed yet. */
 export interface Question {
-  /** Who asks: the app's username. */
+  /** The username of the app. */
   readonly app: string
-  /** The identifier as the path names it, percent-decoded once. */
+  /** The identifier from the path, percent-decoded once. */
   readonly identifier: string
-  /** The `language` parameter: undefined when there is none; anything but one string is a mistake. */
+  /** The `language` parameter: undefined if there is none; anything but one string is invalid. */
   readonly language: unknown
   readonly kind: QuestionKind
 }
 
-/** A question that was understood. */
+/** A parsed question. */
 export interface ParsedQuestion {
   readonly app: string
   readonly identifier: string
-  /** Null: none asked, so the first configured one is wanted. */
+  /** Null: not given, so the first configured language applies. */
   readonly language: string | null
   readonly kind: QuestionKind
 }
 
-/** Where an answer came from: the store; the carrier, just now; the store, because the carrier could not be asked. */
+/** The source of an answer: the store; the carrier, just now; or the store because the carrier could not be asked. */
 export type Freshness = 'hit' | 'fetched' | 'refreshed' | 'stale'
 
 /** An answer, ready to send. */
@@ -37,7 +37,7 @@ export interface Served {
   readonly body: Buffer
   /** Strong, quotes included. */
   readonly etag: string
-  /** Whole seconds since the carrier was last heard about the parcel; null: never. */
+  /** Whole seconds since a push or poll last reported on the parcel; null: never. */
   readonly ageSeconds: number | null
   readonly contentLanguage: string
   /** RFC 9211. */
@@ -45,8 +45,8 @@ export interface Served {
 }
 
 /**
- * `hit`: from the store. `fwd=miss; stored`: the carrier was asked, as the relay lacked the parcel or the language. `fwd=stale; stored`: asked,
- * as what the relay had was too old. `hit; detail=stale`: the carrier should have been asked and could not be.
+ * `hit`: from the store. `fwd=miss; stored`: the carrier was asked because the relay lacked the parcel or the language. `fwd=stale;
+ * stored`: it was asked because the stored answer was too old. `hit; detail=stale`: it should have been asked but could not.
  */
 const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
   hit: 'parcel-relay; hit',
@@ -55,10 +55,10 @@ const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
   stale: 'parcel-relay; hit; detail=stale',
 }
 
-/** Blanks around an identifier are forgiven (DOMAIN 1.1), line breaks and other invisible characters are not. */
+/** Spaces around an identifier are accepted (DOMAIN 1.1); line breaks and other invisible characters are not. */
 const PRINTABLE = /^[ -~]*$/
 
-/** Reads a question, before the store, the carrier or a log sees any of it. Throws `bad_tracking_number` and `bad_language` (DOMAIN 1.1, 4.1). */
+/** Parses a question before anything else uses it. Throws `bad_tracking_number` and `bad_language` (DOMAIN 1.1, 4.1). */
 export function parseQuestion({ app, identifier, language, kind }: Question): ParsedQuestion {
   const folded = PRINTABLE.test(identifier) ? parseIdentifier(identifier) : null
   if (folded === null) throw new AppError('bad_tracking_number', 'A tracking number has 4 to 40 letters and digits.')
@@ -68,7 +68,7 @@ export function parseQuestion({ app, identifier, language, kind }: Question): Pa
   return { app, identifier: folded, language: tag, kind }
 }
 
-/** Encodes the answer to a question from what is known; null: `latest` of a parcel without entries (DOMAIN 3.3). */
+/** Encodes the answer to a question; null: `latest` of a parcel without entries (DOMAIN 3.3). */
 export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestion, configured: readonly string[]): CachedAnswer | null {
   const preference = languagePreference(language, configured)
   const encoded = kind === 'all' ? encodeAll(view, preference) : encodeLatest(view, preference)
@@ -83,14 +83,17 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
   }
 }
 
-/** In memory of its own: a small piece of what the platform shares out would keep all of it, for as long as the answer is kept. */
+/**
+ * Copies a text into memory of its own. A slice of the platform's shared pool would keep the whole pool alive for as long as the answer is
+ * cached.
+ */
 function ownBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
   bytes.write(text)
   return bytes
 }
 
-/** The answer as it is sent at a given time. */
+/** The answer as it is sent at `nowMs`. */
 export function presentServed(answer: CachedAnswer, freshness: Freshness, nowMs: number): Served {
   const { body, etag, contentLanguage, lastSeenAtMs } = answer
   const ageSeconds = lastSeenAtMs === null ? null : Math.max(0, Math.floor((nowMs - lastSeenAtMs) / 1000))

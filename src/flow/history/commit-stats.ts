@@ -1,17 +1,18 @@
 import type { BatchReport } from '../../domain/history/recording.ts'
 
-/** What others are told of a commit: that something may be looked for, and what is counted. */
+/** A summary of a commit for whoever follows commits. */
 export interface CommitStats {
   readonly size: number
   readonly durationMs: number
-  /** How many observations came to what. */
+  /** The number of observations by result. */
   readonly merged: readonly (readonly [result: string, count: number])[]
-  /** Whether there is something to be relayed. */
+  /** Whether deliveries were queued. */
   readonly queued: boolean
-  /** Whether what waits to be sent may have another place in the order. */
+  /** Whether parcels were joined, so that the order of waiting deliveries may have changed. */
   readonly joined: boolean
 }
 
+/** Summarizes the report of a commit. */
 export function commitStatsOf({ outcomes, durationMs, joined }: Pick<BatchReport, 'outcomes' | 'durationMs' | 'joined'>): CommitStats {
   const merged = new Map<string, number>()
   const add = (result: string, by: number) => merged.set(result, (merged.get(result) ?? 0) + by)

@@ -7,17 +7,20 @@ import { createSingleFlight } from '../single-flight.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
-/** Why a known parcel's carrier is not asked again just yet. */
+/** Until when the carrier is not asked about a known parcel again, and how fresh its answer counts meanwhile. */
 export interface Pause {
   readonly untilMs: number
   readonly freshness: Freshness
 }
 
 export interface FetchOnMissPorts {
-  /** Identifiers the carrier does not know, and until when (epoch ms) that is believed. */
+  /** Identifiers the carrier does not know, and until when (epoch milliseconds) that is believed. */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
-  /** Counts an unknown identifier of an app; null: admitted, else how long to wait (`limits.unknownPerMinute`). */
+  /**
+   * Counts a question of an app for an unknown identifier; null: admitted, else how long to wait in milliseconds
+   * (`limits.unknownPerMinute`).
+   */
   readonly admitUnknown: (app: string) => Promise<number | null>
   readonly log: Log
   readonly clock: Clock
@@ -30,7 +33,7 @@ export interface FetchOnMissOptions {
   readonly fetchUnknown: boolean
 }
 
-/** Asks the carrier about an identifier no parcel has; returns once a parcel has it, and throws when none will. */
+/** Asks the carrier about an identifier without a parcel. Returns once it has one, and throws if it gets none. */
 export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { notFound, clock } = ports
   const admissions = createSingleFlight<void>()
@@ -55,12 +58,15 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
   return async (question: ParsedQuestion): Promise<void> => {
     const untilMs = notFound.get(question.identifier)
     if (untilMs !== undefined && untilMs > clock.now()) throw notFoundError(options.fetchUnknown)
-    // Counted once per app and flight: a thousand askers of one new parcel are one unknown identifier.
+    // Counted once per app and flight: a thousand questions for one new parcel are one unknown identifier.
     await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
 }
 
-/** Asks the carrier for what a known parcel lacks; says how fresh the store then is. Trouble is no failure: what is known is served. */
+/**
+ * Asks the carrier for what a known parcel lacks, and returns how fresh the store then is. Never throws: if the carrier or the store fails,
+ * the stored answer is served.
+ */
 export function createFetchKnown({ pauses, clock, log }: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce) {
   return async (view: ParcelView, { identifier }: ParsedQuestion, language: string, lacking: boolean): Promise<Freshness> => {
     const { parcelId } = view

@@ -5,9 +5,9 @@ import type { ReadSide } from '../read-side.ts'
 import { createSingleFlight } from '../single-flight.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** What came of asking the carrier because an app asked. */
+/** The result of asking the carrier for an app. */
 export type FetchOutcome =
-  /** The carrier answered and the store holds the answer. */
+  /** The carrier's answer is recorded. */
   { readonly kind: 'recorded' } | { readonly kind: 'not_found' } | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
 
 export interface FetchOncePorts {
@@ -17,24 +17,24 @@ export interface FetchOncePorts {
   readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
 }
 
-/** One carrier call for all that ask meanwhile, its answer recorded before anyone is told. Throws only `storage_unavailable`. */
+/** Makes one carrier call for all who ask meanwhile, and records its answer before anyone gets it. Throws only `storage_unavailable`. */
 export interface FetchOnce {
-  /** For an identifier no parcel has: one call across all apps and languages (DOMAIN 1.5). */
+  /** For an identifier without a parcel: one call across all apps and languages (DOMAIN 1.5). */
   aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<FetchOutcome>
   /** For a known parcel: one call per language (DOMAIN 4.2). */
   aboutKnown(question: KnownParcel & { readonly identifier: string; readonly language: string }): Promise<FetchOutcome>
 }
 
-/** A parcel, and the last of its entries that is known before the carrier is asked, by its sequence. */
+/** A parcel, and the highest sequence of its entries that was known before the carrier is asked. */
 interface KnownParcel {
   readonly parcelId: number
   readonly knownTo: number
 }
 
-/** How long an app is asked to wait when the carrier gave no word of its own. */
+/** How long an app is asked to wait if the carrier sent no `Retry-After`. */
 const RETRY_AFTER_MS = 30_000
 
-/** Builds the way from an app's question to the carrier and into the store. */
+/** Creates the way from an app's question to the carrier and into the store. */
 export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePorts): FetchOnce {
   const flights = createSingleFlight<FetchOutcome>()
 
@@ -47,7 +47,8 @@ export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePo
     if (outcome.kind === 'expired') return { kind: 'not_found' }
     if (outcome.kind === 'quarantined') return { kind: 'unavailable', retryAfterMs: RETRY_AFTER_MS }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
-    // An answer tagged otherwise than asked would leave the language lacking, to be fetched again by the next question.
+    // If the answer has another language tag than requested, the language would still be missing and the next question would fetch it
+    // again.
     if (parcelId !== null && (known !== null || observation.language !== language)) {
       const answer = { language: observation.language, askedAtMs: observation.askedAtMs }
       await write.noteLanguageAsked({ parcelId, language, knownTo: known?.knownTo ?? 0, answer })
@@ -60,7 +61,7 @@ export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePo
   return {
     aboutUnknown: ({ identifier, language }) =>
       fly(identifier, async () => {
-        // The asker read the store before it came here: another flight may have landed in between.
+        // Another flight may have recorded the parcel since the caller read the store.
         if ((await reads.findParcel(identifier)) !== null) return { kind: 'recorded' }
         return ask(identifier, language, null)
       }),
@@ -73,7 +74,7 @@ export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePo
   }
 }
 
-/** The carrier fails as a value, so what is thrown on the way is the store's. */
+/** Failures of the carrier are values, so anything thrown comes from the store. */
 function throwStorageTrouble(cause: unknown): never {
   if (cause instanceof AppError) throw cause
   throw new AppError('storage_unavailable', 'What the carrier answered could not be stored now.', { cause, retryAfterMs: RETRY_AFTER_MS })

@@ -5,41 +5,44 @@ import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { Needs, StoredSnapshot } from '../../domain/history/snapshot.ts'
 
-/** An encoded answer, kept until something is learnt about its parcel. */
+/** An encoded answer, cached until something new is learnt about its parcel. */
 export interface CachedAnswer {
   readonly parcelId: number
   readonly body: Buffer
   readonly etag: string
   readonly contentLanguage: string
-  /** As of the reading: kept beside the body, so that `Age` goes on counting. */
+  /** As of the read; kept next to the body because `Age` keeps growing. */
   readonly lastSeenAtMs: number | null
 }
 
-/** Encoded answers by question. */
+/** A cache of encoded answers by question. */
 export interface AnswerCache {
-  /** Undefined as well when its parcel has changed since. */
+  /** Undefined if there is none, or if its parcel has changed since. */
   get(key: string): CachedAnswer | undefined
-  /** As of now: to be taken before the store is read for an answer. */
+  /** The current position in the sequence of commits; to be taken before the store is read for an answer. */
   mark(): bigint
-  /** `mark`: what was committed before it is in the answer. */
+  /** Caches an answer that includes everything committed before `mark`. */
   set(key: string, answer: CachedAnswer, mark: bigint): void
-  /** Every answer about these parcels that was read until now is no longer true. */
+  /** Drops every answer about these parcels that was read before now. */
   invalidate(parcelIds: readonly number[]): void
 }
 
-/** Takes observations to be recorded, whichever thread records them. */
+/** Records observations, on whichever thread. */
 export interface Recorder {
   /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
   submit(incoming: Incoming): Promise<RecordOutcome>
-  /** How many are not committed yet. */
+  /** The number of observations not committed yet. */
   pending(): number
-  /** Resolves when nothing waits and nothing is being committed. What failed is not tried again from then on. */
+  /** Resolves when nothing waits and no commit is under way. From then on failed commits are not retried. */
   drained(): Promise<void>
 }
 
 /** The verbs of history that write; see `WriteSide`. */
 export interface HistoryWrites {
-  /** One transaction: every observation durable, or (a throw) none. A bad observation is quarantined alone. */
+  /**
+   * Records a batch in one transaction: every observation is durable, or, if it throws, none. An observation that cannot be recorded is
+   * quarantined alone.
+   */
   record(batch: readonly Incoming[]): Promise<BatchReport>
 }
 
@@ -50,23 +53,23 @@ export interface HistoryTx {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifier(identifier: IdentifierState): void
   createParcel(nowMs: number): Promise<ParcelState>
-  /** Null: there is none, because it was joined to another. */
+  /** Null: it was joined to another. */
   findParcel(parcelId: number): Promise<ParcelState | null>
-  /** A parcel that must be there. */
+  /** A parcel that must exist. Throws if it does not. */
   loadParcel(parcelId: number): Promise<ParcelState>
   saveParcel(state: ParcelState): void
-  /** The sightings of a parcel within a second since the epoch, or all of them. */
+  /** The sightings of a parcel in one second since the epoch; null: all of them. */
   loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
-  /** What the store holds of a batch: in two rounds, what its observations name, then what the parcels that they name hold. */
+  /** Loads what a batch is about in two round trips: what its observations name, then the parcels found by that. */
   loadSnapshot(batch: RecordBatch): Promise<StoredSnapshot>
-  /** The same with what only the data showed to be needed. */
+  /** Adds what a decision needed and the snapshot lacked. */
   loadNeeds(snapshot: StoredSnapshot, needs: Needs, nowMs: number): Promise<StoredSnapshot>
-  /** Writes all that a batch changes. What it numbers from `Snapshot.next` on is given its real numbers. */
+  /** Writes everything that a batch changes. Ids from `Snapshot.next` on are provisional and replaced by real ones. */
   applyChanges(changes: ChangeSet): Promise<void>
 }
 
-/** What history reads of the store; see `ReadSide`. */
+/** What history reads from the store; see `ReadSide`. */
 export interface HistoryReads {
-  /** By any of its identifiers; null: unknown. */
+  /** The parcel with this identifier; null: there is none. */
   findParcel(identifier: string): Promise<ParcelView | null>
 }

@@ -13,7 +13,7 @@ export interface RecordPorts {
   readonly store: WriteStore
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
-  /** What holds for every parcel's next check at this time. */
+  /** The model for scheduling every parcel's next poll, as of now. */
   readonly model: () => CadenceModel
   /** Takes a sample of the carrier's scan rate from an observation. */
   readonly learn: (sample: ScanSample) => void
@@ -21,14 +21,14 @@ export interface RecordPorts {
   readonly foundByPoll: (eventAtMs: number) => void
 }
 
-/** What a transaction recorded: what it teaches is learnt once that is durable. */
+/** What a transaction recorded; its samples are learnt once it is durable. */
 type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
- * The one door through which everything becomes known, push or poll: one transaction a batch (DOMAIN 5.2), in three steps: load what the
- * batch is about, decide what it changes, apply that. An observation that cannot be kept is refused by the decision, alone. Should the store
- * fail to apply the change set though it works, which would be a bug, the batch is undone and each observation is decided and applied on its
- * own, so that the one that fails is quarantined and no other. A store that fails takes the whole batch with it.
+ * Records pushes and polls, one transaction per batch (DOMAIN 5.2), in three steps: load what the batch is about, decide what it changes,
+ * apply that. An observation that cannot be recorded is refused by the decision, alone. If a working store fails to apply the change set,
+ * which would be a bug, the batch is rolled back and each observation is decided and applied by itself, so that only the failing one is
+ * quarantined. If the store itself fails, the whole batch fails.
  */
 export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: readonly Incoming[]) => Promise<BatchReport> {
   const { store, clock } = ports
@@ -47,11 +47,13 @@ export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: re
   }
 }
 
+/** Passes what a batch showed about the carrier to the model. */
 export function learn({ scanSamples, foundByPoll }: Done, ports: Pick<RecordPorts, 'learn' | 'foundByPoll'>): void {
   for (const sample of scanSamples) ports.learn(sample)
   for (const eventAtMs of foundByPoll) ports.foundByPoll(eventAtMs)
 }
 
+/** The report of a batch. */
 export function reportOf(recorded: readonly Recorded[], durationMs: number): BatchReport {
   const outcomes: RecordOutcome[] = []
   const touchedParcels = new Set<number>()
@@ -63,7 +65,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
   return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
 }
 
-/** So often what only the data shows to be needed may be loaded. */
+/** How many times what a decision lacks may be loaded. */
 const NEEDS_MAX = 2
 
 async function recordTogether(tx: WriteTx, observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
@@ -74,7 +76,7 @@ async function recordTogether(tx: WriteTx, observations: readonly Incoming[], po
     snapshot = { ...snapshot, ...(await tx.loadNeeds(snapshot, decided.needs, batch.nowMs)) }
     decided = decide(snapshot, batch, rules)
   }
-  if ('needs' in decided) throw new Error(`deciding a batch needs more than it was given twice: ${JSON.stringify(decided.needs)}`)
+  if ('needs' in decided) throw new Error(`a batch still needs data after loading it twice: ${JSON.stringify(decided.needs)}`)
   await tx.applyChanges(decided)
   for (const err of decided.failures) ports.log.error({ err }, REFUSED)
   return decided
@@ -82,7 +84,7 @@ async function recordTogether(tx: WriteTx, observations: readonly Incoming[], po
 
 const REFUSED = 'an observation could not be recorded; it is quarantined'
 
-/** Each on its own: one that cannot be applied is quarantined, and leaves nothing else behind in the transaction. */
+/** Records each observation by itself. One that cannot be applied is quarantined and leaves nothing else in the transaction. */
 export async function recordEach(tx: WriteTx, observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
   const { store } = ports
   const all: Done[] = []

@@ -25,15 +25,18 @@ export interface ServeOptions extends FetchOnMissOptions {
 
 export interface Serve {
   /**
-   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `too_many_requests`, `upstream_unavailable` (unknown,
-   * and the carrier cannot be asked) and `storage_unavailable`; never `not_found` for a trouble (DOMAIN 1.5).
+   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `too_many_requests`, `upstream_unavailable` (the
+   * parcel is unknown and the carrier cannot be asked) and `storage_unavailable`. Trouble is never reported as `not_found` (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
-  /** The same answer at once, when it is kept; null: `ask` has to say. Throws nothing but the first two. */
+  /** The same answer at once, if it is cached; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
   fromCache(question: Question): Served | null
 }
 
-/** Builds the verb behind the pull API: the cache, then the store, and the carrier only for what the store lacks (DOMAIN 1.5, 4.2). */
+/**
+ * Creates the verb behind the pull API: it looks in the cache, then in the store, and asks the carrier only for what the store lacks
+ * (DOMAIN 1.5, 4.2).
+ */
 export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const { cache, clock, meter } = ports
   const answer = createAnswer(ports, options)
@@ -41,7 +44,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // Kept only when nothing more is to be asked: a hit does not ask.
+      // Cached only when there is nothing more to ask the carrier, because a hit does not ask.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -76,13 +79,13 @@ function keyOf({ kind, identifier, language }: ParsedQuestion): string {
 interface Answer {
   readonly encoded: CachedAnswer
   readonly freshness: Freshness
-  /** Whether the carrier has nothing to add, so that the answer stands until something is learnt. */
+  /** Whether the carrier has nothing to add, so that the answer is valid until something is learnt. */
   readonly settled: boolean
-  /** The cache's, from before the store was read. */
+  /** The mark of the cache from before the store was read. */
   readonly mark: bigint
 }
 
-/** Answers from the store, after asking the carrier for what it lacks. */
+/** Creates answers from the store, after asking the carrier for what it lacks. */
 function createAnswer(ports: ServePorts, options: ServeOptions) {
   const [defaultLanguage] = options.languages
   if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
@@ -128,12 +131,12 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
   return fetchMissingLanguage && !view.languagesAsked.includes(language) && isLanguageMissing(view.entries, language)
 }
 
-/** Watched by hand and not asked about yet: an app that asks need not wait for the schedule. */
+/** Whether a parcel is watched but was never polled: an app that asks need not wait for the schedule. */
 function wasNeverFetched(view: ParcelView, { fetchUnknown }: ServeOptions): boolean {
   return fetchUnknown && view.lastSeenAtMs === null && view.entries.length === 0
 }
 
-/** An app's question revives a parcel that is not watched (DOMAIN 6.1). A store that cannot write must still answer. */
+/** Watches a parcel again because an app asked (DOMAIN 6.1). Returns whether that worked; a store that cannot write must still answer. */
 async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
   try {
     await write.watch({ identifier, nowMs: clock.now() })

@@ -5,34 +5,36 @@ import { parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
 import { type Instant, parseInstant } from '../../domain/instant.ts'
 import type { Memory } from '../ports.ts'
 
-/** What the events of one form say, all but when and of which parcel. */
+/** What all events of one template have in common: everything but time and parcel. */
 export interface EventTemplate {
   /** `encodeContent(said)` */
   readonly content: string
   readonly said: Content
 }
 
-/** Instead of a form: it was met once, and only what comes again is worth looking into; or it was looked into, and cannot be told. */
+/** Instead of a template: its text was seen once (only repeated texts are worth analysing), or it was analysed and cannot be used. */
 export type CachedTemplate = EventTemplate | 'met' | 'unfit'
 
 const TIME = /"eventTime"\s*:\s*"([\d:.TZ-]{20,24})"/
 const TRACKING_ID = /"trackingIds"\s*:\s*\[\s*"([0-9A-Za-z]{4,40})"\s*\]/
-/** A character a byte, whatever they mean: what is looked for is ASCII, and equal bytes mean the same. */
+/** One character per byte: what is searched for is ASCII, and equal bytes mean the same. */
 const AS_BYTES = 'latin1'
-/** What no JSON text holds as such, in the places of what was cut out. */
+/** Characters that JSON text cannot contain, in place of what was cut out. */
 const TIME_MARK = '\u0001'
 const TRACKING_ID_MARK = '\u0002'
-/** To see whether these places are where an event's are read from. Two of each, as the text may say one of them elsewhere. */
+/**
+ * Values to check that an event's time and id are read from these places; two of each, because the text may contain one of them elsewhere.
+ */
 const OTHERS = [
   { time: '2001-02-03T04:05:06Z', trackingId: 'OTHER1' },
   { time: '2011-12-13T14:15:16Z', trackingId: 'OTHER2' },
 ]
-/** Forms that are longer are not kept. */
+/** Longer templates are not cached. */
 const TEMPLATE_CHARS_MAX = 2048
 
 /**
- * Reads events as `parseWebhookEvent` does, and remembers their forms: nearly every event says word for word what others have said, of
- * another time and parcel. Such a one is not parsed, only its time and its tracking id are.
+ * Parses events like `parseWebhookEvent`, and caches their templates: nearly every event repeats another word for word, except for time and
+ * parcel. Of such an event only the time and the tracking id are parsed.
  */
 export function createEventTemplateCache(templates: Memory<CachedTemplate>): ParseEvent {
   return (body, contentEncoding) => {
@@ -51,13 +53,13 @@ export function createEventTemplateCache(templates: Memory<CachedTemplate>): Par
 }
 
 interface Cut {
-  /** The text with marks in the places of its time and its tracking id. */
+  /** The text with marks in place of the time and the tracking id. */
   readonly template: string
   readonly instant: Instant
   readonly trackingId: string
 }
 
-/** Null: there is no time, or not one tracking id, where the text alone says that it is one. */
+/** Cuts the time and the tracking id out of an event's text. Null: the text alone does not show one of each. */
 function cutOut(text: string): Cut | null {
   const time = TIME.exec(text)
   const id = TRACKING_ID.exec(text)
@@ -77,8 +79,8 @@ function cutOut(text: string): Cut | null {
 }
 
 /**
- * What all events of a form say; null: it cannot be told from the form. With other times and tracking ids in the marked places the text must
- * be read as events of these: the places may be inside of something else, or their names come twice.
+ * What all events of a template have in common; null: the text is ambiguous. With other times and tracking ids at the marks it must parse
+ * as an event with exactly these, because the marks may be inside something else or their names may occur twice.
  */
 function templateOf(template: string): EventTemplate | null {
   const [first = null, second = null] = OTHERS.map((other) => readAs(template, other))

@@ -2,17 +2,17 @@ import type { Log } from '../ports.ts'
 
 export interface ExpiredPushesPorts {
   readonly log: Pick<Log, 'warn'>
-  /** A clock that only goes forward. */
+  /** Monotonic milliseconds. */
   readonly monotonic: () => number
 }
 
-/** Outcomes of pushes that are authentic and kept. */
+/** The outcomes of pushes that are authentic and stored. */
 const KEPT = ['recorded', 'duplicate', 'quarantined', 'expired']
 const MINUTE_MS = 60_000
 
 /**
- * Warns of pushes that are too old to be recorded (DOMAIN 5.4), at once and then once a minute: when most are, it is more likely that the
- * clock of this machine is wrong than that the carrier sends what is a year old. To be told what became of every push.
+ * Warns of pushes that are too old to be recorded (DOMAIN 5.4), at once and then once a minute. If most are, this machine's clock is more
+ * likely wrong than that the carrier sends year-old events. To be called with every outcome.
  */
 export function createExpiredPushWarning({ log, monotonic }: ExpiredPushesPorts): (outcome: string, count: number) => void {
   let sinceMs = Number.NEGATIVE_INFINITY
@@ -31,7 +31,7 @@ export function createExpiredPushWarning({ log, monotonic }: ExpiredPushesPorts)
     if (outcome === 'expired') expired += count
     if (expired === 0 || isWarned) return
     isWarned = true
-    const advice = 'they are in the inbox, and can be reprocessed once that is mended'
+    const advice = 'they are in the inbox and can be reprocessed once it is corrected'
     if (expired > kept / 2)
       log.warn({ expired, kept }, `most pushes are older than retention.history: is the clock of this machine right? If not, ${advice}`)
     else log.warn({ expired, kept }, 'pushes older than retention.history were not recorded: they are kept in the inbox')

@@ -3,19 +3,22 @@ import type { InboxPage, InboxQuery, InspectedPush } from '../../domain/ingest/i
 
 /** The verbs of ingest that write; see `WriteSide`. */
 export interface IngestWrites {
-  /** Records a quarantined or expired push from the inbox, as if it came now. What cannot be recorded stays there, with the reason of now. */
+  /**
+   * Reprocesses a quarantined or expired push of the inbox as if it arrived now. If it still cannot be recorded it stays there, with the
+   * new reason.
+   */
   reprocess(request: { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
 }
 
 /** What ingest needs of the store inside one transaction; see `WriteTx`. */
 export interface IngestTx {
-  /** Null: there is none. */
+  /** A push of the inbox with its bytes; null: there is none. */
   findPush(inboxId: number): Promise<InspectedPush | null>
 }
 
-/** What ingest reads of the store; see `ReadSide`. */
+/** What ingest reads from the store; see `ReadSide`. */
 export interface IngestReads {
   listInbox(query: InboxQuery): Promise<InboxPage>
-  /** With its bytes; null: there is none. */
+  /** A push of the inbox with its bytes; null: there is none. */
   findPush(inboxId: number): Promise<InspectedPush | null>
 }

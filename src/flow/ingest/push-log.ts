@@ -1,6 +1,6 @@
 import type { LogDigest } from '../log-digest.ts'
 
-/** What operators should read about pushes, by outcome. The rest is ordinary, and only counted. */
+/** The outcomes that operators should know about; others are only counted. */
 const MESSAGES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     signature_invalid: 'pushes were refused: the signature does not match; somebody else sends them, or the key has changed',
@@ -10,7 +10,7 @@ const MESSAGES: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Logs refused and quarantined pushes, a line a minute for each outcome at most. */
+/** Logs refused and quarantined pushes, at most one line per minute and outcome. */
 export function createPushLog(digest: LogDigest): (outcome: string, count: number) => void {
   return (outcome, count) => {
     const message = MESSAGES.get(outcome)

@@ -5,10 +5,10 @@ import { type ParseEvent, parsePush } from '../../domain/ingest/parse-push.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
 
-/** A push as the edge hands it over: nothing has decoded, inflated or parsed `body` (DOMAIN 5.1). */
+/** A push as it arrived: nothing has decoded, decompressed or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {
   readonly body: Uint8Array
-  /** Every value of the signature header, in order; only exactly one can be right. */
+  /** All values of the signature header, in order; only exactly one is accepted. */
   readonly signatures: readonly string[]
   readonly contentEncoding: string | null
 }
@@ -16,21 +16,21 @@ interface PushRequest {
 export interface ReceivePorts {
   readonly verifier: Verifier
   readonly parseEvent: ParseEvent
-  /** Resolves once the push is durable, and not before (DOMAIN 5.2). */
+  /** Resolves only once the push is durable (DOMAIN 5.2). */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock
 }
 
-/** Takes one push. Every outcome it resolves to is durable and answered 2xx. */
+/** Takes one push. Every outcome it resolves to is durable and answered with 2xx. */
 export type Receive = (request: PushRequest) => Promise<RecordOutcome>
 
-/** How long a sender is asked to wait when the store gives no hint of its own. */
+/** How long a sender is asked to wait if the store gives no time of its own. */
 const RETRY_AFTER_MS = 5000
 
 /**
- * Builds the verb behind the webhook: verify over the exact bytes, then record. Throws `signature_invalid` (stored: nothing) and
- * `storage_unavailable` (durable: unknown, so the sender must push again; a duplicate is harmless).
+ * Creates the verb behind the webhook: it verifies the exact bytes, then records. Throws `signature_invalid` (nothing is stored) and
+ * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate is harmless).
  */
 export function createReceive({ verifier, parseEvent, recorder, meter, clock }: ReceivePorts): Receive {
   const verified = ({ body, signatures }: PushRequest): number => {
@@ -58,8 +58,8 @@ export function createReceive({ verifier, parseEvent, recorder, meter, clock }: 
 }
 
 /**
- * Throws `signature_invalid` unless there is exactly one header value and it is written as a signature: so the edge can refuse before it
- * reads the body.
+ * Throws `signature_invalid` unless there is exactly one header value in the form of a signature, so that a push can be refused before its
+ * body is read.
  */
 export function admitSignature(signatures: readonly string[]): void {
   const signature = onlyOne(signatures)
@@ -70,7 +70,7 @@ function onlyOne(signatures: readonly string[]): string | null {
   return signatures.length === 1 ? (signatures[0] ?? null) : null
 }
 
-/** One sentence for every way to be wrong: a sender that guesses learns nothing from it. */
+/** The same sentence for every mistake, so that guessing senders learn nothing. */
 function signatureInvalid(): AppError {
   return new AppError('signature_invalid', 'The x-service-hmac-sha256 header must be there once, with the signature of the exact body.')
 }

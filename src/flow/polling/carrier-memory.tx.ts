@@ -4,7 +4,7 @@ import type { WriteStore } from '../write-store.ts'
 
 const SETTING = 'carrier-memory'
 
-/** The verbs that keep what must outlive a run of its dealings with the carrier. Reading throws when what is kept is damaged. */
+/** The verbs that save what must survive a run about the carrier. Reading throws if the record is damaged. */
 export function createCarrierMemory(store: WriteStore): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
   return {
     carrierMemory: () =>
@@ -21,14 +21,14 @@ const DAY_MS = 86_400_000
 function parseMemory(text: string): CarrierMemory {
   const value: unknown = JSON.parse(text)
   if (isMemory(value)) return value
-  if (!isFirstFormat(value)) throw new Error('what an earlier run left about the carrier is damaged, or of another format')
+  if (!isFirstFormat(value)) throw new Error('the stored record about the carrier is damaged or of another format')
   const { atMs, callsToday, refusal } = value
   return { atMs, days: [{ day: Math.floor(atMs / DAY_MS), calls: callsToday }], pausedUntilMs: null, tokenPausedUntilMs: null, refusal }
 }
 
 type FirstFormat = Pick<CarrierMemory, 'atMs' | 'refusal'> & { readonly callsToday: number }
 
-/** As it was written before waits were kept. */
+/** The format before waits were stored. */
 function isFirstFormat(value: unknown): value is FirstFormat {
   if (typeof value !== 'object' || value === null || !('atMs' in value && 'callsToday' in value && 'refusal' in value)) return false
   return Number.isFinite(value.atMs) && Number.isFinite(value.callsToday) && (value.refusal === null || isRefusal(value.refusal))

@@ -9,43 +9,44 @@ import {
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
 
-/** What is learnt of the carrier as a whole: how it works through the week, and whether its pushes come. */
+/** What is learnt about the carrier as a whole: how it scans over the week, and how reliable its pushes are. */
 export interface CarrierModel {
   readonly scanRate: ScanRate
   readonly channel: PushChannel
 }
 
+/** Keeps the carrier model up to date. */
 export interface CarrierModelKeeper {
   current(): CadenceModel
   learn(sample: ScanSample): void
-  /** `count` pushes came by this time. */
+  /** `count` pushes arrived by this time. */
   pushed(atMs: number, count: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
-  /** A poll brought an entry that nobody knew. */
+  /** A poll reported an entry first; its event time in epoch milliseconds. */
   foundByPoll(eventAtMs: number): void
-  /** Looks whether what polls found has been waiting for its push for longer than the grace. */
+  /** Checks whether entries found by polls have waited for their push longer than the grace. */
   review(graceMs: number): void
   learnt(): CarrierModel
-  /** Learns what still waits to be learnt: there may be no later. */
+  /** Learns the samples that still wait. */
   settle(): void
 }
 
-/** Lessons are learnt many at a time: learning makes all estimates anew, for which every push waits some milliseconds. */
+/** Samples are learnt many at a time, because learning recomputes all estimates, which delays pushes by some milliseconds. */
 const LEARN_EVERY_MS = 15 * 60_000
-/** When so many wait they are learnt sooner, but not at once again: so many say enough, and what comes until then is let go. */
+/** With this many waiting they are learnt sooner, but not immediately again; further samples are dropped until then. */
 const WAITING_MAX = 5000
 const LEARN_MANY_EVERY_MS = 60_000
-/** More say nothing more. */
+/** More would add nothing. */
 const UNPUSHED_MAX = 1000
 
-/** Keeps what the cadence looks at, told of everything that bears on it. */
+/** Keeps the model that the cadence depends on. */
 export function createCarrierModelKeeper(
   clock: { now(): number },
   from: CarrierModel = { scanRate: emptyScanRate, channel: newPushChannel },
 ): CarrierModelKeeper {
   let { scanRate, channel } = from
   let scanSamples: ScanSample[] = []
-  /** When what polls found and no push has brought yet happened, as far as it was after the last push. */
+  /** The event times of entries that polls found and no push has reported, after the last push. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 

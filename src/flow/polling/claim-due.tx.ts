@@ -5,9 +5,9 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createPollPriority } from './poll-priority.tx.ts'
 import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
-/** When the longest waiting check waits longer than this, calls are scarce: then worth decides, not the time of falling due. */
+/** When the most overdue poll is later than this, calls are scarce: then value decides, not the time of falling due. */
 const SCARCE_AFTER_MS = 10 * 60_000
-/** So many are looked at in one transaction: pushes wait for a few milliseconds at most. */
+/** How many are looked at in one transaction, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
 
 interface Turn {
@@ -17,9 +17,9 @@ interface Turn {
 }
 
 /**
- * Claims what is due: in the order of falling due while there are calls enough, else what is worth most. The time that is kept with a parcel
- * is the earliest at which it can be due: pushes since the last check may have moved its check to later. That is found here, once, when the
- * time has come, and not at every push.
+ * Claims due polls: in the order of falling due while there are enough calls, else the most valuable. A parcel's stored time is the
+ * earliest at which it can be due. Pushes since the last poll may have moved it to later, which is found out here, once, and not at every
+ * push.
  */
 export function createClaimDue(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
@@ -44,10 +44,10 @@ export function createClaimDue(ports: SchedulePorts & { readonly store: WriteSto
     return { polls, ended: parcelIds.length === 0 }
   }
 
-  /** Whether its next check is later by now, or never: then that is written down. */
+  /** Whether its next poll is later by now, or never. If so, saves that. */
   async function isPutOff(tx: WriteTx, { parcelId }: PollCandidate, nowMs: number): Promise<boolean> {
     const parcel = await tx.loadParcel(parcelId)
-    // What is known comes from a future that the clock was taken back from: a time reckoned from it would be that much too late.
+    // The newest entry is from a future that the clock left again: a time computed from it would be too late.
     if (parcel.latest !== null && parcel.latest.atMs > nowMs) return false
     const next = await schedulePoll(tx, parcel, ports, options)
     if (next.nextPollAtMs !== null && next.nextPollAtMs <= nowMs) return false
@@ -61,7 +61,7 @@ export function createClaimDue(ports: SchedulePorts & { readonly store: WriteSto
     for (;;) {
       const wanted = limit - claimed.length
       const { polls, ended } = await ports.store.transaction((tx) => {
-        // For this claim alone: the poll that goes on may have released its parcel already, and nobody will again.
+        // For this claim only: a running poll may have released its parcel already and will not do so again.
         tx.leasePolls(asking, nowMs + 1)
         return takeTurn(tx, nowMs, wanted, leaseUntilMs)
       })

@@ -5,24 +5,24 @@ export interface ClockRollbackPorts {
   readonly write: Pick<WriteSide, 'shiftSchedule'>
   readonly clock: Clock
   readonly log: Log
-  /** What is planned came nearer: whoever waits for a time must look again. */
+  /** The schedule moved to earlier times: timers must be set again. */
   readonly onShifted: () => void
 }
 
-/** A clock is corrected by less all the time. */
+/** Smaller corrections of a clock are normal. */
 const JUMP_MIN_MS = 30_000
-/** Parcels in one transaction. */
+/** How many parcels are moved in one transaction. */
 const BATCH = 500
 
 /**
- * Keeps the schedule where it is when the wall clock is put back: checks and deliveries are planned in wall time, and would come that much too late. A clock
- * put forward needs nothing of the kind: what that makes due waits for the budget like everything else. To be called before each pass of the
- * poller, and often besides: deliveries wait for the clock too. Who calls while it is at work waits for the same end.
- * @param lastSeenMs the wall clock as an earlier run last saw it, epoch milliseconds; null: there was none.
+ * Moves the schedule when the wall clock is put back: polls and deliveries are planned in wall time and would come that much too late. A
+ * clock that is put forward needs nothing: what it makes due waits for the budget. To be called before each pass of the poller and
+ * regularly besides, because deliveries wait for the clock too. Concurrent calls share one run.
+ * @param lastSeenMs the wall clock as the last run saw it, epoch milliseconds; null: there was none.
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
-  /** Shifts that are not done yet: a store that failed meanwhile is asked again. */
+  /** A shift that is not finished; it is retried after a failure of the store. */
   let left: { readonly byMs: number; readonly afterParcelId: number } | null = null
 
   let following: Promise<void> | null = null

@@ -2,10 +2,13 @@ import type { MissedPush } from '../../domain/polling/poll.ts'
 import type { Clock, Log } from '../ports.ts'
 
 const EVERY_MS = 60_000
-/** Enough to look into some; `relay_missed_pushes_total` counts them all. */
+/** Enough to investigate; `relay_missed_pushes_total` counts them all. */
 const IDENTIFIERS_MAX = 5
 
-/** Logs missed pushes, a line a minute at most: how many, how late at most, and some of their parcels. To be told at every pass, of none too. */
+/**
+ * Logs missed pushes, at most one line per minute: how many, how late at most, and some of their parcels. To be called at every pass, even
+ * with none.
+ */
 export function createMissedPushLog({
   log,
   clock,

@@ -18,7 +18,7 @@ import type { CarrierModel } from './carrier-model.ts'
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
-/** A kill forgets no more than this of what weeks have taught. */
+/** A kill loses no more than this of what was learnt over weeks. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 
@@ -28,17 +28,20 @@ export interface ModelCheckpointPorts {
   readonly log: Pick<Log, 'error'>
 }
 
-/** Keeps what is learnt of the carrier over restarts and kills, and tells operators when its pushes fall silent or are trusted again. */
+/** Saves what is learnt about the carrier, and notifies operators when its pushes fall silent or are reliable again. */
 export interface ModelCheckpoint {
-  /** What the run before left. */
+  /** What the last run saved. */
   readonly from: CarrierModel
   countMissed(count: number): void
   view(learnt: CarrierModel): PushChannelView
-  /** Writes down what changed as often as is worth it, and at once what operators are told; `all`: now. Never throws for the store. */
+  /**
+   * Saves changes as often as is worthwhile, and changes that operators are notified of at once; `all`: saves everything now. Never throws
+   * for a failure of the store.
+   */
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
 }
 
-/** What cannot be read is learnt anew, and the log says so. */
+/** Opens the checkpoint. What cannot be read is learnt again, and the log says so. */
 export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
   const { clock, log } = ports
   const scanRate = await load(ports, SCAN_RATE, parseScanRate)
@@ -49,7 +52,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let kept = { ...from, missed, scanRateAtMs: clock.now(), pushesAtMs: clock.now() }
   let isFailing = false
 
-  /** The channel takes the start of this run for its last push (`resumeChannel`): it came before. */
+  /** The channel counts the start of this run as its last push (`resumeChannel`); the real one was before. */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) =>
     record !== null && lastPushAtMs === from.channel.lastPushAtMs ? record.channel.lastPushAtMs : lastPushAtMs
 
@@ -68,7 +71,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
 
   async function keepAll({ scanRate: learnt, channel }: CarrierModel, all: boolean): Promise<boolean> {
     const nowMs = clock.now()
-    // A clock that was put back must not stop the keeping.
+    // A clock that was put back must not stop the saving.
     const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
     if (learnt !== kept.scanRate && isDue(kept.scanRateAtMs, SCAN_RATE_EVERY_MS)) {
       await save(ports.store, SCAN_RATE, encodeScanRate(learnt))
@@ -94,7 +97,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
         eventQueued = await keepAll(learnt, all)
         isFailing = false
       } catch (err) {
-        if (!isFailing) log.error({ err }, 'what was learnt of the carrier cannot be written down')
+        if (!isFailing) log.error({ err }, 'what was learnt about the carrier cannot be saved')
         isFailing = true
       }
       return { health: learnt.channel.health, eventQueued }
@@ -102,7 +105,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   }
 }
 
-/** Silence is told once, and no more until pushes were trusted again. */
+/** Silence is reported once, and again only after pushes were reliable. */
 function isSilenceReported(before: boolean, health: PushHealth): boolean {
   return health === 'silent' || (before && health !== 'healthy')
 }
@@ -110,11 +113,11 @@ function isSilenceReported(before: boolean, health: PushHealth): boolean {
 async function load<T>({ store, log }: ModelCheckpointPorts, name: string, parse: (text: string) => T | null): Promise<T | null> {
   const kept = await store.transaction((tx) => tx.loadSetting(name))
   const value = kept === null ? null : parse(textOf(kept))
-  if (kept !== null && value === null) log.error({ setting: name }, 'what was learnt before cannot be read: it is learnt anew')
+  if (kept !== null && value === null) log.error({ setting: name }, 'what was learnt before cannot be read: it is learnt again')
   return value
 }
 
-/** Whatever another hand put there. */
+/** The value may have been written by hand. */
 function textOf(kept: unknown): string {
   return kept instanceof Uint8Array ? new TextDecoder().decode(kept) : String(kept)
 }
@@ -123,7 +126,7 @@ async function save(store: WriteStore, name: string, text: string): Promise<void
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)))
 }
 
-/** With the event, if there is one, in one transaction: a kill between the two would tell twice, or never. */
+/** Saves the record and queues the event, if any, in one transaction: a kill in between would report twice or never. */
 async function savePushes(store: WriteStore, record: PushRecord, isNews: boolean, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const event: OperatorEvent = {

@@ -5,9 +5,9 @@ import type { WriteTx } from '../write-store.ts'
 import type { SchedulePorts } from './schedule-poll.tx.ts'
 
 export interface PollPriority {
-  /** The most that are worth asking about now, the worthiest first; each is told once. None: nothing is due. */
+  /** The ids of the most valuable due parcels, the best first, each returned once. None: nothing is due. */
   best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]>
-  /** To be called when calls are not scarce: what was weighed is then of no use. */
+  /** Drops the ranking. To be called when calls are not scarce. */
   forget(): void
 }
 
@@ -16,17 +16,17 @@ interface Ranked {
   readonly worth: number
 }
 
-/** Weighing one takes some ten microseconds, in which nothing is recorded. */
+/** Ranking one takes some ten microseconds, during which nothing is recorded. */
 const WEIGHED_AT_ONCE = 512
 const LOOK_EVERY_MS = 15_000
 const LOOKS_MAX = 4
-/** Of more the least worth are dropped, until the look comes round to them again. */
+/** Beyond this the least valuable are dropped until the ranking reaches them again. */
 const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
 
 /**
- * Ranks due checks by worth, for when there are too few calls for all. What is due can be a million: so it looks at some at a time, goes on
- * where it stopped, begins again at the end, and keeps the best of all it saw. Who is not among them is neither asked about nor touched. A
- * backlog of up to two thousand is weighed whole every minute; the worth of a parcel moves with the hours, not with minutes.
+ * Ranks due polls by value, for when there are too few calls. A million parcels may be due, so it ranks some at a time, continues where it
+ * stopped, starts again at the end, and keeps the best of all it saw. Other parcels are not touched. A backlog of up to two thousand is
+ * ranked completely every minute; values change with the hours, not with the minutes.
  */
 export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
@@ -43,7 +43,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       weighed.push({ parcelId, worth: pollValue({ ...parcel, unpollable: false }, model, options.cadence, nowMs) })
     }
     const anew = new Set(places.map(({ parcelId }) => parcelId))
-    // Equal worth: in the order of falling due, which the sort keeps. What is worth nothing is minus infinity: subtracted it would be no number.
+    // Equal values stay in the order of falling due. No value is minus infinity, and subtracting it gives no number.
     ranked = [...ranked.filter(({ parcelId }) => !anew.has(parcelId)), ...weighed]
       .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
       .slice(0, RANKED_MAX)
@@ -51,12 +51,12 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
 
   return {
     async best(tx, nowMs, limit) {
-      // A clock that was put back must not stop the looking.
+      // A clock that was put back must not stop the ranking.
       const looks = Math.min(LOOKS_MAX, Math.floor(Math.abs(nowMs - lookedAtMs) / LOOK_EVERY_MS))
       if (looks > 0) lookedAtMs = nowMs
       for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
       if (ranked.length === 0) await look(tx, nowMs)
-      // It had stopped at the very end.
+      // The last look had stopped at the very end.
       if (ranked.length === 0) await look(tx, nowMs)
       const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)

@@ -15,10 +15,10 @@ type PollResultVerbs = Pick<
   'claimDuePolls' | 'claimPoll' | 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked' | 'settleMissedPushes'
 >
 
-/** How many overdue verdicts are reached in one transaction. */
+/** How many entries without a push are settled in one transaction. */
 const SETTLED_AT_ONCE = 256
 
-/** The verbs that keep track of whom to ask, and of what asking found (DOMAIN 6). */
+/** The verbs that claim polls and save their results (DOMAIN 6). */
 export function createPollResults(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): PollResultVerbs {
   const { store, clock } = ports
   return {
@@ -28,7 +28,7 @@ export function createPollResults(ports: SchedulePorts & { readonly store: Write
       store.transaction(async (tx) => {
         tx.releasePoll(failure.parcelId)
         const parcel = await tx.findParcel(failure.parcelId)
-        // It was joined to another while it was asked about.
+        // It was joined to another during the poll.
         if (parcel === null) return
         const next = await schedulePoll(tx, afterFailure(parcel, failure), ports, options)
         const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
@@ -38,7 +38,7 @@ export function createPollResults(ports: SchedulePorts & { readonly store: Write
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
-        // Until the carrier has told anything of a parcel, not knowing it means not knowing it yet.
+        // Before the carrier has reported anything about a parcel, not knowing it means not knowing it yet.
         if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
         await tx.markNotPollable(identifier, clock.now())
       }),
@@ -77,11 +77,14 @@ export function createPollResults(ports: SchedulePorts & { readonly store: Write
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
   const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs) }
   if (kind === 'unavailable') return { ...checked, failures: parcel.failures + 1 }
-  // Unwatched while it was asked about: an answer does not take that back.
+  // It was unwatched during the poll, which the answer does not undo.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 
-/** Whether an entry came while the question was under way, and neither had the language nor is in the answer: it was not asked for. */
+/**
+ * Whether an entry was added during the request, lacks the language and is not in the answer, so that the language has to be requested
+ * again.
+ */
 function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
   if (entry.sequence <= knownTo || !isLanguageMissing([entry], language)) return false
   const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>
@@ -89,7 +92,7 @@ function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry)
   return !entry.members.some(isOfAnswer)
 }
 
-/** An entry only polls brought, and that was not told as backfill: a push should have brought it (DOMAIN 6.6). */
+/** Whether a push should have reported an entry: only polls did, and it was not backfill (DOMAIN 6.6). */
 async function wasMissed(tx: WriteTx, parcelId: number, sequence: number): Promise<boolean> {
   const entries = deriveEntries(await tx.loadSightings(parcelId, null))
   const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))

@@ -12,22 +12,22 @@ export interface PollerPorts {
   readonly meter: Pick<Meter, 'missedPush'>
   readonly clock: Clock
   readonly log: Log
-  /** Whether the schedule must ask nothing at this time (`poll.quietHours`). */
+  /** Whether scheduled polls are suspended at this time (`poll.quietHours`). */
   readonly isQuiet: (nowMs: number) => boolean
-  /** How many may be asked about at this moment, besides `concurrency`: none while a failing carrier rests, one to probe it. */
+  /** How many polls may run now, besides `concurrency`: none while a failing carrier rests, one to probe it. */
   readonly askable?: () => number
 }
 
-/** What was claimed and got lost falls due again after this; what is still being asked about does not, however long it waits for its turn. */
+/** A claim that got lost falls due again after this time; a poll that is still running does not, however long it waits. */
 const LEASE_MS = 5 * 60_000
 
-/** So much of the room must be free before more is claimed: a claim each time one ends would ask the store too often. */
+/** This share of the room must be free before more is claimed: a claim after every poll would query the store too often. */
 const FREE_PART = 1 / 4
 
 /**
- * One pass of the poller: settles what was missed, waits until there is room, and claims the most overdue parcels for it. What hangs takes
- * room and holds up no other. `busy`: there may be more, and what was begun goes on meanwhile. `idle`: nothing more is due, or the carrier
- * cannot be asked, so that nothing more is claimed until the next wake; then all that was begun has ended.
+ * Creates the poller. One pass settles missed pushes, waits until there is room, and claims the most overdue parcels for it. A poll that
+ * hangs takes room but does not hold up others. `busy`: there may be more, and running polls continue. `idle`: nothing more is due, or the
+ * carrier cannot be asked until the next wake; all polls have ended.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, asking, clock, log } = ports
@@ -51,7 +51,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     inFlight.add(asked)
   }
 
-  /** Looked at anew after each wait: meanwhile quiet hours may have begun, or the carrier failed. */
+  /** Read again after each wait: quiet hours may have begun, or the carrier may have failed. */
   function limit(): number {
     return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.askable?.() ?? concurrency)
   }

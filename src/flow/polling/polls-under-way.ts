@@ -1,11 +1,11 @@
-/** The parcels that the carrier is being asked about at this moment, on schedule or by order. */
+/** The parcels that are being polled, on schedule or by order. */
 export interface PollsUnderWay {
-  /** Counts the parcel as long as the work lasts. */
+  /** Counts the parcel while the work lasts. */
   during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value>
   list(): readonly number[]
 }
 
-/** One for all who poll: a lease says how long a poll may take, this says that it still goes on. */
+/** Created once and shared by all who poll: a lease limits how long a poll may take, and this shows that it still runs. */
 export function createPollsUnderWay(): PollsUnderWay {
   const underWay = new Map<number, number>()
   return {

@@ -2,17 +2,18 @@ import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
+/** Follows the health of the carrier's pushes. */
 export interface PushHealthMonitor {
   health(): PushHealth
-  /** Has what was learnt kept, and tells when the pushes fare otherwise. To be called after each pass of the poller. */
+  /** Saves what was learnt, and logs when the health changes. To be called after each pass of the poller. */
   follow(): Promise<void>
 }
 
-/** Knows how the carrier's pushes fare, as of the last pass. */
+/** Opens the monitor; it knows the health as of the last pass. */
 export async function openPushHealthMonitor(ports: {
   readonly write: Pick<WriteSide, 'pushChannel' | 'checkpointModel'>
   readonly log: Pick<Log, 'info' | 'warn'>
-  /** Called when an operator event waits to be sent. */
+  /** Called when an operator event was queued. */
   readonly wake: () => void
 }): Promise<PushHealthMonitor> {
   let { health } = await ports.write.pushChannel()
@@ -26,7 +27,7 @@ export async function openPushHealthMonitor(ports: {
       if (health === before) return
       if (health === 'silent')
         ports.log.warn({ before }, 'no pushes come although the carrier scans: polls fall back to their full intervals')
-      else ports.log.info({ before, pushHealth: health }, 'the carrier’s pushes fare otherwise than before')
+      else ports.log.info({ before, pushHealth: health }, 'the health of the carrier’s pushes has changed')
     },
   }
 }

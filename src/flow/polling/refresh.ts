@@ -18,21 +18,21 @@ export interface RefreshPorts {
 }
 
 export interface RefreshOptions {
-  /** Lower case; the first is asked on schedule. */
+  /** Lower case; scheduled polls use the first. */
   readonly languages: readonly [string, ...string[]]
 }
 
-/** `unavailable`: the carrier cannot be asked now, whoever is next. */
+/** The outcome of a poll. `unavailable`: the carrier cannot be asked about any parcel now. */
 export type Refreshed = 'recorded' | 'unknown' | 'unavailable'
 
 export interface Refresh {
-  /** A scheduled poll: the first language, others only where texts are missing (DOMAIN 6.2). */
+  /** A scheduled poll: in the first language, and in others only where texts are missing (DOMAIN 6.2). */
   poll(due: DuePoll): Promise<Refreshed>
-  /** An operator's order: every configured language, now. */
+  /** A poll by an operator's order: in every configured language, now. */
   refreshNow(due: DuePoll): Promise<Refreshed>
 }
 
-/** Builds the verbs that ask the carrier about a known parcel and record what it says. */
+/** Creates the verbs that poll a known parcel and record the answer. */
 export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
   const [first, ...others] = languages
   return {
@@ -87,11 +87,11 @@ async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Carr
     atMs: clock.now(),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
-  // An answer that nobody can read or keep says nothing of the next parcel's.
+  // An answer that cannot be parsed or recorded says nothing about the next parcel's.
   return answer.reason === 'bad_response' ? 'unknown' : 'unavailable'
 }
 
-/** The parcel the answer was recorded for; null: it was not. */
+/** The id of the parcel the answer was recorded for; null: it was not recorded. */
 async function record({ recorder }: RefreshPorts, observation: IncomingPoll['observation']): Promise<number | null> {
   const outcome = await recorder.submit({ kind: 'poll', observation, watch: false })
   return outcome.kind === 'recorded' ? outcome.parcelId : null

@@ -3,22 +3,25 @@ import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
-/** So many in one transaction, and so many transactions a pass of the poller: pushes wait for some milliseconds, and a million takes minutes. */
+/**
+ * How many polls per transaction, and transactions per pass of the poller: pushes wait for some milliseconds, and a million parcels take
+ * minutes.
+ */
 const PLANNED_AT_ONCE = 256
 const TURNS_MAX = 8
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
 /**
- * A check is planned when something is heard of its parcel. When pushes cannot be relied on any more, what was planned while they could is too
- * late: then all that is still to come is gone through, soonest first, and planned anew where that brings it forward (DOMAIN 6.1). One call goes
- * on where the last one stopped. What was left by a run that ended is gone through again by the next.
+ * Reschedules polls when pushes become unreliable. Polls are scheduled when something is learnt about their parcel; those scheduled while
+ * pushes were reliable are then too late. So all future polls are visited, soonest first, and moved if that brings them forward (DOMAIN
+ * 6.1). Each call continues where the last one stopped. What a run leaves unfinished the next run visits again.
  */
 export function createReschedulePolls(
   ports: SchedulePorts & { readonly store: WriteStore },
   options: Pick<RecordRules, 'cadence'>,
 ): (nowMs: number) => Promise<void> {
   let wasRelied = ports.model().pushHealth !== 'unknown'
-  /** Null: there is nothing to go through. */
+  /** Null: there is nothing to visit. */
   let place: DueCursor | null = null
 
   async function goOn(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {

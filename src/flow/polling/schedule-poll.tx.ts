@@ -6,18 +6,18 @@ import type { WriteTx } from '../write-store.ts'
 
 export interface SchedulePorts {
   readonly clock: Pick<Clock, 'now'>
-  /** What holds for every parcel's next check at this time. */
+  /** The model for scheduling every parcel's next poll, as of now. */
   readonly model: () => CadenceModel
 }
 
-/** Sets when the parcel is asked about again. */
+/** Schedules the next poll of a parcel. */
 export async function schedulePoll(
   tx: WriteTx,
   parcel: ParcelState,
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<ParcelState> {
-  // Of others it does not matter.
+  // For other parcels it does not matter.
   const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, ports.clock.now())).length > 0
   return scheduleCheck(parcel, () => isPollable, ports.model(), cadence)
 }

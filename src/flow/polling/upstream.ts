@@ -4,11 +4,11 @@ import type { WriteSide } from '../write-side.ts'
 export interface UpstreamPorts {
   readonly carrier: Pick<Carrier, 'state'>
   readonly write: Pick<WriteSide, 'pushChannel'>
-  /** Of the relay. */
+  /** The version of the relay. */
   readonly version: string
 }
 
-/** What operators can see of the carrier (CONTRACT, `/relay/upstream`). */
+/** The state of the carrier as operators see it (CONTRACT, `/relay/upstream`). */
 export interface Upstream {
   read(): Promise<object>
 }

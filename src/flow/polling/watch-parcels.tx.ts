@@ -8,7 +8,7 @@ import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
-/** The verbs by which somebody says what is to be polled for, and when (CONTRACT, `/relay/parcels`). */
+/** The verbs by which operators decide what is polled, and when (CONTRACT, `/relay/parcels`). */
 export function createWatchParcels(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): WatchVerbs {
   const { store } = ports
 

@@ -38,9 +38,7 @@ test('each change of an endpoint’s state is one line, and what stays as it is 
 test('a start names the endpoints that are not sent to', () => {
   const { lines, endpointLog } = world()
   endpointLog.follow(stateOf({ disabled: 'failing' }))
-  expect(lines.map(({ message }) => message)).toEqual([
-    'an endpoint only failed for 120 h and is disabled; everything for it waits',
-  ])
+  expect(lines.map(({ message }) => message)).toEqual(['an endpoint only failed for 120 h and is disabled; everything for it waits'])
 })
 
 test('failures of an endpoint are a line a minute with their number and the last cause', () => {
