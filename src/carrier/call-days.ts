@@ -1,22 +1,22 @@
 import type { DayCalls } from '../domain/polling/carrier-memory.ts'
 
 const DAY_MS = 86_400_000
-/** More are only told apart by a clock that jumps all the time. */
+/** Only a clock that jumps all the time needs more. */
 const DAYS_MAX = 8
 
-/** Counts calls by UTC day, as the wall clock tells it when they are made. */
+/** Counts calls by UTC day of the wall clock. */
 export interface CallDays {
-  /** Calls that count for the day of this time: made on it, or on a later one that the clock has been taken back from. */
+  /** The calls that count for the day of this time: those made on it, or on a later day from which the clock was put back. */
   made(wallMs: number): number
-  /** Those made on the very day. */
+  /** The calls made on exactly this day. */
   madeOn(wallMs: number): number
   add(wallMs: number): void
   list(): readonly DayCalls[]
 }
 
 /**
- * A new day starts at zero. A clock that is put back to an earlier day takes the calls of the later one along: they were made by now. Put
- * forward again, it finds each day as it was, so that no jumping to and fro makes room for more calls.
+ * A new day starts at zero. A clock that is put back to an earlier day takes the later day's calls along, because they were made already.
+ * Put forward again, it finds each day as it was, so jumping back and forth makes no room for more calls.
  */
 export function createCallDays(earlier: { readonly atMs: number; readonly days: readonly DayCalls[] } | null): CallDays {
   let calls = new Map(earlier?.days.map(({ day, calls }) => [day, calls]))
@@ -24,13 +24,13 @@ export function createCallDays(earlier: { readonly atMs: number; readonly days: 
 
   function turnTo(wallMs: number): number {
     const day = dayOf(wallMs)
-    // Time goes on: what lies ahead of the new day was a clock's mistake.
+    // Time has moved on: days ahead of the new one were a mistake of the clock.
     if (day > today) calls = new Map([...calls].filter(([one]) => one <= day))
     today = day
     return day
   }
 
-  /** The oldest two count as the later one: whatever the clock does, none is forgotten. */
+  /** The two oldest days are counted as the later one, so no call is forgotten whatever the clock does. */
   function joinOldest(): void {
     const [oldest = 0, second = 0] = [...calls.keys()].sort((a, b) => a - b)
     calls.set(second, (calls.get(second) ?? 0) + (calls.get(oldest) ?? 0))
@@ -57,7 +57,7 @@ export function dayOf(wallMs: number): number {
   return Math.floor(wallMs / DAY_MS)
 }
 
-/** How long the UTC day of a time still lasts. */
+/** How long the UTC day of a time still lasts, in milliseconds. */
 export function remainingDayMs(wallMs: number): number {
   return DAY_MS - (wallMs % DAY_MS)
 }

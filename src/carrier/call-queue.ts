@@ -4,28 +4,35 @@ import type { Clock } from '../flow/ports.ts'
 import type { StartTimer } from '../outbound/deadline.ts'
 import type { CallBudget } from './call-budget.ts'
 
+/** Permission to make one call. */
 export interface Permit {
   readonly kind: 'granted'
-  /** Frees the slot; more than once changes nothing. */
+  /** Frees the slot; further calls change nothing. */
   release(): void
 }
 
+/** A refused call, with the time after which a retry may succeed. */
 export interface Refusal {
   readonly kind: 'refused'
   readonly reason: 'budget' | 'rate_limited'
   readonly retryAfterMs: number
 }
 
+/** A request to make a call. */
 export interface TakeRequest {
   readonly priority: CallPriority
-  /** Monotonic: a wait known to last beyond it is refused at once. `null`: any wait for the rate is fine, a long pause is not. */
+  /**
+   * Monotonic milliseconds: a wait known to last longer is refused at once. `null`: the caller waits for the rate as long as needed, but
+   * not for a long pause.
+   */
   readonly giveUpAtMs: number | null
   readonly signal: AbortSignal
 }
 
+/** The queue in front of the budget. */
 export interface CallQueue {
   take(request: TakeRequest): Promise<Permit | Refusal>
-  /** Lets nothing leave for a while, whoever asks. */
+  /** Allows no call for a while. */
   pause(waitMs: number): void
   waiting(): number
 }
@@ -34,15 +41,15 @@ export interface CallQueueOptions {
   readonly budget: CallBudget
   readonly clock: Clock
   readonly startTimer: StartTimer
-  /** Who would rather wait for the rate than be refused still does not sit through a pause longer than this. */
+  /** The longest pause that a caller without `giveUpAtMs` waits for. */
   readonly pausePatienceMs: number
-  /** Per priority. */
+  /** The maximum of waiting calls per priority. */
   readonly waitingMax: number
-  /** Has more of the day's calls written down; false: that cannot be done now, and nothing may leave. */
+  /** Saves more of the day's calls; false: that is impossible now, and no call may be made. */
   readonly writeDown: () => Promise<boolean>
 }
 
-/** When nothing can be written down. */
+/** The wait when calls cannot be saved. */
 const UNWRITABLE_RETRY_MS = 5000
 
 interface Waiter {
@@ -50,7 +57,7 @@ interface Waiter {
   readonly settle: (outcome: Permit | Refusal) => void
 }
 
-/** The waiting room in front of the budget: apps before the schedule, first come first served within each. */
+/** Creates the queue: apps before the schedule, first come first served within each. */
 export function createCallQueue(options: CallQueueOptions): CallQueue {
   const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
   const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
@@ -84,7 +91,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
     else refuseAll(UNWRITABLE_RETRY_MS)
   }
 
-  /** Lets in whom the budget lets in, then sleeps until it may let in the next. A slot released, and calls written down, come back here. */
+  /** Grants calls while the budget allows, then sleeps until it allows the next. Runs again when a slot is released or calls are saved. */
   function admit(): void {
     cancelTimer?.()
     cancelTimer = null
@@ -117,7 +124,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
       const waiter = createWaiter(giveUpAtMs, signal, resolve, () => leave(waiter, outOfBudget()))
       room.add(waiter)
       admit()
-      // After the admission, which knows better why it has to wait when the carrier asked for a pause.
+      // After `admit`, which gives the better reason if the carrier asked for a pause.
       if (giveUpAtMs !== null && room.has(waiter) && budget.earliestMs(nowMs, ahead) > giveUpAtMs) leave(waiter, outOfBudget())
     })
   }
@@ -148,7 +155,7 @@ function permitOf(releaseSlot: () => void): Permit {
   }
 }
 
-/** Leaves when its signal is aborted. */
+/** A waiter that leaves when its signal is aborted. */
 function createWaiter(giveUpAtMs: number | null, signal: AbortSignal, resolve: Waiter['settle'], onAbort: () => void): Waiter {
   signal.addEventListener('abort', onAbort, { once: true })
   return {

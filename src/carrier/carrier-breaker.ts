@@ -3,16 +3,17 @@ import type { CallPriority, CarrierState, UnavailableReason } from '../domain/po
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
-/** Which failures are the carrier's or the way's to it: asking about something else would fail as well. */
+/** Failures of the carrier or of the network: other calls would fail too. */
 const FAILURES: ReadonlySet<UnavailableReason> = new Set(['network', 'timeout', 'server_error'])
 
+/** The circuit breaker for calls to the carrier. */
 export interface CarrierBreaker {
-  /** Asks, unless the carrier rests; `ask` answers null when the question was taken back. */
+  /** Runs `ask` unless the breaker is open. `ask` returns null if the call was withdrawn. */
   guard(asker: CallPriority, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
   state(): CarrierState['breaker']
 }
 
-/** Keeps a carrier that fails from being asked by everybody (see `domain/polling/breaker`), and logs when that begins and ends. */
+/** Protects a failing carrier from further calls (see `domain/polling/breaker`), and logs when that starts and ends. */
 export function createCarrierBreaker(clock: Clock, log: Log, random: () => number = Math.random): CarrierBreaker {
   let breaker = closedBreaker
 
@@ -26,7 +27,7 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
     if (before.state === 'closed' && state === 'open') {
       log.debug(
         { failures, restMs: Math.round(restUntilMs - clock.monotonic()) },
-        'the carrier fails again and again: it is left alone for a while',
+        'the carrier fails repeatedly: it is left alone for a while',
       )
     }
     if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')

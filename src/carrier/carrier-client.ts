@@ -14,42 +14,43 @@ import { askStatus, type StatusPorts } from './status-call.ts'
 import { createTokenClient, type TokenClient } from './token-client.ts'
 
 const WAITING_MAX = 10_000
-/** A question that was cut says something about the carrier if it had so much of its time for being answered. */
+/** A call that was cut off says something about the carrier if it had this share of its time to be answered. */
 const FAIR_SHARE = 1 / 2
 
+/** The settings of the client. Durations in milliseconds. */
 export interface CarrierOptions {
   readonly baseUrl: string
   readonly authUrl: string
   readonly username: string
-  /** Read at every token request, so that a new one needs no restart. */
+  /** Read at every token request, so that a new password needs no restart. */
   readonly password: () => string
-  /** Over everything one question does once it left: connecting, headers, body, retries. An app's waiting counts too. */
+  /** The time limit for one call once it is made: connecting, headers, body, retries. For an app it includes waiting in the queue. */
   readonly timeoutMs: number
   readonly ratePerSecond: number
-  /** By UTC day. */
+  /** Per UTC day. */
   readonly callsPerDay: number
   readonly concurrency: number
   readonly clock: Clock
   readonly log: Log
-  /** What an earlier run left: the day's calls, waits the carrier asked for and refused credentials still count. */
+  /** What an earlier run saved: the day's calls, pauses the carrier asked for and refused credentials still count. */
   readonly memory?: CarrierMemory | null
-  /** Keeps the same for the next run, durably: calls leave, and waits and refusals are told, only when it has resolved. */
+  /** Saves the same for the next run, durably. Calls are made, and pauses and refusals reported, only after it has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
-  /** A private authority (PEM), trusted besides the well-known ones. */
+  /** A private authority (PEM), trusted as well as the public ones. */
   readonly ca?: string
   /** An HTTP proxy to go through. */
   readonly proxy?: string
   readonly startTimer?: StartTimer
 }
 
-/** The carrier as it is on the network. `close` ends what is in flight; afterwards every question is unavailable. */
+/** The carrier on the network. `close` ends what is in flight; afterwards every call is `unavailable`. */
 export interface RemoteCarrier extends Carrier {
-  /** Writes down how things stand for the next run. */
+  /** Saves the current state for the next run. */
   keep(): Promise<unknown>
   close(): Promise<void>
 }
 
-/** Everything that leaves for the carrier, token requests included, goes through one budget and one pool of connections. */
+/** Creates the client. All calls to the carrier, including token requests, share one budget and one pool of connections. */
 export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
   const agent = createAgent(options)
@@ -80,13 +81,13 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   return {
     async fetchAll({ identifier, language, priority, signal }) {
       const deadline = deadlines.open(signal)
-      // An app waits for the whole of it; of the schedule nobody minds how long it waits for its turn.
+      // For an app the limit includes the wait in the queue; a scheduled poll may wait as long as it takes.
       if (priority === 'app') deadline.start()
       const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
       try {
         const outcome = await breaker.guard(priority, async () => {
           const answered = await askStatus(ports, { identifier, language, priority, giveUpAtMs, deadline })
-          // Nobody is to blame for a question that was taken back.
+          // A withdrawn call is nobody's failure.
           const takenBack = signal?.aborted === true || deadlines.closed()
           return answered.kind === 'unavailable' && takenBack ? null : answered
         })
@@ -115,12 +116,12 @@ function createAgent({ concurrency, timeoutMs, ca, proxy }: CarrierOptions): Dis
   return new Agent({
     connections: concurrency,
     allowH2: false,
-    // Said out loud, because the environment could otherwise turn the check off.
+    // Explicit, because an environment variable could turn the check off.
     connect: { timeout: timeoutMs, rejectUnauthorized: true, secureContext: createTlsContext(ca) },
   })
 }
 
-/** Every deadline that runs, so that closing can end them all, and those opened afterwards at once. */
+/** The deadlines of all calls: closing ends those that run, and those opened afterwards at once. */
 function createDeadlines(timeoutMs: number, startTimer: StartTimer) {
   const running = new Set<Deadline>()
   let closed = false

@@ -7,7 +7,7 @@ import type { CallBudget } from './call-budget.ts'
 export interface CarrierLedgerPorts {
   readonly budget: CallBudget
   readonly tokens: () => {
-    /** Monotonic; until when the token endpoint asked to be left alone. */
+    /** Until when the token endpoint asked for a pause, monotonic milliseconds. */
     pausedUntilMs(): number
     refusal(): CredentialRefusal | null
   }
@@ -16,11 +16,11 @@ export interface CarrierLedgerPorts {
   readonly log: Log
 }
 
-/** What must outlive this run of its dealings with the carrier, written down before it counts. */
+/** Saves what must survive this run about the carrier, before it takes effect. */
 export interface CarrierLedger {
-  /** Writes down how things stand, and some of the calls to come; false: that cannot be done now. */
+  /** Saves the current state and some calls in advance; false: that is impossible now. */
   keep(): Promise<boolean>
-  /** The same without calls to come: none leaves any more. */
+  /** Saves the state without calls in advance: none is made any more. */
   close(): Promise<boolean>
 }
 
@@ -44,8 +44,8 @@ export function createCarrierLedger({ budget, tokens, remember, clock, log }: Ca
       () => null,
       (error: unknown) => ({ code: systemCode(error) ?? 'UNKNOWN' }),
     )
-    if (failure !== null && isWell) log.error(failure, 'the calls to the carrier cannot be written down: none is made until they can')
-    if (failure === null && !isWell) log.info({}, 'the calls to the carrier can be written down again')
+    if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be written down: none is made until they can')
+    if (failure === null && !isWell) log.info({}, 'calls to the carrier can be written down again')
     isWell = failure === null
     return isWell
   }
@@ -59,7 +59,9 @@ export function createCarrierLedger({ budget, tokens, remember, clock, log }: Ca
   }
 }
 
-/** How long a wait still lasts that an earlier run wrote down in wall time: no longer than it was to last then, whatever the clock says now. */
+/**
+ * How long a wait still lasts that an earlier run saved in wall time: never longer than it was to last then, whatever the clock shows now.
+ */
 export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))
 }

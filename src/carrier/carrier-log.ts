@@ -3,15 +3,16 @@ import { clampRetryAfterMs } from '../domain/retry-after.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
+/** Logs how calls to the carrier end. */
 export interface CarrierLog {
-  /** Takes note of how a question ended, and says it in the words of the port. */
+  /** Notes the outcome of a call, and returns it in the form of the port. */
   record(outcome: StatusOutcome): CarrierAnswer
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
 
 type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'answers'
 
-/** Kinds of trouble: which of its reasons each question meets while one lasts is no news. Null: the relay's own. */
+/** The kind of trouble of each reason. While one kind lasts, its changing reasons are not logged again. Null: the relay's own limits. */
 const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
   budget: null,
   resting: null,
@@ -29,16 +30,16 @@ const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
 const MESSAGES: Readonly<Record<Trouble, string>> = {
   down: 'the carrier is down, or cannot be reached',
   rate_limited: 'the carrier asks for fewer calls: nothing is asked until its Retry-After is over',
-  credentials: 'the carrier cannot be asked without its token',
+  credentials: 'the carrier gives no token, so it cannot be asked',
   redirect: 'the carrier redirects, which is not followed',
-  answers: 'the carrier answers in a way that cannot be used',
+  answers: 'the answers of the carrier cannot be used',
 }
 
-/** A carrier that is well and ill in turns is told of so often, and then at debug level until the minute is over. */
+/** The maximum of lines per minute for a carrier that keeps failing and recovering; further ones are logged at debug level. */
 const LINES_MAX = 10
 const LINES_EVERY_MS = 60_000
 
-/** Remembers how questions ended, and logs when that changes: trouble that lasts is one line, not one for every question. */
+/** Creates the log. It logs changes only: trouble that lasts is one line, not one per call. */
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
@@ -53,7 +54,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
     return minute.lines <= LINES_MAX
   }
   const logTrouble = ({ reason, detail, retryAfterMs, conclusive }: StatusOutcome & { kind: 'unavailable' }): void => {
-    // A question cut by our own waiting, like our own budget, is no trouble of the carrier's.
+    // A call cut off because it waited here, like one beyond our own budget, is no trouble of the carrier.
     const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
     if (reason === 'budget' || trouble !== null) lastFailure = { reason, atMs: clock.now() }
     const fields = { reason, detail, retryAfterMs }

@@ -1,43 +1,47 @@
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-/** The wait after the first, second, ... refused try in a row: three tries fit into 15 minutes, then 15 minutes growing to an hour. */
+/**
+ * The wait after the first, second and further refused attempts in a row: three attempts within 15 minutes, then pauses of 15 minutes
+ * growing to an hour.
+ */
 const REFUSED_WAITS_MS: readonly number[] = [SECOND, MINUTE, 15 * MINUTE, 30 * MINUTE]
 const REFUSED_WAIT_MAX_MS = 60 * MINUTE
 export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 
-/** Trouble that says nothing about the credentials: asked again sooner, but not at the pace of the questions that need a token. */
+/** The wait after trouble that says nothing about the credentials: shorter, but not at the pace of the calls that need a token. */
 const TROUBLE_WAIT_MS = SECOND
 const TROUBLE_WAIT_MAX_MS = MINUTE
 
+/** Why the gate is closed: refused credentials, or other trouble. */
 export type GateClosure = 'credentials' | 'trouble'
 
-/** Decides when the credentials may be presented again. Pure bookkeeping in monotonic milliseconds. */
+/** Decides when the credentials may be tried again. Pure bookkeeping in monotonic milliseconds. */
 export interface CredentialGate {
-  /** Milliseconds until the next try may be made; 0: now. */
+  /** Milliseconds until the next attempt; 0: now. */
   waitMs(nowMs: number): number
-  /** The credentials were presented, and accepted or refused. */
+  /** The credentials were accepted or refused. */
   tried(): void
-  /** What was tried last was refused, by the token endpoint or by the status API: nothing before the wait is over. */
+  /** The last attempt was refused, by the token endpoint or by the status API: the gate closes. */
   refused(nowMs: number): void
-  /** The token endpoint could not be asked or answered badly; `waitMs` is its own word on when to ask again. */
+  /** The token endpoint could not be reached or its answer was unusable; `waitMs`: its `Retry-After`, if any. */
   troubled(nowMs: number, waitMs: number | null): void
-  /** A token worked, or the credentials changed: what was counted no longer counts. */
+  /** A token worked, or the credentials changed: earlier attempts no longer count. */
   reset(): void
   closedBy(nowMs: number): GateClosure | null
   tries(): number
 }
 
-/** Refused tries of an earlier run. */
+/** Refused attempts of an earlier run. */
 export interface EarlierTries {
   readonly tries: number
-  /** Monotonic. */
+  /** Monotonic milliseconds. */
   readonly opensAtMs: number
 }
 
 /**
- * The tries since a token last worked decide the wait, whichever side refused: a token endpoint that hands out tokens which the status
- * API then refuses is asked no more often than one that refuses the password.
+ * The attempts since a token last worked decide the wait, whichever side refused. A token endpoint whose tokens the status API refuses is
+ * asked no more often than one that refuses the password.
  */
 export function createCredentialGate(earlier: EarlierTries | null = null): CredentialGate {
   let tries = earlier?.tries ?? 0

@@ -7,26 +7,26 @@ import { CREDENTIAL_WAIT_MAX_MS, type CredentialGate, createCredentialGate } fro
 import { fingerprintPassword, hasFingerprint } from './password-fingerprint.ts'
 import type { NoToken } from './token-request.ts'
 
-/** What is known of the credentials, and so whether a token may be asked for now (DOMAIN 6.4). */
+/** The state of the credentials, which decides whether a token may be requested now (DOMAIN 6.4). */
 export interface Credentials {
-  /** Why no token may be asked for now; null: one may. A new password is worth a try at once. */
+  /** Why no token may be requested now; null: one may. A new password may be tried at once. */
   closed(): NoToken | null
-  /** A password is on its way to the token endpoint. */
+  /** A password is being sent to the token endpoint. */
   present(password: string): void
-  /** The token endpoint refused them. */
+  /** The token endpoint refused the credentials. */
   notTaken(detail: string): NoToken
-  /** Either side refused them. */
+  /** The token endpoint or the status API refused the credentials. */
   refused(detail: string): NoToken
-  /** No token was to be had, which says nothing of them. */
+  /** No token could be obtained, for a reason that says nothing about the credentials. */
   troubled(failure: NoToken): NoToken
-  /** They brought a token. */
+  /** The credentials brought a token. */
   obtained(): void
-  /** The status API accepted that token. Returns whether they counted as refused until now. */
+  /** The status API accepted that token. Returns whether the credentials counted as refused until now. */
   proved(): boolean
   state(): CarrierState['credentials']
-  /** For the next run; null: they are not refused. */
+  /** The refusal to save for the next run; null: they are not refused. */
   refusal(): CredentialRefusal | null
-  /** For the next run, monotonic: until when the token endpoint asked to be left alone. */
+  /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
   pausedUntilMs(): number
 }
 
@@ -39,9 +39,9 @@ export interface CredentialOptions {
   readonly earlier: EarlierTokens | null
 }
 
-/** What an earlier run left. */
+/** What an earlier run saved. */
 export interface EarlierTokens {
-  /** When it wrote that down, epoch milliseconds. */
+  /** When it was saved, epoch milliseconds. */
   readonly atMs: number
   readonly refusal: CredentialRefusal | null
   readonly pausedForMs: number
@@ -120,7 +120,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
   }
 }
 
-/** Why the last try brought no token, logged once while it lasts. */
+/** Why the last attempt brought no token, logged once while it lasts. */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
   let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier', conclusive: false }
   let logged: string | null = null
@@ -131,7 +131,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
       const { reason, detail } = failure
       const fields = { reason, detail, url: addressOf(authUrl) }
       if (logged === detail) log.debug(fields, 'no token from the carrier')
-      else if (reason === 'token_bad_response') log.warn(fields, 'no token from the carrier: look whether upstream.authUrl is right')
+      else if (reason === 'token_bad_response') log.warn(fields, 'no token from the carrier: check upstream.authUrl')
       else log.warn(fields, 'no token from the carrier')
       logged = detail
     },
@@ -141,7 +141,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   }
 }
 
-/** Refused credentials of an earlier run wait as they would have there; so does what the endpoint asked for. */
+/** Continues the waits of an earlier run: after refused credentials, and those the endpoint asked for. */
 function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number): CredentialGate {
   const nowMs = clock.monotonic()
   const refusal = earlier?.refusal ?? null
@@ -154,13 +154,13 @@ function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number):
   return gate
 }
 
-/** Without what may be secret in it. */
+/** The URL without parts that may be secret. */
 function addressOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`
 }
 
-/** `null` when it cannot be read, for example while its file is being replaced. */
+/** Reads the password; `null`: it cannot be read, for example while its file is being replaced. */
 export function readPassword(password: () => string): string | null {
   try {
     return password()

@@ -6,56 +6,58 @@ import { readBoundedBody } from '../outbound/bounded-body.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { CallQueue } from './call-queue.ts'
 
-/** Longest body of an answer that is not wanted but read all the same, so that its connection can be used again. */
+/** How much of an unneeded body is read, so that its connection can be used again. */
 const UNWANTED_BYTES_MAX = 65_536
 
-/** Connection errors that come at once and before any answer: asking again soon may well help, and a question may be asked twice. */
+/** Connection errors that come at once, before any answer: a quick retry may help, and repeating a request is harmless. */
 const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 
 const NO_HTTP = 'NO_HTTP'
 
+/** A request to the carrier. */
 export interface CarrierRequest {
   readonly method: 'GET' | 'POST'
   readonly url: string
-  /** Read when the question leaves, which may be long after it was asked. */
+  /** Read when the request is sent, which may be long after it was queued. */
   readonly headers: () => Readonly<Record<string, string>>
   readonly body?: string
   readonly bodyBytesMax: number
   readonly priority: CallPriority
   readonly giveUpAtMs: number | null
-  /** Started when the question leaves, unless it already runs. */
+  /** Started when the request is sent, unless it already runs. */
   readonly deadline: Deadline
 }
 
-/** Any answer in HTTP. The body is read only when the status says success. */
+/** Any HTTP answer. The body is read only if the status means success. */
 export interface Answered {
   readonly kind: 'answered'
   readonly status: number
   readonly header: (name: string) => string | null
   readonly body: Uint8Array
-  /** Wall clock at which the question left. */
+  /** When the request was sent, epoch milliseconds. */
   readonly askedAtMs: number
 }
 
+/** A request without a usable answer. */
 export interface Failed {
   readonly kind: 'failed'
   readonly reason: UnavailableReason
   readonly retryAfterMs?: number
-  /** A code without any text of others in it, fit for the log. */
+  /** A code for the log, which quotes nothing received. */
   readonly detail: string
-  /** Whether it says anything about the other side: the question left, and if it was cut, it had had a fair share of its time. */
+  /** Whether it says something about the carrier: the request was sent, and if it was cut off, it had had a fair share of its time. */
   readonly conclusive: boolean
   readonly quick: boolean
 }
 
-/** One question and its answer: one call of the budget. Never throws for what the other side or the network does. */
+/** Makes one request, which is one call of the budget. Failures of the carrier or the network are values, never thrown. */
 export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
 interface ExchangePorts {
   readonly agent: Dispatcher
   readonly queue: CallQueue
   readonly clock: Clock
-  /** Of the time a question has: cut before, it says nothing about who was asked. */
+  /** How long a request must have run for its cut-off to say something about the carrier, in milliseconds. */
   readonly fairShareMs: number
 }
 
@@ -101,7 +103,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
   } catch (error) {
     const code = codeOf(error)
     if (signal.aborted || code === 'UND_ERR_CONNECT_TIMEOUT') return failed('timeout', code)
-    // What answered does not speak HTTP, or says too much of it.
+    // The answer is not HTTP, or its head is too long.
     if (code === NO_HTTP || code === 'UND_ERR_HEADERS_OVERFLOW') return failed('bad_response', code)
     return failed('network', code, QUICK_CODES.has(code))
   }
@@ -112,7 +114,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
     body: bytes,
     askedAtMs,
   })
-  // The status says it all; failing to get rid of its body changes nothing.
+  // The status is all that counts; a failure to discard the body changes nothing.
   if (response.statusCode < 200 || response.statusCode > 299) {
     await response.body.dump({ limit: UNWANTED_BYTES_MAX, signal }).catch(() => null)
     return answered(new Uint8Array())
@@ -120,7 +122,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
   try {
     const bytes = await readBoundedBody(response.body, bodyBytesMax)
     if (bytes === null) return failed('bad_response', 'too_large')
-    // Nothing but plain bytes was asked for, and inflating them would let a small answer grow without bound.
+    // Only plain bytes were requested. Decompressing would let a small answer grow without bound.
     const encoding = headerOf(response, 'content-encoding')
     return encoding === null || encoding.toLowerCase() === 'identity' ? answered(bytes) : failed('bad_response', 'content_encoding')
   } catch (error) {
@@ -128,7 +130,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
   }
 }
 
-/** Repeated headers are joined, as HTTP allows; whoever reads one that must not repeat then finds it unreadable. */
+/** Repeated headers are joined, as HTTP allows; one that must not repeat then becomes unreadable. */
 function headerOf(response: Dispatcher.ResponseData, name: string): string | null {
   const value = response.headers[name]
   return typeof value === 'string' ? value : (value?.join(', ') ?? null)

@@ -3,15 +3,17 @@ import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 
 type Fingerprint = NonNullable<CredentialRefusal['mark']>
 
-/** So few that very many passwords share a mark: it tells a changed password from the same one, and no more. */
+/** So few that a great many passwords share a fingerprint: it only shows whether the password has changed. */
 const DIGEST_BYTES = 2
 const SALT_BYTES = 16
 
+/** A salted fingerprint of a password, too short to recover it. */
 export function fingerprintPassword(password: string): Fingerprint {
   const salt = randomBytes(SALT_BYTES).toString('hex')
   return { salt, digest: digestOf(password, salt) }
 }
 
+/** Whether a password has this fingerprint. */
 export function hasFingerprint(password: string, { salt, digest }: Fingerprint): boolean {
   return digestOf(password, salt) === digest
 }

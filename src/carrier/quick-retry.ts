@@ -6,15 +6,15 @@ const FIRST_PAUSE_MS = 100
 const PASSING: ReadonlySet<number> = new Set([502, 503, 504])
 
 /**
- * Asks up to twice more, after a short jittered pause, when the trouble looks like one of the moment: the connection was refused or
- * reset, or a gateway had no backend. A `Retry-After` is the other side's own word on when to ask again, so it is never asked sooner.
+ * Repeats a request up to twice, after a short jittered pause, when its failure looks temporary: the connection was refused or reset, or a
+ * gateway had no backend. An answer with `Retry-After` is never repeated sooner than it asks.
  */
 export async function withQuickRetries(ask: () => Promise<Answered | Failed>, signal: AbortSignal): Promise<Answered | Failed> {
-  const passing = new Error('trouble of the moment')
+  const passing = new Error('temporary failure')
   let last: Answered | Failed | null = null
   const attempt = async (): Promise<Answered | Failed> => {
     const result = await ask()
-    // A further try that was not let out, or cut at once, says less than the one before.
+    // A repeat that was not sent, or was cut off at once, says less than the request before.
     if (last === null || result.kind === 'answered' || result.conclusive) last = result
     if (isPassing(last)) throw passing
     return last

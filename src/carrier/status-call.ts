@@ -8,19 +8,20 @@ import { withQuickRetries } from './quick-retry.ts'
 import type { TokenClient } from './token-client.ts'
 
 const BODY_BYTES_MAX = 1_048_576
-/** Who waited too long for his turn may be luckier at once. */
+/** A call that waited too long here may succeed soon. */
 const CUT_RETRY_MS = 1000
 
 export interface StatusPorts {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string
   readonly exchange: Exchange
   readonly tokens: TokenClient
-  /** Lets nothing leave for a while; resolves when that outlives a kill. */
+  /** Allows no calls for a while; resolves when that is saved. */
   readonly pause: (waitMs: number) => Promise<void>
   readonly clock: Clock
 }
 
+/** A poll of one identifier in one language. */
 export interface StatusCall {
   readonly identifier: string
   readonly language: string
@@ -29,7 +30,7 @@ export interface StatusCall {
   readonly deadline: Deadline
 }
 
-/** As the port says it, but with a `detail` fit for the log. */
+/** The outcome of a poll: as in the port, with a `detail` for the log. */
 export type StatusOutcome =
   | Exclude<CarrierAnswer, { kind: 'unavailable' }>
   | {
@@ -37,7 +38,7 @@ export type StatusOutcome =
       readonly reason: UnavailableReason
       readonly retryAfterMs?: number | undefined
       readonly detail: string
-      /** Whether it says anything about the carrier: what did not leave, or was cut too soon, does not. */
+      /** Whether it says something about the carrier: a call that was not made, or cut off too soon, does not. */
       readonly conclusive: boolean
     }
 
@@ -46,7 +47,7 @@ interface Unauthorized {
   readonly token: string
 }
 
-/** A 401 costs one new token and one more try; while the credentials count as refused, not even that. */
+/** Polls the carrier. After a 401 it gets one new token and tries once more, unless the credentials count as refused. */
 export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
   const { tokens } = ports
   const { signal } = call.deadline
@@ -61,7 +62,7 @@ export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<S
   return again.kind === 'unauthorized' ? { ...tokens.refuse(again.token), kind: 'unavailable' } : again
 }
 
-/** `GET {baseUrl}/v1/status/{identifier}/all` with a bearer (spec, "Endpoints"). */
+/** Requests `GET {baseUrl}/v1/status/{identifier}/all` with a bearer token (spec, "Endpoints"). */
 async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Unauthorized> {
   const { baseUrl, exchange, tokens } = ports
   const { identifier, language, priority, giveUpAtMs, deadline } = call
@@ -71,7 +72,7 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
       method: 'GET',
       url: `${baseUrl}/v1/status/${encodeURIComponent(identifier)}/all?language=${encodeURIComponent(language)}`,
       headers: () => {
-        // The one obtained may have been replaced while this question waited for its turn.
+        // The token may have been replaced while this call was queued.
         token = tokens.current() ?? token
         return { accept: 'application/json', 'accept-encoding': 'identity', authorization: `Bearer ${token}` }
       },
@@ -102,7 +103,7 @@ async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: 
   }
   if (status === 404 || status === 410) return { kind: 'not_found' }
   const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
-  // Both statuses speak of the service, not of the parcel: nobody asks it anything meanwhile.
+  // Both statuses are about the service, not the parcel, so all calls pause.
   if (waitMs !== null && (status === 429 || status === 503)) await pause(waitMs)
   return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}`, conclusive: true }
 }

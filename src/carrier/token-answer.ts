@@ -3,8 +3,8 @@ import { isObject, member, readJson } from '../domain/json-body.ts'
 const TOKEN = /^[\x21-\x7e]{1,8192}$/
 
 /**
- * Reads the answer of the token endpoint (spec, "POST {base_url}/auth/token"); `null` when it holds no token that a header could carry.
- * A line break in it would otherwise end the header it is put in.
+ * Parses the answer of the token endpoint (spec, "POST {base_url}/auth/token"). `null`: it has no token that a header could carry; a line
+ * break in it would end the header.
  */
 export function parseTokenAnswer(body: Uint8Array): string | null {
   const reading = readJson(body)
@@ -14,8 +14,8 @@ export function parseTokenAnswer(body: Uint8Array): string | null {
 }
 
 /**
- * When a token says it ends, in epoch milliseconds, if it happens to be a JWT that decodes. A hint for renewing in time and nothing
- * more: nobody has verified it, and the spec promises no form.
+ * When a token expires by its own claim, epoch milliseconds, if it is a JWT. Only a hint for renewing in time: it is not verified, and the
+ * spec promises no format.
  */
 export function readExpiryHint(token: string): number | null {
   const [, payload, signature, ...more] = token.split('.')

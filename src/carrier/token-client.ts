@@ -6,38 +6,44 @@ import { type CredentialOptions, openCredentials, readPassword } from './credent
 import { readExpiryHint } from './token-answer.ts'
 import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
 
-/** An `exp` nearer than this is no use as a hint: renewing for it would be renewing all the time. */
+/** A nearer `exp` is ignored: the token would be renewed all the time. */
 const HINT_MIN_MS = 10_000
 const RENEW_AHEAD_MAX_MS = 60_000
 
+/** A token, or why there is none. */
 export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
 
-/** The carrier's bearer token: one request however many need it, kept until it is refused or says it will end (DOMAIN 6.5). */
+/**
+ * Provides the carrier's bearer token: one request however many callers need it, kept until it is refused or about to expire (DOMAIN 6.5).
+ */
 export interface TokenClient {
+  /** The current token, or a new one. */
   get(signal: AbortSignal): Promise<TokenResult>
-  /** The newest token, without asking for one. */
+  /** The current token, if any, without requesting one. */
   current(): string | null
-  /** The status API refused this token: gets another, unless there is another already. */
+  /** The status API refused this token: returns a newer one, or requests one. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
-  /** The status API refused this token, and another would be no better: the credentials count as refused. */
+  /** The status API refused this token, and a new one would be no better: the credentials count as refused. */
   refuse(rejected: string): NoToken
   /** The status API accepted this token. */
   prove(token: string): void
   credentials(): CarrierState['credentials']
-  /** For the next run; null: the credentials are not refused. */
+  /** The refusal to save for the next run; null: the credentials are not refused. */
   refusal(): CredentialRefusal | null
-  /** For the next run, monotonic: until when the token endpoint asked to be left alone. */
+  /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
   pausedUntilMs(): number
 }
 
 export interface TokenClientOptions extends TokenRequestOptions, CredentialOptions {
-  /** Called when they are refused, or no longer, and when the endpoint asks to be left alone: that must outlive a crash. */
+  /**
+   * Saves the state when the credentials are refused or accepted again, and when the endpoint asks for a pause: that must survive a crash.
+   */
   readonly keep: () => Promise<unknown>
 }
 
 interface Held {
   readonly token: string
-  /** Monotonic; `null`: kept until it is refused. */
+  /** When to renew it, monotonic milliseconds; `null`: not before it is refused. */
   readonly renewAtMs: number | null
 }
 
@@ -45,9 +51,9 @@ const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'tok
 const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable', conclusive: false }
 
 /**
- * Without a token, needing one asks for one, unless the gate is closed. With one, it serves until the status API refuses it; when its hint
- * of an end draws near it is renewed in the background, and whatever becomes of that the token in hand serves on. Refused is what either
- * side says of the credentials; only a status answer to a token obtained since takes that back.
+ * Creates the token client. Without a token, the first caller requests one, unless the gate is closed. A token is used until the status API
+ * refuses it. When it is about to expire it is renewed in the background, and stays in use if that fails. The credentials count as refused
+ * when either side refuses them, until the status API accepts a token obtained since.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log } = options
@@ -63,7 +69,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     if (result.kind === 'trouble' && !result.failure.conclusive) return result.failure
     if (result.kind !== 'token') {
       const none = result.kind === 'refused' ? credentials.notTaken(result.detail) : credentials.troubled(result.failure)
-      // Before anybody hears of it: a crash right after must not forget the try, nor the wait that was asked for.
+      // Saved before the caller is told: a crash must forget neither the attempt nor a requested wait.
       if (result.kind === 'refused' || result.failure.retryAfterMs !== undefined) await options.keep()
       return none
     }
@@ -74,7 +80,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   const request = (): Promise<TokenResult> => {
     const reason = flight === null ? credentials.closed() : null
     if (reason !== null) return Promise.resolve(reason)
-    // Of all who wait for one request, one hears what it tells.
+    // Only one of all callers that share a request gets its failure as conclusive, so that it counts once.
     if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, conclusive: false }))
     flight = present().finally(() => {
       flight = null
@@ -95,7 +101,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
     },
     refuse(rejected) {
-      // Of many questions refused with the same token only the first counts.
+      // Of many calls refused with the same token only the first counts.
       if (held?.token !== rejected)
         return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', conclusive: false }
       held = null
@@ -112,7 +118,10 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
 }
 
-/** Wall time decides how long the token has, monotonic time when that is over: a corrected clock renews nothing early or late. */
+/**
+ * Wall time says how long the token is valid, monotonic time when that is over, so that a corrected clock renews nothing too early or too
+ * late.
+ */
 function renewalTime(token: string, clock: Clock): number | null {
   const expiresAtMs = readExpiryHint(token)
   const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()

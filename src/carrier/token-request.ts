@@ -8,17 +8,18 @@ import { parseTokenAnswer } from './token-answer.ts'
 
 const BODY_BYTES_MAX = 65_536
 
+/** Why there is no token. */
 export interface NoToken {
   readonly kind: 'none'
   readonly reason: UnavailableReason
   readonly retryAfterMs?: number
-  /** Fit for the log. */
+  /** A code for the log. */
   readonly detail: string
-  /** Whether a token was asked for, by this very question, and that says something about the carrier. */
+  /** Whether this very call requested a token and the failure says something about the carrier. */
   readonly conclusive: boolean
 }
 
-/** How presenting the credentials ended. */
+/** The outcome of a token request. */
 export type TokenOutcome =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'refused'; readonly detail: string }
@@ -32,7 +33,10 @@ export interface TokenRequestOptions {
   readonly openDeadline: () => Deadline
 }
 
-/** `POST {authUrl}` (spec, "Authentication"): within the budget, with a deadline of its own because many may wait for it. */
+/**
+ * Requests a token: `POST {authUrl}` (spec, "Authentication"). Counts in the budget, with a deadline of its own because many callers may
+ * wait for it.
+ */
 export async function requestToken(options: TokenRequestOptions, password: string): Promise<TokenOutcome> {
   const deadline = options.openDeadline()
   const { authUrl: url, username, exchange, clock } = options
@@ -43,7 +47,7 @@ export async function requestToken(options: TokenRequestOptions, password: strin
       headers: () => ({ 'content-type': 'application/json', accept: 'application/json', 'accept-encoding': 'identity' }),
       body: JSON.stringify({ username, password }),
       bodyBytesMax: BODY_BYTES_MAX,
-      // Every question waits for it.
+      // All calls wait for it.
       priority: 'app',
       giveUpAtMs: null,
       deadline,

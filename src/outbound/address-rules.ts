@@ -2,18 +2,19 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
-/** Why nothing may be sent to an address. */
+/** Why an address may not be sent to. */
 export type AddressRefusal = 'loopback' | 'link_local' | 'metadata' | 'special' | 'own_port' | 'not_listed' | 'not_an_address'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
+/** A network: an address and the number of its leading bits that count. */
 export type Network = readonly [Address, number]
 
 const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
 
-/** Where clouds answer their machines' questions about themselves, credentials included. Most of them are link-local; these are not. */
+/** The metadata services of clouds, which give out credentials. Most are link-local; these are not. */
 const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
 
-/** Addresses that carry another within them would lead round every rule about that other; the library calls the first of them ordinary. */
+/** Addresses that embed another address would bypass the rules for it; the library counts the first of them as ordinary. */
 const IPV4_COMPATIBLE = network('::/96')
 const SPECIAL: ReadonlySet<string> = new Set([
   'unspecified',
@@ -28,10 +29,10 @@ const SPECIAL: ReadonlySet<string> = new Set([
   'amt',
 ])
 
-/** Reads an address or a network in CIDR form; `null`: it is neither. An IPv4 address written as IPv6 is that IPv4 address. */
+/** Parses an address or a network in CIDR form; `null`: it is neither. An IPv4 address written as IPv6 becomes IPv4. */
 export function parseNetwork(text: string): Network | null {
   const [written = '', bits] = text.split('/')
-  // The library would read `10.1` and `012.0.0.1` as well.
+  // The library would also accept `10.1` and `012.0.0.1`.
   if (isIP(written) !== 0 && bits !== undefined && ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
   const address = parseAddress(text)
   return address === null ? null : [address, address.kind() === 'ipv4' ? 32 : 128]
@@ -43,7 +44,7 @@ export type Allowed =
   | { readonly kind: 'origin'; readonly address: string; readonly port: number }
   | { readonly kind: 'host'; readonly name: string }
 
-/** Reads an entry: a network or an address, `address:port` (an IPv6 address in brackets), or else a host name, in lower case. */
+/** Parses an entry: a network, an address, `address:port` (IPv6 in brackets), or else a host name, in lower case. */
 export function parseAllowed(text: string): Allowed {
   const network = parseNetwork(text)
   if (network !== null) return { kind: 'network', network }
@@ -56,7 +57,10 @@ function parseAddress(text: string): Address | null {
   return isIP(text) === 0 ? null : ipaddr.process(text)
 }
 
-/** Whether an address may be sent to when these networks are listed; `null`: it may. Link-local, metadata and special ones never may. */
+/**
+ * Why an address may not be sent to, if these networks are listed; `null`: it may. Link-local, metadata and special addresses are never
+ * allowed.
+ */
 export function refuseAddress(text: string, listed: readonly Network[]): AddressRefusal | null {
   const address = parseAddress(text)
   if (address === null) return 'not_an_address'
@@ -68,22 +72,22 @@ export function refuseAddress(text: string, listed: readonly Network[]): Address
   return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
 }
 
-/** Why listing a network, or an address as one, allows nothing: no address in it is ever sent to. `null`: it allows something. */
+/** Why listing a network allows nothing, because no address in it may ever be sent to; `null`: it allows something. */
 export function refuseNetwork(listed: Network): AddressRefusal | null {
   const [address, bits] = listed
   const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
   const cidr = `${address.toString()}/${bits}`
   const [first, last] = [kind.networkAddressFromCIDR(cidr), kind.broadcastAddressFromCIDR(cidr)]
-  // One so wide that it ends in another range holds ordinary addresses between.
+  // A network that ends in another range contains ordinary addresses in between.
   return first.range() === last.range() ? refuseAddress(first.toString(), [listed]) : null
 }
 
-/** A network so wide that it merely happens to hold loopback does not list it. */
+/** A wider network only happens to contain loopback, and does not list it. */
 function isLoopback([address, bits]: Network): boolean {
   return address.range() === 'loopback' && bits >= 8
 }
 
-/** Whoever lists the whole of 127.0.0.0/8 means this machine, and `localhost` is `::1` as well. */
+/** Listing 127.0.0.0/8 means this machine, and `localhost` is `::1` as well. */
 function covers(listed: Network, address: Address): boolean {
   return isIn(address, listed) || (listed[0].kind() === 'ipv4' && listed[1] === 8 && address.kind() === 'ipv6')
 }

@@ -1,28 +1,29 @@
 import type { StartTimer } from './deadline.ts'
 
-/** One of those that may last so long and no longer. */
+/** An entry of the list. */
 export interface DeadlineEntry {
-  /** Ends it: its time is over, or all are ended. */
+  /** Called when its time is over, or when all are ended. */
   readonly end: () => void
   readonly untilMs: number
   previous: DeadlineEntry | null
   next: DeadlineEntry | null
 }
 
+/** Time limits of many concurrent posts. */
 export interface DeadlineList {
   add(end: () => void, nowMs: number): DeadlineEntry
-  /** To be called once for each that was added, when it has ended by itself or otherwise. */
+  /** To be called once for each entry, however it ended. */
   remove(one: DeadlineEntry): void
-  /** In the order they began. */
+  /** All entries, in the order they began. */
   all(): readonly DeadlineEntry[]
-  /** Called when none is left. */
+  /** Sets what is called when the list becomes empty; called at once if it is. */
   onEmpty(run: () => void): void
 }
 
 /**
- * Ends what lasts too long. As all may last equally long, they fall due in the order they began: one timer, set for the first, is enough,
- * where thousands begin a second and hardly any ever falls due. They are linked to one another and stand in no set or map: one whose
- * members come and go at this rate keeps much of what is gone alive.
+ * Ends what takes too long. All entries have the same limit, so they fall due in the order they began, and one timer for the first suffices
+ * where thousands begin per second and hardly any falls due. The entries are a linked list and not a set or map, which would keep much of
+ * what was removed alive at this rate.
  */
 export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): DeadlineList {
   let first: DeadlineEntry | null = null
@@ -56,7 +57,7 @@ export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): D
       else previous.next = next
       if (next === null) last = previous
       else next.previous = previous
-      // What is gone must not hold on to those that came after it.
+      // A removed entry must not keep later ones alive.
       one.previous = null
       one.next = null
       if (first !== null) return

@@ -1,4 +1,4 @@
-/** Starts a timer; the answer cancels it. Injected, so that tests own time. */
+/** Starts a timer and returns a function that cancels it. Injected, so that tests control time. */
 export type StartTimer = (delayMs: number, run: () => void) => () => void
 
 export const startRealTimer: StartTimer = (delayMs, run) => {
@@ -6,14 +6,14 @@ export const startRealTimer: StartTimer = (delayMs, run) => {
   return () => clearTimeout(timer)
 }
 
-/** One bound over everything a question does: connecting, headers, body, and its retries. */
+/** A time limit over a whole call: connecting, headers, body and retries. */
 export interface Deadline {
   readonly signal: AbortSignal
-  /** From now on time runs; later calls change nothing. */
+  /** Starts the time; later calls change nothing. */
   start(): void
-  /** Ends the question now, as if its time were up. */
+  /** Ends the call now, as if its time were over. */
   abort(): void
-  /** To be called when the question is over: leaves no timer and no listener behind. */
+  /** To be called when the call is over: removes its timer and listener. */
   end(): void
 }
 
@@ -36,7 +36,7 @@ export function createDeadline(timeoutMs: number, startTimer: StartTimer, outer?
   }
 }
 
-/** Waits for work that others may share: when the signal fires the caller gets `whenAborted`, and the work goes on for the others. */
+/** Waits for shared work. When the signal is aborted, this caller gets `whenAborted` and the work continues for the others. */
 export function orWhenAborted<Value>(work: Promise<Value>, signal: AbortSignal, whenAborted: Value): Promise<Value> {
   if (signal.aborted) return Promise.resolve(whenAborted)
   return new Promise((resolve, reject) => {

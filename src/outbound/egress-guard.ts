@@ -2,41 +2,47 @@ import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type AddressRefusal, isOwnAddress, type Network, parseAllowed, refuseAddress } from './address-rules.ts'
 
-/** Why nothing may be sent to a URL: how it is written, or where it leads. */
+/** Why a URL may not be sent to: how it is written, or where it leads. */
 export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
 
+/** Whether a URL may be sent to. */
 export type UrlVerdict =
-  /** Where it leads, and what is asked for there, with the query. */
+  /** Its origin, and its path with the query. */
   { readonly ok: true; readonly origin: string; readonly path: string } | { readonly ok: false; readonly reason: EgressRefusal }
 
 type ReadUrl = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: EgressRefusal }
 
-/** Addresses that were checked: whoever connects must connect to one of them and ask no resolver again. */
+/** Whether a host may be connected to. The caller must connect to one of these addresses without resolving again. */
 export type HostVerdict =
   | { readonly ok: true; readonly addresses: readonly string[] }
   | { readonly ok: false; readonly reason: EgressRefusal }
 
-/** All addresses of a host name. Rejects when there are none to be had. */
+/** Resolves all addresses of a host name. Rejects if there are none. */
 export type Lookup = (hostname: string) => Promise<readonly string[]>
 
 export interface EgressOptions {
-  /** `delivery.allowNetworks`: networks and addresses; host names; and `address:port`, which is how a port of the relay's own is listed. */
+  /** `delivery.allowNetworks`: networks, addresses, host names, and `address:port`, which also lists a port of the relay itself. */
   readonly allowNetworks: readonly string[]
-  /** The ports the relay itself listens on, once they are known. */
+  /** The ports that the relay itself listens on, once they are known. */
   readonly ownPorts: () => readonly number[]
   readonly lookup?: Lookup
 }
 
-/** So many verdicts on URLs are kept: there is one before every attempt, and reading a URL costs as much as posting to it. */
+/** How many verdicts on URLs are cached: one is needed before every attempt, and parsing a URL costs as much as posting to it. */
 const REMEMBERED = 1000
 
 /** Decides where the relay may send. Nothing is allowed unless it is listed. */
 export interface EgressGuard {
-  /** How the URL is written, and where it leads if that is written as an address. Asks no resolver: for saving, and before every attempt. */
+  /**
+   * Checks how a URL is written and, if its host is an address, where it leads. Resolves no names: used when saving and before every
+   * attempt.
+   */
   checkUrl(text: string): UrlVerdict
-  /** The same for what a proxy is asked for: names are resolved there and not here, but those of this machine lead to it anywhere. */
+  /**
+   * The same for a URL requested from a proxy. The proxy resolves names, except that names of this machine are refused like its addresses.
+   */
   checkProxiedUrl(text: string): UrlVerdict
-  /** Where a host leads at this moment: every one of its addresses must be allowed. Rejects when it cannot be resolved. */
+  /** Resolves a host now: every one of its addresses must be allowed. Rejects if it cannot be resolved. */
   checkHost(hostname: string, port: number): Promise<HostVerdict>
 }
 
@@ -52,7 +58,7 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   function refuse(address: string, port: number, hostname: string): EgressRefusal | null {
     const name = hostname.toLowerCase().replace(/\.$/, '')
     const isListedPort = origins.has(`${address}:${port}`)
-    // A listed name may lead anywhere but to what is never allowed; to this machine only if its name says so.
+    // A listed name may lead anywhere that is not forbidden; to this machine only if its own name says so.
     const covered: readonly AddressRefusal[] = [
       ...(isListedPort || hosts.has(name) ? (['not_listed'] as const) : []),
       ...(isListedPort || (hosts.has(name) && isLocalName(name)) ? (['loopback'] as const) : []),
@@ -87,7 +93,7 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   }
 }
 
-/** Gives the same verdict on the same text, as long as the ports of the relay's own are the same: nothing else that it depends on changes. */
+/** Caches verdicts by text. They depend on nothing else that changes but the relay's own ports. */
 function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readonly number[]): (text: string) => UrlVerdict {
   const verdicts = new Map<string, UrlVerdict>()
   let portsThen: readonly number[] = []
@@ -105,8 +111,8 @@ function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readon
 }
 
 /**
- * The URL, only if it is written in full and as everyone would read it: the platform's parser also mends `http:host`, backslashes and tabs,
- * and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody can see in the text.
+ * Parses a URL that is written in full and unambiguously. The platform's parser also repairs `http:host`, backslashes and tabs, and turns
+ * `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody can see in the text.
  */
 function readUrl(text: string): ReadUrl {
   const refused = (reason: EgressRefusal): ReadUrl => ({ ok: false, reason })
@@ -122,7 +128,7 @@ function readUrl(text: string): ReadUrl {
   return { ok: true, url }
 }
 
-/** An IPv6 address stands in brackets in a URL, and nowhere else. */
+/** The host name without the brackets around an IPv6 address. */
 function bareHostname(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
@@ -148,7 +154,10 @@ function readAllowed(allowNetworks: readonly string[]) {
   return { networks, hosts, origins }
 }
 
-/** The platform resolves few names at a time: whoever asks for a name that is being asked for waits for that, so a silent resolver of one cannot take every turn. */
+/**
+ * Shares concurrent lookups of one name. The platform resolves few names at a time, so a resolver that never answers for one name must not
+ * block the rest.
+ */
 function sharingLookups(lookup: Lookup): Lookup {
   const running = new Map<string, Promise<readonly string[]>>()
   return (hostname) => {

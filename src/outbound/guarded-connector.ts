@@ -3,7 +3,7 @@ import { orWhenAborted } from './deadline.ts'
 import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
 import { createTlsContext } from './tls-context.ts'
 
-/** A connection that was not opened because it may not be. */
+/** A connection that was refused by the guard. */
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
   readonly reason: EgressRefusal
@@ -15,21 +15,21 @@ export class EgressRefused extends Error {
 }
 
 export interface ConnectorOptions {
-  /** For one address. */
+  /** The time limit per address. */
   readonly timeoutMs: number
-  /** A private authority (PEM), trusted besides the well-known ones. */
+  /** A private authority (PEM), trusted as well as the public ones. */
   readonly ca?: string
 }
 
 /**
- * Opens connections only to addresses the guard has just checked. It connects to the very addresses that were checked, so that a name that
- * leads elsewhere a moment later gains nothing; and it is asked for addresses too, which the platform's own `lookup` hook is not.
+ * Opens connections only to addresses that the guard has just checked. It connects to exactly those addresses, so that a name that changes
+ * afterwards gains nothing. It also checks hosts given as addresses, which the platform's `lookup` hook does not see.
  */
 export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: ConnectorOptions): buildConnector.connector {
   const connect = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
-    // Said out loud, because the environment could otherwise turn the check off.
+    // Explicit, because an environment variable could turn the check off.
     rejectUnauthorized: true,
     secureContext: createTlsContext(ca),
   })
@@ -39,11 +39,11 @@ export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: Co
     const port = Number(options.port || (protocol === 'https:' ? 443 : 80))
 
     const fail = (error: Error): void => callback(error, null)
-    // One after another: a host with several addresses is reached when any of them answers.
+    // Tries the addresses in turn: a host is reached if any of them answers.
     const connectTo = (addresses: readonly string[], place: number): void => {
       const address = addresses[place]
       if (address === undefined) throw new RangeError('a host that was allowed has an address')
-      // The certificate must be the host's, not the address's.
+      // The certificate must be that of the host, not of the address.
       const servername = options.servername || (address === hostname ? undefined : hostname)
       const pinned = { ...options, hostname: address, ...(protocol === 'https:' && servername !== undefined ? { servername } : {}) }
       connect(pinned, (...[error, socket]) => {

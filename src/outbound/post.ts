@@ -3,37 +3,43 @@ import { ANSWER_KEPT_BYTES, type AttemptOutcome } from '../domain/delivery/deliv
 import { parseRetryAfter } from '../domain/retry-after.ts'
 import type { SendFailure } from './send-failure.ts'
 
-/** Longest answer that is read to its end, so that its connection can be used again; of a longer one the rest is dropped with it. */
+/**
+ * The longest answer that is read to its end, so that its connection can be used again; the rest of a longer one is dropped with its
+ * connection.
+ */
 const ANSWER_BYTES_MAX = 65_536
-/** Most provisional (1xx) answers to one request. */
+/** The maximum of provisional (1xx) answers to one request. */
 const PROVISIONAL_MAX = 100
 
+/** What to post, and where. */
 export interface PostTarget {
   readonly origin: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** Sent byte for byte. */
   readonly body: Uint8Array
 }
 
+/** What a post calls. */
 export interface PostHandlers {
   readonly now: () => number
-  /** Why there was no answer, from the error it ended with. */
+  /** Turns the error that ended a request into the reason why there was no answer. */
   readonly failureOf: (error: unknown) => SendFailure
   /** Called once. */
   readonly onEnd: (outcome: AttemptOutcome, answerStart: Uint8Array) => void
 }
 
-/** Ends a post now, connection and all. A status that is there stands; without one this is why there is no answer. */
+/** Ends a post and its connection now. A status already received counts; without one this is why there is no answer. */
 export type EndPost = (why: SendFailure) => void
 
 export const EMPTY_BODY = new Uint8Array()
 const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
 
 /**
- * One post on a connection of the dispatcher. Neither follows redirects nor inflates. The client's own `request` makes a stream, a signal
- * and their listeners for each: that costs more than all the rest of a delivery, and here the first bytes of an answer are all that is kept.
+ * Makes one post on a connection of the dispatcher. It follows no redirects and decompresses nothing. The client's own `request` creates a
+ * stream, a signal and their listeners each time, which costs more than the rest of a delivery; here only the first bytes of an answer are
+ * kept.
  */
 export function startPost(
   dispatcher: Dispatcher,
@@ -57,7 +63,7 @@ export function startPost(
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart(started) {
       controller = started
-      // It was ended before it had a connection.
+      // The post was ended before it had a connection.
       if (isOver) started.abort(new errors.RequestAbortedError())
     },
     onResponseStart(_controller, status, answered) {
@@ -86,12 +92,13 @@ export function startPost(
   return end
 }
 
-/** The status says it all: once it is there, nothing that happens to the body changes what it says. */
+/** The status decides: nothing that happens to the body afterwards changes the outcome. */
 function outcomeOf(status: number, retryAfter: string | string[] | undefined, nowMs: number): AttemptOutcome {
   if (status >= 200 && status <= 299) return { kind: 'accepted', status }
   return { kind: 'rejected', status, retryAfterMs: parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : null, nowMs) }
 }
 
+/** The outcome of an attempt without an answer. */
 export function failedOutcome(failure: SendFailure): AttemptOutcome {
   return { kind: 'failed', ...failure }
 }

@@ -2,19 +2,19 @@ import { type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { createTlsContext } from './tls-context.ts'
 
 export interface ProxiedOptions {
-  /** The proxy's own address, with its user and password if it wants them. */
+  /** The URL of the proxy, with user and password if it needs them. */
   readonly proxy: string
-  /** A private authority (PEM), trusted of the target and of the proxy. */
+  /** A private authority (PEM), trusted for the target and for the proxy. */
   readonly ca?: string | undefined
-  /** For connecting, and for the proxy's answer to being asked for a tunnel. */
+  /** The time limit for connecting, and for the proxy's answer to the request for a tunnel. */
   readonly timeoutMs: number
-  /** The most connections at once to one origin; absent: whoever sends bounds them. */
+  /** The maximum of connections per origin; absent: the caller limits them. */
   readonly connections?: number
 }
 
-/** Sends through an HTTP proxy: what is https through a tunnel that the proxy cannot see into, what is http by asking the proxy for it. */
+/** Sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
 export function createProxiedAgent({ proxy, ca, timeoutMs, connections }: ProxiedOptions): Dispatcher {
-  // Said out loud, because the environment could otherwise turn the check off.
+  // Explicit, because an environment variable could turn the check off.
   const tls = { secureContext: createTlsContext(ca), rejectUnauthorized: true, timeout: timeoutMs }
   return new ProxyAgent({
     uri: proxy,
@@ -24,7 +24,7 @@ export function createProxiedAgent({ proxy, ca, timeoutMs, connections }: Proxie
     requestTls: tls,
     proxyTls: tls,
     ...(connections === undefined ? {} : { connections }),
-    // A proxy that never says whether there is a tunnel would be waited for long after everybody has left.
+    // Without this, a proxy that never answers would be waited for long after all callers have left.
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
   })
 }

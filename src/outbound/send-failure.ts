@@ -3,7 +3,7 @@ import type { FailureReason } from '../domain/delivery/delivery.ts'
 import { systemCode } from '../domain/errors.ts'
 import { EgressRefused } from './guarded-connector.ts'
 
-/** An attempt without an answer. */
+/** Why an attempt got no answer. */
 export interface SendFailure {
   readonly reason: FailureReason
   /** A code, never a message: messages quote what was sent and received. */
@@ -23,20 +23,20 @@ const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
   ['ETIMEDOUT', 'timeout'],
   ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
 ])
-/** How the platform names what is wrong with a certificate or with the talk before it. */
+/** The platform's codes for errors of certificates and TLS handshakes. */
 const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 
-/** How the client says that a proxy gave no tunnel, wanted other credentials, or could not be reached as it should be. */
+/** The client's codes for a proxy that gave no tunnel, asked for other credentials, or could not be reached. */
 const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
 
-/** The same for what goes through a proxy: nothing but the proxy is looked up or connected to. */
+/** The same for a request through a proxy: only the proxy is resolved and connected to. */
 export function proxiedFailureOf(error: unknown): SendFailure {
   const failure = failureOf(error)
   const isOfProxy = BY_PROXY.has(failure.detail) || failure.reason === 'dns' || failure.reason === 'refused'
   return isOfProxy ? { ...failure, reason: 'proxy' } : failure
 }
 
-/** Why a request got no answer, from the error it ended with before its deadline. */
+/** Why a request got no answer, by the error that ended it before its deadline. */
 export function failureOf(error: unknown): SendFailure {
   if (error instanceof EgressRefused) return { reason: 'forbidden', detail: error.reason }
   if (error instanceof errors.HTTPParserError) return { reason: 'bad_response', detail: 'NO_HTTP' }

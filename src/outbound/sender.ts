@@ -13,13 +13,15 @@ import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts
 
 export interface SenderOptions {
   readonly guard: EgressGuard
-  /** Over the whole exchange: resolving, connecting, sending, the answer and its body. */
+  /** The time limit for the whole exchange: resolving, connecting, sending, the answer and its body. */
   readonly timeoutMs: number
   readonly clock: Clock
   readonly startTimer?: StartTimer
 }
 
-/** Posts to endpoints. `close` ends what is in flight; whatever is sent afterwards is interrupted. `retire` lets what is in flight end first. */
+/**
+ * Posts to endpoints. `close` ends what is in flight; later posts fail as `interrupted`. `retire` waits for what is in flight, then closes.
+ */
 export interface Sender extends DeliverySender {
   close(): Promise<void>
   retire(): Promise<void>
@@ -89,15 +91,15 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
 const DIRECT: Route = {}
 
 /**
- * One pool of connections per route and origin, kept while it is used: a pool per delivery would leak. How many at once is not decided here.
- * The client's own agent does the same, but makes a name for what it looks for at each request, and passes on what each of its pools tells.
+ * One pool of connections per route and origin, kept while it is used; a pool per delivery would leak. Concurrency is limited elsewhere.
+ * The client's own agent does the same, but builds a key for each request and forwards every event of its pools.
  */
 function createPools(guard: EgressGuard, timeoutMs: number) {
   const pools = new Map<string, Dispatcher>()
 
   function openPool(name: string, origin: string, { ca }: Route): Dispatcher {
     const connect = createGuardedConnector(guard, { timeoutMs, ...(ca === undefined ? {} : { ca }) })
-    // The deadline bounds the whole exchange; times of idling bound nothing.
+    // The deadline limits the whole exchange, so idle timeouts are off.
     const pool = new Pool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
     const closeUnused = () => {
       const { connected, size } = pool.stats

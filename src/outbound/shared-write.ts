@@ -1,6 +1,6 @@
 /**
- * Makes a write one at a time. Whoever asks while one is under way shares the next one, which holds what is true by then; each hears how the
- * one that holds his news ended.
+ * Runs one write at a time. Callers that arrive during a write share the next one, which covers what is true by then; each caller gets the
+ * outcome of the write that covers its change.
  */
 export function createSharedWrite(write: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null

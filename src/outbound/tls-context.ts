@@ -1,8 +1,8 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 
 /**
- * What is trusted when speaking TLS: the well-known authorities, and a private one (PEM) besides if there is one. Made once for many
- * connections: a context for every one is memory that the collector does not see.
+ * The TLS context: it trusts the public authorities and, if given, a private one (PEM). Created once for many connections, because a
+ * context per connection takes memory that the collector does not see.
  */
 export function createTlsContext(ca: string | undefined): SecureContext {
   return createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] })

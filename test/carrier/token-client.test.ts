@@ -197,7 +197,7 @@ describe('getting a token', () => {
         reason: 'token_bad_response',
         detail: 'token endpoint: 404',
         url: `${url}/oauth/tokens`,
-        message: 'no token from the carrier: look whether upstream.authUrl is right',
+        message: 'no token from the carrier: check upstream.authUrl',
       },
     ])
   })
