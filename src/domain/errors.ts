@@ -40,6 +40,7 @@ export function isStorageFailure(error: unknown): boolean {
   return STORAGE_FAILURE.test(systemCode(error) ?? '')
 }
 
+/** Facts about a failure, by name, for programs to read. */
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
 
 /**

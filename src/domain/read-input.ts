@@ -45,8 +45,8 @@ export function wrongInput(kind: InputKind, name: string, detail: string): AppEr
 
 function sentencesOf(errors: readonly InputError[]): string {
   const more = errors.length - ERRORS_SHOWN
-  const told = errors.slice(0, ERRORS_SHOWN).map(({ detail }) => detail)
-  return [...told, ...(more > 0 ? [`${more} more things are wrong.`] : [])].join(' ')
+  const shown = errors.slice(0, ERRORS_SHOWN).map(({ detail }) => detail)
+  return [...shown, ...(more > 0 ? [`${more} more things are wrong.`] : [])].join(' ')
 }
 
 function endSentence(text: string): string {

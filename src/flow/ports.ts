@@ -1,7 +1,9 @@
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
 /** The wall clock for what is stored, the monotonic clock for intervals; both in milliseconds. Injected, so that tests control time. */
 export interface Clock {
+  /** The wall clock, epoch milliseconds. It may jump. */
   now(): number
+  /** A clock that never goes back, in milliseconds from an arbitrary start. */
   monotonic(): number
 }
 
@@ -22,13 +24,19 @@ export interface Memory<Value> {
 
 /** Where flows report what happened; `ops/metrics` turns it into metrics. Durations in milliseconds. */
 export interface Meter {
+  /** Counts pushes by outcome. `keyIndex`: the key that signed them; null: none did. */
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
+  /** Counts a commit of `size` observations. */
   batchCommitted(size: number, durationMs: number): void
+  /** Counts a poll by outcome. */
   pollEnded(outcome: string): void
+  /** Counts a missed push. `latencyMs`: from its event to the poll that found it. */
   missedPush(latencyMs: number): void
   /** `endpoint`: its name. */
   deliveryAttempted(endpoint: string, outcome: 'accepted' | 'rejected' | 'failed', durationMs: number): void
+  /** Counts observations by result. */
   merged(result: string, count: number): void
+  /** Counts an answer to an app by its source. */
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }
 
@@ -41,5 +49,6 @@ export interface Carrier {
     readonly priority: CallPriority
     readonly signal?: AbortSignal
   }): Promise<CarrierAnswer>
+  /** The state of the connection to the carrier. */
   state(): CarrierState
 }

@@ -101,3 +101,13 @@ export interface AttemptRecord {
   readonly reason: string | null
   readonly answerStart: Uint8Array
 }
+
+/** A delivery with its attempts, the last first, and what an attempt sends. */
+export interface InspectedDelivery {
+  readonly delivery: FoundDelivery
+  readonly attempts: readonly AttemptRecord[]
+  readonly sent: SentEvent
+}
+
+/** Whether a delivery was made due now. `behind`: an earlier one of its parcel goes first. `disabled`: its endpoint is. */
+export type RetryOutcome = 'done' | 'unknown' | 'disabled' | 'behind' | 'ended'

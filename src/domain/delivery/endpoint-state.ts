@@ -33,6 +33,14 @@ export interface EndpointBacklog {
   readonly dead: number
 }
 
+/** A managed endpoint to add, under a reserved id. `key`: sealed for this id. `from`: the sequence of the feed to start at; null: now. */
+export interface AddedEndpoint {
+  readonly id: string
+  readonly settings: EndpointSettings
+  readonly key: string
+  readonly from: number | null
+}
+
 /** A change of a managed endpoint; `key` null: its keys stay. */
 export interface EndpointChangeRequest {
   readonly id: string

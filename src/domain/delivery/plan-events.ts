@@ -120,6 +120,7 @@ export interface PayloadRequest {
   readonly findPushes: FindPushes
 }
 
+/** What endpoints are sent for an entry that is not new. */
 export interface PayloadSighting {
   readonly payload: Payload
   /** The sighting that it reports. */

@@ -8,7 +8,9 @@ export type Audience =
   | { readonly kind: 'backfill'; readonly at: number }
   | { readonly kind: 'rest'; readonly at: number }
 
+/** No endpoint. */
 export const noAudience: Audience = { kind: 'nobody' }
+/** Every endpoint that wants the entry. */
 export const fullAudience: Audience = { kind: 'all' }
 
 /**

@@ -106,6 +106,7 @@ export interface ParcelRecord {
   readonly identifiers: readonly string[]
 }
 
+/** The record of a parcel about which nothing is known yet. */
 export const emptyParcel: ParcelRecord = { sightings: [], answers: [], order: null, trackingIds: [], identifiers: [] }
 
 /** Adds one observation to a record. */

@@ -81,6 +81,7 @@ function digest48(lines: readonly string[]): number {
   return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
 }
 
+/** The result of `mergeSightings`. */
 export interface Merged {
   /** Everything kept from now on; new sightings have sequences from `nextSequence`. */
   readonly kept: readonly KeptSighting[]
@@ -150,6 +151,7 @@ function wholeListing(listing: readonly ListedSighting[]): string {
     .join('\n')
 }
 
+/** The result of `uniteSightings`. */
 export interface United {
   /** The sightings that any of them has. */
   readonly kept: readonly KeptSighting[]

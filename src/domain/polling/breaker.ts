@@ -24,6 +24,7 @@ export interface Breaker {
 /** Whether a call may be made: yes, as the one probe, or not for `restMs` milliseconds. */
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }
 
+/** The breaker at the start, and after any answer. */
 export const closedBreaker: Breaker = {
   state: 'closed',
   failures: 0,

@@ -28,6 +28,7 @@ export interface PushChannel {
   readonly dayOf: number
 }
 
+/** The channel before any push. */
 export const newPushChannel: PushChannel = {
   health: 'unknown',
   pushed: 0,

@@ -49,6 +49,7 @@ export interface HourlyRates {
   readonly meanRate: number
 }
 
+/** The scan rate before anything is learnt. */
 export const emptyScanRate: ScanRate = { asOfMs: 0, kinds: {}, places: {} }
 
 const HOUR_MS = 3_600_000

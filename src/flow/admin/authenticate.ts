@@ -48,6 +48,7 @@ export interface AuthenticateOptions {
   readonly dummyHash: string
 }
 
+/** Authenticates apps and operators. */
 export interface Authenticate {
   /**
    * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong

@@ -15,19 +15,25 @@ export interface AdminWrites {
 
 /** What admin needs of the store inside one transaction; see `WriteTx`. */
 export interface AdminTx {
+  /** Adds a waiting job. */
   insertJob(task: JobTask, by: string, nowMs: number): Promise<Job>
   /** The jobs that have not ended, the oldest first. */
   listUnendedJobs(limit: number): Promise<readonly UnendedJob[]>
+  /** Saves the state and the progress of a job. */
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
+  /** Cancels a job; null: there is no such job. */
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
+  /** A stored value by name; null: there is none. */
   loadSetting(name: string): Promise<Uint8Array | null>
-  /** Keeps a value under a name that has none; gives what is kept there. */
+  /** Stores a value under a name that has none; returns what is stored there. */
   makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
+  /** Stores a value by name. */
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
 /** What admin reads from the store; see `ReadSide`. */
 export interface AdminReads {
+  /** Counts for the metrics, as of `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>
   /** A page of parcels. It may hold fewer than asked for, even none, while there is a `next`. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
@@ -37,5 +43,6 @@ export interface AdminReads {
   listStatuses(): Promise<readonly string[]>
   /** Lists jobs with ids below `before`, the newest first; null: from the newest on. */
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
+  /** A job by id; null: there is none. */
   findJob(jobId: number): Promise<Job | null>
 }

@@ -4,8 +4,8 @@ import { learn, type RecordPorts, recordEach, reportOf } from '../history/record
 import type { WriteSide } from '../write-side.ts'
 
 /**
- * Reprocesses a push of the inbox that was not recorded: a later version may understand it, its parcel may have room, or the clock may be
- * right by now. It counts as received when it was, or now if the clock was ahead then.
+ * Reprocesses a push of the inbox that was not recorded: a later version may understand it, its parcel may have room, or the clock may have
+ * been corrected. It counts as received when it was, or now if the clock was ahead then.
  */
 export function createReprocess(ports: RecordPorts, rules: RecordRules): Pick<WriteSide, 'reprocess'> {
   const { store, clock } = ports

@@ -31,6 +31,7 @@ export interface DispatcherOptions extends SendDeliveryOptions {
   readonly perEndpoint: () => number
 }
 
+/** Sends queued deliveries to their endpoints. */
 export interface Dispatcher {
   /** Something may have become due: the next pass asks the writer. */
   look(): void

@@ -41,18 +41,22 @@ export interface FeedPagePorts {
  */
 export const EVENTS_PER_READ = { most: 25, first: 5 }
 
+/** Identifies a page request: equal requests have equal keys. */
 export function pageKey({ after, limit, charsMax, inStep }: PageRequest): string {
   return [after, limit, charsMax, inStep].join()
 }
 
+/** Encodes an event of the feed. */
 export function encodeItem(item: FeedSlice['items'][number]): EncodedEvent {
   return { sequence: item.sequence, json: encodeFeedItem(item) }
 }
 
+/** The number of characters of some events. */
 export function charsOf(events: readonly EncodedEvent[]): number {
   return events.reduce((sum, { json }) => sum + json.length, 0)
 }
 
+/** Reads a part of the feed. Throws `storage_unavailable`. */
 export async function readFeedSlice(reads: FeedPagePorts['reads'], request: { after: number; limit: number }): Promise<FeedSlice> {
   try {
     return await reads.readFeed(request)

@@ -12,6 +12,7 @@ import {
 } from './feed-page.ts'
 import { createStoredPages } from './stored-pages.ts'
 
+/** Reads pages of the feed; its end is kept in memory. */
 export interface FeedTail {
   /**
    * Reads what was committed after a sequence by the time of the call, or the beginning of it. Readers at one place get the same page

@@ -11,6 +11,7 @@ export interface FollowFeedPorts {
   readonly spread: () => Promise<void>
 }
 
+/** A request to follow the feed. */
 export interface FeedRequest extends PageRequest {
   /** Aborted when the reader has left. */
   readonly left: AbortSignal
@@ -19,6 +20,7 @@ export interface FeedRequest extends PageRequest {
 /** Returns the next page, waiting up to `waitMs` milliseconds for events. */
 export type FeedFollower = (waitMs: number) => Promise<FeedPage>
 
+/** Follows the feed for readers. */
 export interface FollowFeed {
   /**
    * Starts to follow the feed after `request.after`. The follower throws `feed_gone` (with the oldest sequence), `feed_rewound` (with the

@@ -86,6 +86,7 @@ export interface ManageDeliveries {
   replayMany(endpointId: string, body: unknown, asker: { readonly name: string; readonly left: AbortSignal }): Promise<ReplayAnswer>
 }
 
+/** The result of a replay: counted only, done, or queued as a job. */
 export type ReplayAnswer =
   | { readonly kind: 'counted'; readonly count: number; readonly more: boolean }
   | { readonly kind: 'replayed'; readonly count: number }

@@ -1,13 +1,12 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type {
-  AttemptRecord,
   DeliveryPage,
   DeliveryQuery,
   DeliverySelection,
-  FoundDelivery,
+  InspectedDelivery,
   ReplayedBatch,
   ReplayRequest,
-  SentEvent,
+  RetryOutcome,
 } from '../../domain/delivery/delivery-list.ts'
 import type {
   DeliveryRules,
@@ -20,9 +19,9 @@ import type {
   ReviewedClaims,
   Settled,
 } from '../../domain/delivery/dispatch-round.ts'
-import type { EndpointSettings } from '../../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type {
+  AddedEndpoint,
   ConfiguredEndpoint,
   EndpointBacklog,
   EndpointChangeRequest,
@@ -35,14 +34,14 @@ import type { PostRequest } from '../../domain/delivery/post-request.ts'
 
 /** Posts to endpoints. Failures of the receiver or the network are values, never thrown. */
 export interface DeliverySender {
+  /** Posts once and resolves with the result. Never rejects. */
   send(request: PostRequest): Promise<AttemptResult>
   /** The same, cheap enough for thousands per second. `onEnd` is called once, and never before this returns. */
   post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
 }
 
-/** Encrypts the keys of endpoints. */
+/** Encrypts the keys of endpoints, each for its endpoint alone. `seal` throws if the master key cannot be used. */
 export interface Vault {
-  /** Encrypts a key for one endpoint. Throws if the master key cannot be used. */
   seal(key: string, endpointId: string): Promise<string>
   /** Decrypts a key. Null: it was sealed for another endpoint, or the master key is lost. */
   open(sealed: string, endpointId: string): Promise<string | null>
@@ -54,6 +53,7 @@ export interface FeedSignal {
   seen(): number
   /** Resolves when there are more signals than `seen`, the time is over, the signal is closed, or the reader has left. */
   wait(seen: number, timeoutMs: number, left: AbortSignal): Promise<void>
+  /** Whether the relay is stopping, so that no more signals come. */
   isClosed(): boolean
 }
 
@@ -70,12 +70,7 @@ export interface DeliveryWrites {
   /** Reserves the id of an endpoint to be added, because its key is sealed for this id alone. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: what is recorded from now on. */
-  addEndpoint(added: {
-    readonly id: string
-    readonly settings: EndpointSettings
-    readonly key: string
-    readonly from: number | null
-  }): Promise<EndpointEdit>
+  addEndpoint(added: AddedEndpoint): Promise<EndpointEdit>
   /** Queues a part of the feed for an endpoint that is catching up; `isDone`: no endpoint is. */
   replayFeed(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint. One of the config file can only be enabled again after its own answers disabled it. */
@@ -88,11 +83,8 @@ export interface DeliveryWrites {
   cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
   /** Makes everything that waits for an endpoint due now. `disabled`: nothing is sent to it until it is enabled. */
   retryEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
-  /** Makes one delivery due now, before everything else that waits for its endpoint. `behind`: an earlier one of its parcel goes first. */
-  retryDelivery(request: {
-    readonly deliveryId: number
-    readonly nowMs: number
-  }): Promise<'done' | 'unknown' | 'disabled' | 'behind' | 'ended'>
+  /** Makes one delivery due now, before everything else that waits for its endpoint. */
+  retryDelivery(request: { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /** The prefix of this relay's event ids, created on first use and then kept. */
   relayId(): Promise<string>
 }
@@ -113,9 +105,11 @@ export interface DeliveryTx {
   saveHealth(endpointId: string, health: EndpointHealth): void
   /** Removes an endpoint: nothing is claimed for it any more, and what waits is cancelled, see `cancelRemoved`. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
+  /** Saves the bytes of an event that no push reported, by its sequence. */
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
+  /** Queues a delivery, due at once. */
   queueDelivery(delivery: QueuedDelivery): Promise<void>
-  /** How the claims of an endpoint stand by now. */
+  /** How the claims of an endpoint stand now. */
   reviewClaims(deliveryIds: readonly number[]): Promise<ReviewedClaims>
   /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
   findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
@@ -131,8 +125,9 @@ export interface DeliveryTx {
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
   /** Whether a delivery of another parcel waits for an endpoint. */
   waitsForOthers(endpointId: string, parcelId: number): Promise<boolean>
-  /** See the verbs of the same names. */
+  /** Queues a batch of ended deliveries again, see the verb of the same name. */
   replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
+  /** Marks up to `limit` deliveries of removed endpoints as cancelled; `isDone`: none is left. */
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /** Saves attempts and the new states of their deliveries. When a delivery ends, the next one of its parcel may go. */
   saveSettlements(settled: readonly Settled[], nowMs: number): void
@@ -146,11 +141,10 @@ export interface DeliveryReads {
   listEndpoints(): Promise<readonly EndpointState[]>
   /** Counts what waits for an endpoint and what is dead, in parts between which other reads run. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
+  /** A page of deliveries, the newest first. */
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
-  /** A delivery with its attempts, the last first; null: there is none. */
-  findDelivery(
-    id: number,
-  ): Promise<{ readonly delivery: FoundDelivery; readonly attempts: readonly AttemptRecord[]; readonly sent: SentEvent } | null>
+  /** A delivery by id; null: there is none. */
+  findDelivery(id: number): Promise<InspectedDelivery | null>
   /** Counts the deliveries that a replay would queue, up to `limit`. */
   countReplayable(request: { readonly selection: DeliverySelection; readonly limit: number; readonly untilMs: number }): Promise<number>
 }

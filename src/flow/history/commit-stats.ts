@@ -1,6 +1,6 @@
 import type { BatchReport } from '../../domain/history/recording.ts'
 
-/** A summary of a commit for whoever follows commits. */
+/** A summary of a commit, for the metrics, the dispatcher and the feed. */
 export interface CommitStats {
   readonly size: number
   readonly durationMs: number

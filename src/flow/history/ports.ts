@@ -48,15 +48,19 @@ export interface HistoryWrites {
 
 /** What history needs of the store inside one transaction; see `WriteTx`. */
 export interface HistoryTx {
-  /** A number that nothing has, above all that were given. */
+  /** Takes the next sequence: above all that were taken before. */
   nextSequence(): Promise<number>
+  /** Those of the identifiers that a parcel has. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
+  /** Saves an identifier, new or changed. */
   saveIdentifier(identifier: IdentifierState): void
+  /** Adds a parcel about which nothing is known yet. */
   createParcel(nowMs: number): Promise<ParcelState>
   /** Null: it was joined to another. */
   findParcel(parcelId: number): Promise<ParcelState | null>
   /** A parcel that must exist. Throws if it does not. */
   loadParcel(parcelId: number): Promise<ParcelState>
+  /** Saves the state of a parcel. */
   saveParcel(state: ParcelState): void
   /** The sightings of a parcel in one second since the epoch; null: all of them. */
   loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>

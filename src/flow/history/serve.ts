@@ -23,6 +23,7 @@ export interface ServeOptions extends FetchOnMissOptions {
   readonly refreshOlderThanMs: number | null
 }
 
+/** The verb behind the pull API. */
 export interface Serve {
   /**
    * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `too_many_requests`, `upstream_unavailable` (the

@@ -18,6 +18,7 @@ export interface IngestTx {
 
 /** What ingest reads from the store; see `ReadSide`. */
 export interface IngestReads {
+  /** A page of the inbox, the newest first. */
   listInbox(query: InboxQuery): Promise<InboxPage>
   /** A push of the inbox with its bytes; null: there is none. */
   findPush(inboxId: number): Promise<InspectedPush | null>

@@ -44,7 +44,7 @@ export function createClaimDue(ports: SchedulePorts & { readonly store: WriteSto
     return { polls, ended: parcelIds.length === 0 }
   }
 
-  /** Whether its next poll is later by now, or never. If so, saves that. */
+  /** Whether its next poll has moved to later, or to never. If so, saves that. */
   async function isPutOff(tx: WriteTx, { parcelId }: PollCandidate, nowMs: number): Promise<boolean> {
     const parcel = await tx.loadParcel(parcelId)
     // The newest entry is from a future that the clock left again: a time computed from it would be too late.

@@ -4,6 +4,7 @@ import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { WriteTx } from '../write-store.ts'
 import type { SchedulePorts } from './schedule-poll.tx.ts'
 
+/** Ranks due polls by value. */
 export interface PollPriority {
   /** The ids of the most valuable due parcels, the best first, each returned once. None: nothing is due. */
   best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]>
@@ -42,9 +43,9 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       const parcel = await tx.loadParcel(parcelId)
       weighed.push({ parcelId, worth: pollValue({ ...parcel, unpollable: false }, model, options.cadence, nowMs) })
     }
-    const anew = new Set(places.map(({ parcelId }) => parcelId))
+    const reranked = new Set(places.map(({ parcelId }) => parcelId))
     // Equal values stay in the order of falling due. No value is minus infinity, and subtracting it gives no number.
-    ranked = [...ranked.filter(({ parcelId }) => !anew.has(parcelId)), ...weighed]
+    ranked = [...ranked.filter(({ parcelId }) => !reranked.has(parcelId)), ...weighed]
       .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
       .slice(0, RANKED_MAX)
   }

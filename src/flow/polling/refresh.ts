@@ -25,6 +25,7 @@ export interface RefreshOptions {
 /** The outcome of a poll. `unavailable`: the carrier cannot be asked about any parcel now. */
 export type Refreshed = 'recorded' | 'unknown' | 'unavailable'
 
+/** Polls known parcels. */
 export interface Refresh {
   /** A scheduled poll: in the first language, and in others only where texts are missing (DOMAIN 6.2). */
   poll(due: DuePoll): Promise<Refreshed>
