@@ -61,7 +61,8 @@ function describeUnknown(kind: InputKind, path: Path, known: readonly string[]):
   const what = kind === 'query' ? 'parameter' : 'member'
   const near = suggestName(String(path.at(-1)), known)
   if (near !== null) return `There is no ${what} "${dotted(path)}" here; did you mean "${dotted([...path.slice(0, -1), near])}"?`
-  const others = known.length === 0 ? 'none is taken' : known.length === 1 ? `there is only ${known[0]}` : `there are ${known.join(', ')}`
+  const others =
+    known.length === 0 ? 'none is accepted' : known.length === 1 ? `there is only ${known[0]}` : `there are ${known.join(', ')}`
   return `There is no ${what} "${dotted(path)}" here; ${others}.`
 }
 
@@ -91,7 +92,7 @@ function demand(issue: z.core.$ZodRawIssue): string {
   if (issue.code === 'invalid_value' && Array.isArray(issue.values)) return demandOneOf(issue.values.map(String), issue.input)
   if (issue.code === 'too_small') return `must ${bound(issue.origin, `at least ${issue.minimum}`)}`
   if (issue.code === 'too_big') return `must ${bound(issue.origin, `at most ${issue.maximum}`)}`
-  return 'is not of the right form'
+  return 'has the wrong format'
 }
 
 function demandOneOf(values: readonly string[], input: unknown): string {

@@ -34,10 +34,10 @@ test('a body that cannot be used is refused in a sentence that says why, without
     [400, 'The body must not have a member "__proto__".'],
     [400, 'The body must be JSON, with Content-Type: application/json.'],
     [400, 'The body is missing: it must be a JSON object.'],
-    [400, 'url must be a whole URL such as https://shop.internal/parcel-events.'],
+    [400, 'url must be a complete URL such as https://shop.internal/parcel-events.'],
     [400, 'url must begin with http:// or https://.'],
-    [400, 'url must hold no user name and no password.'],
+    [400, 'url must not contain a user name or password.'],
     [400, 'from must be "now", or a sequence of the feed to start with.'],
-    [400, 'url leads to where nothing may be sent (link local): see delivery.allowNetworks.'],
+    [400, 'url leads to an address that may not be sent to (link local): see delivery.allowNetworks.'],
   ])
 })

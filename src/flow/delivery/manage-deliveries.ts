@@ -129,7 +129,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const other = parseReplayTarget(body)
       if (!(await endpointExists(other ?? endpointId))) {
         if (other !== null) throw wrongInput('body', 'to', 'to must be the id of an endpoint: there is none with this one.')
-        const detail = `Its endpoint "${endpointName}" was removed: say { "to": "ID" } to send its event to another.`
+        const detail = `Its endpoint "${endpointName}" was removed. To send its event to another endpoint, give { "to": "ID" }.`
         throw new AppError('not_replayable', detail)
       }
       const task = { selection: { ...anyOf(endpointId), deliveryId }, to: other ?? endpointId, untilMs: clock.now() }

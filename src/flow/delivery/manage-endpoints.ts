@@ -154,13 +154,15 @@ async function sendTestEvent(state: EndpointState, { signerOf, sender, routeOf, 
 
 /** Messages for malformed URLs; other refusals come from the settings. */
 const MALFORMED: Readonly<Record<string, string>> = {
-  malformed: 'url must be a whole URL such as https://shop.internal/parcel-events.',
+  malformed: 'url must be a complete URL such as https://shop.internal/parcel-events.',
   scheme: 'url must begin with http:// or https://.',
-  userinfo: 'url must hold no user name and no password.',
+  userinfo: 'url must not contain a user name or password.',
 }
 
 function describeRefusal(reason: string): string {
-  return MALFORMED[reason] ?? `url leads to where nothing may be sent (${reason.replaceAll('_', ' ')}): see delivery.allowNetworks.`
+  return (
+    MALFORMED[reason] ?? `url leads to an address that may not be sent to (${reason.replaceAll('_', ' ')}): see delivery.allowNetworks.`
+  )
 }
 
 function unknown(): never {
@@ -176,8 +178,8 @@ function done(edit: EndpointEdit): EndpointState {
   if (edit.kind === 'not_rotating') {
     throw new AppError(
       'not_rotating',
-      'No key is being replaced. To replace it at once, give "sharedKey" with "at": "now" (null: one is made).',
+      'No key is being replaced. To replace it at once, give "sharedKey" with "at": "now" (null: one is generated).',
     )
   }
-  throw new AppError('endpoint_read_only', 'The config file says what this endpoint is: change it there, and reload.')
+  throw new AppError('endpoint_read_only', 'This endpoint is defined in the config file: change it there, and reload.')
 }

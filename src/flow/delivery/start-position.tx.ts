@@ -24,6 +24,6 @@ export async function firstUnqueuedSequence(tx: WriteTx, queuedTo: number | null
 
 /** Explains a refused start to operators. */
 export function explainStart(refused: NoStart): string {
-  if (refused.kind === 'from_ahead') return `the last sequence is ${refused.last}. To start with what comes next, say "now".`
+  if (refused.kind === 'from_ahead') return `the last sequence is ${refused.last}. To start with what comes next, give "now".`
   return `events before sequence ${refused.oldest} are no longer kept.`
 }

@@ -81,7 +81,7 @@ export function createFetchKnown({ pauses, clock, log }: FetchOnMissPorts, optio
       pauses.set(key, { untilMs: clock.now() + pauseMs, freshness })
       return freshness
     } catch (err) {
-      log.warn({ err, parcelId }, 'what the carrier answered could not be stored: serving what is known')
+      log.warn({ err, parcelId }, 'the answer of the carrier could not be stored: serving what is known')
       return 'stale'
     }
   }

@@ -77,5 +77,5 @@ export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePo
 /** Failures of the carrier are values, so anything thrown comes from the store. */
 function throwStorageTrouble(cause: unknown): never {
   if (cause instanceof AppError) throw cause
-  throw new AppError('storage_unavailable', 'What the carrier answered could not be stored now.', { cause, retryAfterMs: RETRY_AFTER_MS })
+  throw new AppError('storage_unavailable', 'The answer of the carrier could not be stored now.', { cause, retryAfterMs: RETRY_AFTER_MS })
 }

@@ -119,7 +119,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
       view = (await look()) ?? view
     }
     const encoded = encodeAnswer(view, question, options.languages)
-    if (encoded === null) throw new AppError('not_found', 'Nothing is known yet of this parcel.')
+    if (encoded === null) throw new AppError('not_found', 'Nothing is known about this parcel yet.')
     return { encoded, freshness, settled, mark }
   }
 }
@@ -143,7 +143,7 @@ async function revive({ write, log, clock }: ServePorts, identifier: string): Pr
     await write.watch({ identifier, nowMs: clock.now() })
     return true
   } catch (err) {
-    log.warn({ err }, 'a parcel an app asked for could not be watched')
+    log.warn({ err }, 'a parcel that an app asked for could not be watched')
     return false
   }
 }

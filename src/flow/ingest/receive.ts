@@ -72,7 +72,10 @@ function onlyOne(signatures: readonly string[]): string | null {
 
 /** The same sentence for every mistake, so that guessing senders learn nothing. */
 function signatureInvalid(): AppError {
-  return new AppError('signature_invalid', 'The x-service-hmac-sha256 header must be there once, with the signature of the exact body.')
+  return new AppError(
+    'signature_invalid',
+    'The x-service-hmac-sha256 header must occur exactly once, with the signature of the exact body.',
+  )
 }
 
 function storageUnavailable(cause: unknown): AppError {

@@ -31,7 +31,7 @@ export function createClockRollback({ write, clock, log, onShifted }: ClockRollb
     const now = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
     const backMs = Math.round(now.monotonicMs - seen.monotonicMs - (now.wallMs - seen.wallMs))
     if (backMs >= JUMP_MIN_MS && left === null) {
-      log.warn({ backMs }, 'the clock was put back: all checks and deliveries are put back with it')
+      log.warn({ backMs }, 'the clock was put back: all polls and deliveries are moved back with it')
       left = { byMs: backMs, afterParcelId: 0 }
       seen = now
     } else if (backMs < JUMP_MIN_MS) seen = now

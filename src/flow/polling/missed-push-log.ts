@@ -27,7 +27,7 @@ export function createMissedPushLog({
     loggedAtMs = clock.monotonic()
     const identifiers = [...new Set(waiting.map(({ identifier }) => identifier))].filter((one) => one !== null)
     const latestMs = Math.max(...waiting.map(latenessOf))
-    log.info({ count, identifiers, latestMs }, 'pushes were missed: polls brought their entries')
+    log.info({ count, identifiers, latestMs }, 'pushes were missed: polls found their entries')
     count = 0
     waiting = []
   }

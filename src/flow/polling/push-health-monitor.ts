@@ -26,7 +26,7 @@ export async function openPushHealthMonitor(ports: {
       if (news.eventQueued) ports.wake()
       if (health === before) return
       if (health === 'silent')
-        ports.log.warn({ before }, 'no pushes come although the carrier scans: polls fall back to their full intervals')
+        ports.log.warn({ before }, 'no pushes arrive although the carrier scans: polls fall back to their full intervals')
       else ports.log.info({ before, pushHealth: health }, 'the health of the carrier’s pushes has changed')
     },
   }

@@ -133,7 +133,7 @@ test('when an attempt ends the next begins at once, but only so many before what
   expect(new Set(sent).size).toBe(9)
 })
 
-test('in a rush of pushes turns are kept apart, and what ended meanwhile is settled together', async () => {
+test('while pushes are busy rounds are kept apart, and what ended meanwhile is settled together', async () => {
   const { relay, turns, wakes, now, elapse, answerAll, look, pushParcels, setBusy } = await openRelay()
   await pushParcels(20)
   setBusy(true)
