@@ -38,7 +38,7 @@ export interface FeedEvent {
    */
   readonly entry: number
   /** What endpoints are sent for it, and those that were sent the entry before; null: nothing. */
-  readonly carries: (PayloadRef & { readonly earlierAudience: Audience }) | null
+  readonly payloadRef: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 
 /** A reference to what endpoints are sent: a push as received, or an event composed from an entry. */

@@ -48,8 +48,8 @@ function bytesOf(entry: Entry, { trackingIds, distributionType }: Payload & { re
 
 /** The event to deliver for an addition to the feed; null: endpoints are sent nothing for it. */
 export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
-  const { sequence, parcelId, carries } = event
-  if (carries === null || payload === null) return null
-  const backfill = carries.kind === 'composed' && carries.backfill
-  return { sequence, entry, parcelId, payload: payload, backfill, earlierAudience: carries.earlierAudience, nowMs }
+  const { sequence, parcelId, payloadRef } = event
+  if (payloadRef === null || payload === null) return null
+  const backfill = payloadRef.kind === 'composed' && payloadRef.backfill
+  return { sequence, entry, parcelId, payload, backfill, earlierAudience: payloadRef.earlierAudience, nowMs }
 }

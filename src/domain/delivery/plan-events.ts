@@ -47,8 +47,8 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
 }
 
 /**
- * Whether endpoints still have to be sent an entry: all of them if nobody was sent it, and if a push reports what was sent as backfill,
- * those without backfill.
+ * Whether endpoints still have to be sent an entry: all of them if nobody was sent it; if a push reports it, those that were left out
+ * before.
  */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
@@ -57,7 +57,7 @@ function isOwed({ members }: Entry): boolean {
 }
 
 function planChange({ parcel, nextSequence }: EventPlanContext, { kind, entry }: EntryChange): FeedAddition {
-  const event = { sequence: nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, carries: null }
+  const event = { sequence: nextSequence(), kind, parcelId: parcel.parcelId, entry: entry.sequence, payloadRef: null }
   return { event, entry, payload: null, reported: null }
 }
 
@@ -69,9 +69,9 @@ function planReport({ parcel, source, findPushes, nextSequence }: EventPlanConte
   const sequence = isNew ? entry.sequence : nextSequence()
   const earlierAudience = audienceOf(entry.members)
   const backfill = payload.kind === 'composed' && isBackfill(entry, parcel)
-  const carries = payload.kind === 'push' ? { kind: payload.kind, inboxId: payload.inboxId } : { kind: payload.kind, backfill }
+  const payloadRef = payload.kind === 'push' ? { kind: payload.kind, inboxId: payload.inboxId } : { kind: payload.kind, backfill }
   return {
-    event: { sequence, kind, parcelId: parcel.parcelId, entry: sighting.sequence, carries: { ...carries, earlierAudience } },
+    event: { sequence, kind, parcelId: parcel.parcelId, entry: sighting.sequence, payloadRef: { ...payloadRef, earlierAudience } },
     entry,
     payload,
     reported: { ...sighting, audience: uniteAudiences(sighting.audience, audienceOfEvent(earlierAudience, { sequence, backfill })) },

@@ -46,7 +46,7 @@ export function commitMerge(state: BatchState, decided: Decided, rules: RecordRu
   if (answer !== null) writes.answers.push(answer)
   const queued = writeEvents(state, writes, merged)
   if (merged.updateSequence !== null) {
-    writes.feed.push({ sequence: merged.updateSequence, kind: 'update', parcelId, entry: merged.updateSequence, carries: null })
+    writes.feed.push({ sequence: merged.updateSequence, kind: 'update', parcelId, entry: merged.updateSequence, payloadRef: null })
   }
   state.scanSamples.push(...merged.scanSamples)
   if (source.kind === 'poll') {

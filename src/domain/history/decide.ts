@@ -1,6 +1,6 @@
 import type { ObservationSource } from '../delivery/plan-events.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
-import { reactivate } from '../polling/next-check.ts'
+import { reactivate } from '../polling/next-poll.ts'
 import {
   type BatchState,
   currentWrites,

@@ -55,7 +55,7 @@ export function joinDrafts(
       kind: 'join',
       parcelId: parcel.parcelId,
       entry: state.parcelId,
-      carries: null,
+      payloadRef: null,
     })),
   }
 }

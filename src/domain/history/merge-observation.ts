@@ -6,7 +6,7 @@ import {
   type ObservationSource,
   planEvents,
 } from '../delivery/plan-events.ts'
-import { keepEarlierCheck, scheduleCheck } from '../polling/next-check.ts'
+import { keepEarlierPoll, scheduleNextPoll } from '../polling/next-poll.ts'
 import type { ScanSample } from '../polling/scan-rate.ts'
 import { scanSamplesOf } from '../polling/scan-samples.ts'
 import {
@@ -89,9 +89,9 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: Ob
   const isEnvelopeChanged = envelope !== null && envelope !== envelopeOf(batch, after, entries)
   const updateSequence = unreported && (newNames.length > 0 || isEnvelopeChanged) ? nextSequence(batch) : null
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
-  const scheduled = scheduleCheck(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence)
+  const scheduled = scheduleNextPoll(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence)
   return {
-    draft: { ...after, state: observation.kind === 'push' ? keepEarlierCheck(scheduled, subject.plannedMs) : scheduled },
+    draft: { ...after, state: observation.kind === 'push' ? keepEarlierPoll(scheduled, subject.plannedMs) : scheduled },
     sightings,
     answer: answered?.write ?? null,
     changes,

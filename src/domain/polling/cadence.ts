@@ -45,7 +45,7 @@ export interface CadenceModel {
 }
 
 /** When to poll a parcel next, epoch milliseconds, or why not to. */
-export type NextCheck =
+export type NextPoll =
   | { readonly kind: 'at'; readonly atMs: number }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
@@ -61,7 +61,7 @@ const UNSEEN_RATE = 0.1
 /** When calls are scarce, a parcel's turn comes about twice a day. */
 const TURN_MS = 12 * 3_600_000
 const LONG_WAIT_WEIGHT = 0.15
-const FIRST_CHECK_MS = 60_000
+const FIRST_POLL_MS = 60_000
 /** A poll follows the last one no sooner than this share of its interval, however likely a scan is. */
 const SOONEST = 0.25
 /** Nor later than after a day, unless the interval is longer: what was learnt may no longer be true. */
@@ -70,20 +70,20 @@ const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
 
 /** When to poll a parcel next (DOMAIN 6.1). A time in the past means now. */
-export function nextCheck(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextCheck {
+export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextPoll {
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
     const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, model, policy))
     return { kind: 'at', atMs: facts.checkedAtMs + staggered(retryMs, facts.parcelId) }
   }
-  return facts.latest?.status === FINISHED ? closingCheck(facts, facts.latest.atMs, model, policy) : regularCheck(facts, model, policy)
+  return facts.latest?.status === FINISHED ? closingPoll(facts, facts.latest.atMs, model, policy) : regularPoll(facts, model, policy)
 }
 
 /**
  * One poll as soon as delivery is known, then the tail, then none. A push or an app's question since the last poll adds one more: news of a
  * delivery can come later than a poll that did not show it yet, and people keep asking about delivered parcels.
  */
-function closingCheck(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextCheck {
+function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextPoll {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
   const closing = closingMs(model, policy)
     .map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId))
@@ -105,7 +105,7 @@ function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: 
   return [...new Set([...tailMs.slice(0, 1), ...tailMs.slice(-1)])]
 }
 
-function regularCheck(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextCheck {
+function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextPoll {
   const atMs = plannedMs(facts, model, policy)
   const newestMs = Math.max(facts.latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.activatedAtMs)
   if (atMs <= newestMs + policy.staleAfterMs) return { kind: 'at', atMs }
@@ -115,7 +115,7 @@ function regularCheck(facts: CadenceFacts, model: CadenceModel, policy: CadenceP
 function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const { latest, checkedAtMs, parcelId } = facts
   // Nothing is known and nothing was polled yet: wait only for a push that may be on its way.
-  if (latest === null && checkedAtMs === null) return facts.activatedAtMs + Math.min(FIRST_CHECK_MS, statusIntervalMs(undefined, policy))
+  if (latest === null && checkedAtMs === null) return facts.activatedAtMs + Math.min(FIRST_POLL_MS, statusIntervalMs(undefined, policy))
   const learnt = latest === null ? null : hourlyRatesOf(model.scanRate, latest.status, facts.entryCount)
   const fullMs = statusIntervalMs(latest?.status, policy)
   if (latest === null || learnt === null)

@@ -1,6 +1,6 @@
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { CadenceModel, CadencePolicy } from '../../domain/polling/cadence.ts'
-import { scheduleCheck } from '../../domain/polling/next-check.ts'
+import { scheduleNextPoll } from '../../domain/polling/next-poll.ts'
 import type { Clock } from '../ports.ts'
 import type { WriteTx } from '../write-store.ts'
 
@@ -19,5 +19,5 @@ export async function schedulePoll(
 ): Promise<ParcelState> {
   // For other parcels it does not matter.
   const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, ports.clock.now())).length > 0
-  return scheduleCheck(parcel, () => isPollable, ports.model(), cadence)
+  return scheduleNextPoll(parcel, () => isPollable, ports.model(), cadence)
 }

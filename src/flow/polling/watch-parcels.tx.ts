@@ -1,6 +1,6 @@
 import { clampHealthToClock } from '../../domain/delivery/endpoint-health.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
-import { reactivate } from '../../domain/polling/next-check.ts'
+import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'

@@ -26,14 +26,14 @@ const insertEvent = statement<{
   }),
 )
 
-export function appendFeed(session: Session, { sequence, kind, parcelId, entry, carries }: FeedEvent): void {
+export function appendFeed(session: Session, { sequence, kind, parcelId, entry, payloadRef }: FeedEvent): void {
   session.enqueueWrite(insertEvent, {
     sequence,
     kind: encodeFeedKind(kind),
     parcelId,
     entry,
-    carries: encodePayloadRef(carries),
-    earlierAudience: encodeAudience(carries?.earlierAudience ?? noAudience),
+    carries: encodePayloadRef(payloadRef),
+    earlierAudience: encodeAudience(payloadRef?.earlierAudience ?? noAudience),
   })
 }
 

@@ -121,8 +121,8 @@ function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void 
       kinds: feed.map(({ kind }) => encodeFeedKind(kind)),
       parcelIds: feed.map(({ parcelId }) => parcelId),
       entries: feed.map(({ entry }) => entry),
-      carries: feed.map(({ carries }) => encodePayloadRef(carries)),
-      toldBefore: feed.map(({ carries }) => encodeAudience(carries?.earlierAudience ?? noAudience)),
+      carries: feed.map(({ payloadRef }) => encodePayloadRef(payloadRef)),
+      toldBefore: feed.map(({ payloadRef }) => encodeAudience(payloadRef?.earlierAudience ?? noAudience)),
     })
   }
   if (composed.length > 0) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CadenceFacts, type CadenceModel, nextCheck, pollValue } from '../../../src/domain/polling/cadence.ts'
+import { type CadenceFacts, type CadenceModel, nextPoll, pollValue } from '../../../src/domain/polling/cadence.ts'
 import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
 import { cadence, DAY_MS } from '../../support/policy.ts'
 
@@ -24,7 +24,7 @@ const nothingLearnt = (change: Partial<CadenceModel> = {}): CadenceModel => ({
   ...change,
 })
 const dueInHours = (change: Partial<CadenceFacts>, model: Partial<CadenceModel> = {}) => {
-  const next = nextCheck(facts(change), nothingLearnt(model), cadence)
+  const next = nextPoll(facts(change), nothingLearnt(model), cadence)
   return next.kind === 'at' ? (next.atMs - NOW) / HOUR_MS : next.reason
 }
 
@@ -37,7 +37,7 @@ test('6.1: a parcel is asked about as often as its latest status says', () => {
 
 test('a parcel of which nothing is known is asked about after a minute, or its interval where that is shorter', () => {
   const unknown = { latest: null, checkedAtMs: null }
-  const first = (defaultMs: number) => nextCheck(facts(unknown), nothingLearnt(), { ...cadence, defaultMs })
+  const first = (defaultMs: number) => nextPoll(facts(unknown), nothingLearnt(), { ...cadence, defaultMs })
   expect(first(HOUR_MS)).toEqual({ kind: 'at', atMs: NOW + 60_000 })
   expect(first(2000)).toEqual({ kind: 'at', atMs: NOW + 2000 })
 })
@@ -101,8 +101,8 @@ test('6.1: a push or a question revives what was delivered, for one check no soo
 
 test('6.1: a delivery that a push tells of later than the last check was made is checked, tail or no tail', () => {
   const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOW - 2000 }, checkedAtMs: NOW - 1000, activatedAtMs: NOW })
-  expect(nextCheck(late, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
-  expect(nextCheck({ ...late, checkedAtMs: NOW - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({
+  expect(nextPoll(late, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
+  expect(nextPoll({ ...late, checkedAtMs: NOW - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toEqual({
     kind: 'at',
     atMs: NOW - 2000,
   })
@@ -129,7 +129,7 @@ test('no check is ever due before the last one', () => {
   const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
   fc.assert(
     fc.property(latest, time, time, fc.nat(9), fc.nat(), (seen, activatedAtMs, checkedAtMs, failures, parcelId) => {
-      const next = nextCheck(facts({ latest: seen, activatedAtMs, checkedAtMs, failures, parcelId }), nothingLearnt(), cadence)
+      const next = nextPoll(facts({ latest: seen, activatedAtMs, checkedAtMs, failures, parcelId }), nothingLearnt(), cadence)
       if (next.kind === 'at') expect(next.atMs).toBeGreaterThan(checkedAtMs)
     }),
   )
@@ -145,6 +145,6 @@ test('6.4: what has been unknown for longer is worth more, a delivered parcel le
 test('an interval of years is waited for, and is no more to work out than one of weeks', () => {
   const never = 365 * DAY_MS
   const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
-  const next = nextCheck(facts(), nothingLearnt(), rare)
+  const next = nextPoll(facts(), nothingLearnt(), rare)
   expect(next.kind === 'at' && next.atMs - NOW).toBeGreaterThanOrEqual(never)
 })

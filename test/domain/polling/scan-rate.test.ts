@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type CadenceFacts, type CadenceModel, nextCheck } from '../../../src/domain/polling/cadence.ts'
+import { type CadenceFacts, type CadenceModel, nextPoll } from '../../../src/domain/polling/cadence.ts'
 import {
   emptyScanRate,
   hourlyRatesOf,
@@ -45,7 +45,7 @@ function nextAt(scanRate: ScanRate, change: Partial<CadenceFacts>, hourlyRates: 
     unpollable: false,
   }
   const latest = { status: 'Created', atMs: at(8, 10) }
-  const next = nextCheck({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, scanRate, ...hourlyRates }, cadence)
+  const next = nextPoll({ ...facts, latest, ...change }, { pushHealth: 'lossy', pushLoss: 0.05, scanRate, ...hourlyRates }, cadence)
   return next.kind === 'at' ? next.atMs : Number.NaN
 }
 const hourOf = (atMs: number) => (atMs - at(8, 0)) / HOUR_MS

@@ -1,21 +1,21 @@
 import type { ParcelState } from '../history/parcel-state.ts'
-import { type CadenceModel, type CadencePolicy, nextCheck } from './cadence.ts'
+import { type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 
 /**
  * Schedules the next poll of a parcel. `isPollable`: whether the carrier may be asked about any of its identifiers; called only if that
  * matters.
  */
-export function scheduleCheck(parcel: ParcelState, isPollable: () => boolean, model: CadenceModel, cadence: CadencePolicy): ParcelState {
+export function scheduleNextPoll(parcel: ParcelState, isPollable: () => boolean, model: CadenceModel, cadence: CadencePolicy): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   // Polling stopped because the carrier does not know the parcel: a new identifier may have arrived, or the refusal may be old enough.
   const unpollable = parcel.stopped === 'unknown' && !isPollable()
-  const next = nextCheck({ ...parcel, unpollable }, model, cadence)
+  const next = nextPoll({ ...parcel, unpollable }, model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
 }
 
 /** Keeps an earlier poll that a push would postpone. When its time comes, it is scheduled again, once for all pushes since. */
-export function keepEarlierCheck(scheduled: ParcelState, plannedMs: number | null): ParcelState {
+export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
   return { ...scheduled, nextPollAtMs: plannedMs }
 }
