@@ -96,7 +96,7 @@ test('an endpoint’s key outlives a restart, and is not to be had without the k
   await second.stop()
   const third = await start(folder, { secrets: { atRestKeys: [atRest(2)] } })
   await push(third.publicUrl, at(2))
-  await vi.waitFor(() => expect(third.lines.some(({ message }) => message.includes('cannot be had'))).toBe(true))
+  await vi.waitFor(() => expect(third.lines.some(({ message }) => message.includes('cannot be opened'))).toBe(true))
   expect(receiver.pushes).toHaveLength(1)
 })
 

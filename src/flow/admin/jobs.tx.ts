@@ -35,11 +35,11 @@ export function createJobs(store: WriteStore): Jobs {
 
 async function workOn(tx: WriteTx, job: UnendedJob, limit: number, nowMs: number): Promise<UnendedJob> {
   const { selection, to, untilMs } = job.task
-  const stretch = await replayBatch(tx, { selection, to, untilMs, after: job.place, limit, nowMs })
-  if (stretch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }
-  const done = job.done + stretch.count
-  if (stretch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }
-  return { ...job, state: 'running', done, place: stretch.next }
+  const batch = await replayBatch(tx, { selection, to, untilMs, after: job.place, limit, nowMs })
+  if (batch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }
+  const done = job.done + batch.count
+  if (batch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }
+  return { ...job, state: 'running', done, place: batch.next }
 }
 
 async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {

@@ -35,18 +35,18 @@ export function createReplays(ports: ReplaysPorts) {
     let place: ReplayedBatch['next'] = null
     do {
       const after: ReplayedBatch['next'] = place
-      const stretch: ReplayedBatch | null = await ports.inTurn(() =>
+      const batch: ReplayedBatch | null = await ports.inTurn(() =>
         ports.write.replayDeliveries({ ...task, after, limit: REPLAY_BATCH_SIZE, nowMs: ports.clock.now() }),
       )
-      count += stretch?.count ?? 0
-      place = stretch?.next ?? null
+      count += batch?.count ?? 0
+      place = batch?.next ?? null
       ports.review()
       if (place !== null && ports.stopping.aborted) throw stopped(count)
     } while (place !== null && !left.aborted)
     return count
   }
 
-  /** Deliveries of a removed endpoint may not be marked as cancelled yet; replays select only those that are. */
+  /** Marks all deliveries of removed endpoints as cancelled, because a replay selects only ended ones. */
   async function settleRemoved(left: AbortSignal): Promise<void> {
     while (!left.aborted && !(await ports.inTurn(() => ports.write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) {
       if (ports.stopping.aborted) throw stopped(0)
