@@ -20,7 +20,7 @@ import {
   zone,
 } from './values.ts'
 
-/** Parts of the API's paths that people copy from the address of an example. */
+/** The ends of the API's own paths, which people copy from a complete address. */
 const API_PATH = /(?:\/+(?:v1|auth|status))+\/*$|\/+auth\/+token\/*$/i
 
 function withoutApiPath(address: string): string {

@@ -4,17 +4,17 @@ import type { Vault } from '../flow/delivery/ports.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** Where the keys that encrypt come from: read when one is needed. */
+/** The keys that encrypt; read when one is needed. */
 export interface AtRestKeys {
-  /** 32 bytes each; the first encrypts, all decrypt. Empty: there are none yet. */
+  /** 32 bytes each; the first encrypts, all decrypt. Empty: none exists yet. */
   list(): readonly Uint8Array[]
-  /** The key to encrypt with, made if there is none. */
+  /** The key to encrypt with; makes one if none exists. */
   first(): Uint8Array
 }
 
 /**
- * Keys at rest as compact JWE: versioned by `kid`, so that a key can be replaced while what it encrypted is still read. The endpoint's id is
- * part of what is authenticated: a row that was given another row's key does not open.
+ * Encrypts endpoint keys as compact JWE. `kid` names the encrypting key, so that it can be replaced while old rows stay readable. The
+ * endpoint's id is authenticated too, so a key copied to another endpoint's row cannot be decrypted.
  */
 export function createVault(keys: AtRestKeys): Vault {
   return {
@@ -27,7 +27,7 @@ export function createVault(keys: AtRestKeys): Vault {
     async open(sealed, endpointId) {
       const keyOf = ({ kid }: { readonly kid?: string }): Uint8Array => {
         const key = keys.list().find((one) => nameOf(one) === kid)
-        if (key === undefined) throw new Error('no key of this name')
+        if (key === undefined) throw new Error('no key has this kid')
         return key
       }
       try {
@@ -43,7 +43,7 @@ export function createVault(keys: AtRestKeys): Vault {
   }
 }
 
-/** Tells keys apart and says nothing of them: they are random. */
+/** A `kid` for a key. A hash reveals nothing of it, because keys are random. */
 function nameOf(key: Uint8Array): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 11)
 }

@@ -15,11 +15,11 @@ export function happeningsBetween(before: Picture | null, now: Picture): readonl
 }
 
 function happeningsOf(before: ParcelPicture | undefined, { trackingNumber, events, complete }: ParcelPicture): readonly Happening[] {
-  const told = events.flatMap((event, nth) =>
+  const happened = events.flatMap((event, nth) =>
     eventHappenings(before?.events[nth], event).map((kind) => ({ kind, trackingNumber, about: event.title })),
   )
-  if (!complete || before?.complete === true) return told
-  return [...told, { kind: 'complete', trackingNumber, about: `${events.length} entries, the same bytes as the carrier's` }]
+  if (!complete || before?.complete === true) return happened
+  return [...happened, { kind: 'complete', trackingNumber, about: `${events.length} entries, the same bytes as the carrier's` }]
 }
 
 function eventHappenings(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {

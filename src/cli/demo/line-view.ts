@@ -9,7 +9,7 @@ const TOTALS_EVERY_MS = 2000
 
 /** For files and pipes: prints the first few of each kind, and the totals when they change, every two seconds at most until all is complete. */
 export function createLineView(output: { write(text: string): unknown }, monotonicMs: () => number): View {
-  const told = new Map<HappeningKind, number>()
+  const counts = new Map<HappeningKind, number>()
   let totals = ''
   let totalsAtMs = Number.NEGATIVE_INFINITY
   const line = (text: string) => void output.write(`${text}\n`)
@@ -18,8 +18,8 @@ export function createLineView(output: { write(text: string): unknown }, monoton
     end: line,
     show(picture, happenings) {
       for (const happening of happenings) {
-        const count = (told.get(happening.kind) ?? 0) + 1
-        told.set(happening.kind, count)
+        const count = (counts.get(happening.kind) ?? 0) + 1
+        counts.set(happening.kind, count)
         if (count <= SHOWN_MAX) line(presentHappening(happening))
         if (count === SHOWN_MAX) line(presentElision(happening.kind))
       }

@@ -28,7 +28,7 @@ export interface RawBodyOptions {
 
 /**
  * Reads bodies within a budget over all requests, because a body must be held before it can be verified. Half of the budget is an equal share
- * per connection, so that large bodies cannot keep small ones out; the other half goes to whoever comes first.
+ * per connection, so that large bodies cannot keep small ones out; the other half is first come, first served.
  */
 export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions): RawBodies {
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
