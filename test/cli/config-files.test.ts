@@ -45,7 +45,7 @@ describe('the shipped files', () => {
     expect(config.unsupported).toEqual([])
   })
 
-  test('the example shows the defaults: what it sets is what is set without it', () => {
+  test('the example shows the defaults: loading it changes nothing', () => {
     const { webhook, upstream, apps, ...rest } = redactedConfig(loadConfig(EXAMPLE, env))
     const plain = redactedConfig(load(minimal))
     expect(apps).toHaveLength(2)

@@ -137,7 +137,7 @@ describe('problems', () => {
     expect(headlinesOf(text).filter((line) => line.includes(expected))).toHaveLength(1)
   })
 
-  test('C2: tells of tabs and of what is wrong beside them', () => {
+  test('C2: reports tabs together with other problems', () => {
     const lines = headlinesOf('webhook:\n\tpath: x\n')
     expect(lines).toContainEqual(expect.stringContaining('relay.yaml:2:1 a tab cannot indent: use spaces'))
     expect(lines).toContainEqual(expect.stringContaining('relay.yaml:1:1 upstream: is missing'))
@@ -324,7 +324,7 @@ describe('settings', () => {
     expect(store.engine === 'postgres' && store.url.reveal()).toBe('postgres://u:p@h:5432/db')
   })
 
-  test('names what is understood but not supported yet', () => {
+  test('names settings that are not supported yet', () => {
     expect(load(minimal).unsupported).toEqual([])
     const [problem = '', ...others] = load(withLines('store: postgres://u:p@h/db')).unsupported
     expect(problem).toMatch(/relay\.yaml:3:8 store: names PostgreSQL, but this version supports only SQLite/)

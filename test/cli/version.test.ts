@@ -17,7 +17,7 @@ test('--version prints the version of the package, from the sources and compiled
   }
 })
 
-test('an older Node is told in one line which is needed, before anything is imported', () => {
+test('on an older Node one line names the version needed, before anything is imported', () => {
   const pretend = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })"
   for (const entry of [['src/main.ts'], shipped().args]) {
     const { stdout, stderr, status } = spawnSync(

@@ -54,7 +54,7 @@ test('when the disk cannot be measured, the last state stands and the failure is
   expect(lines.map(({ level }) => level)).toEqual(['warn', 'warn'])
 })
 
-test('S5: an observation is refused before it reaches the store while the disk is short, with a word on when to come again', async () => {
+test('S5: an observation is refused before it reaches the store while the disk is short, with a Retry-After', async () => {
   let trouble: DiskTrouble | null = 'short'
   const taken: unknown[] = []
   const recorder: Recorder = {

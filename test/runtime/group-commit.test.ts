@@ -67,7 +67,7 @@ test('what arrives while a batch is being committed forms the next, up to a boun
   expect(batches.map(({ names }) => names)).toEqual([['a'], ['b', 'c', 'd'], ['e']])
 })
 
-test('nobody is told before the commit, and the commit is told before anybody', async () => {
+test('no sender is answered before the commit, and the commit is reported before any sender is answered', async () => {
   const { commit, batches, told } = open()
   const submitted = commit.submit(push('a')).then(() => void told.push('sender'))
   await settled()
@@ -97,7 +97,7 @@ test('a failing commit is a 503 for its whole batch and for no other', async () 
   expect(told).toEqual(['committed', 'failed', 'committed'])
 })
 
-test('X7: what would wait behind too many is refused at once, with a word on when to come again', async () => {
+test('X7: observations beyond the limit of the queue are refused at once, with a Retry-After', async () => {
   const { commit, batches } = open()
   const waiting = Array.from({ length: 7 }, (_, at) => commit.submit(push(String(at))))
   await settled()
@@ -110,7 +110,7 @@ test('X7: what would wait behind too many is refused at once, with a word on whe
   expect(await Promise.all(waiting)).toHaveLength(7)
 })
 
-test('S9: on a disk that is slow, who has waited too long for a turn is told to come again, and who has not gets the turn', async () => {
+test('S9: on a slow disk, an observation that has waited too long is refused, and the others get their turn', async () => {
   const { commit, batches, pass } = open()
   const first = commit.submit(push('a'))
   await settled()

@@ -29,7 +29,7 @@ test('of what several ask for at once one piece is done at a time, with a rest a
   expect(did).toEqual(['one', 'rest 5', 'other', 'rest 20', 'third', 'rest 1000', 'last', 'rest 1'])
 })
 
-test('what fails is told to who asked for it, and the next goes on', async () => {
+test('a failure is reported to its caller, and the next piece runs', async () => {
   const { inTurn, take } = openInTurn()
   const failed = inTurn(() => Promise.reject(new Error('the disk is full')))
   const next = take('next', 1)

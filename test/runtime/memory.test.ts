@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createMemory } from '../../src/runtime/memory.ts'
 
-test('a memory holds so many, and forgets first what was not used for longest', () => {
+test('a full memory drops the least recently used value first', () => {
   const memory = createMemory<number>({ entriesMax: 3 })
   for (const [at, key] of ['a', 'b', 'c'].entries()) memory.set(key, at)
   memory.get('a')

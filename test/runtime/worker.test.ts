@@ -22,7 +22,7 @@ test('passes while a pass is busy, rests when one is idle, and passes again when
   expect(passes).toBe(4)
 })
 
-test('a pass that fails is told and rests like an idle one', async () => {
+test('a failed pass is reported and rests like an idle one', async () => {
   const failures: unknown[] = []
   let passes = 0
   const worker = startWorker(

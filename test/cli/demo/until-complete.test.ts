@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { shipped } from '../../support/shipped.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
-test('the demo as it is shipped takes a free port with a word when its own is taken, and with --until-complete ends by itself with 0', async () => {
+test('the demo as it is shipped uses a free port and says so when its own is in use, and with --until-complete ends by itself with 0', async () => {
   const occupant = createServer().listen(8090, '127.0.0.1')
   // Whoever has the port already serves the purpose as well.
   occupant.on('error', () => undefined)
@@ -17,7 +17,7 @@ test('the demo as it is shipped takes a free port with a word when its own is ta
   expect(demo.isAlone()).toBe(true)
 }, 60_000)
 
-test('a flag the demo does not understand is told and ends it with 2', async () => {
+test('an invalid flag is reported and ends the demo with 2', async () => {
   const demo = startDemo(['--parcels', '0'])
   expect(await demo.ended).toEqual([2, null])
   expect(demo.lines.join('\n')).toContain('from 1 to 500')

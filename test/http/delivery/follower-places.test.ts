@@ -3,14 +3,14 @@ import { createFollowerPlaces, type Place } from '../../../src/http/delivery/fol
 
 const isRevoked = ({ revoked }: Place) => revoked.aborted
 
-test('one app may hold every place while nobody else asks', () => {
+test('one app may hold every place while no other asks', () => {
   const places = createFollowerPlaces(8)
   const held = Array.from({ length: 8 }, () => places.take('shop'))
   expect(() => places.take('shop')).toThrow('Too many requests follow the feed at once')
   expect(held.some(isRevoked)).toBe(false)
 })
 
-test('whoever holds most gives way, the oldest place first, to who holds less than a quarter, and to no more', () => {
+test('the app with most places gives its oldest to an app with less than a quarter, and to no other', () => {
   const places = createFollowerPlaces(8)
   const held = Array.from({ length: 8 }, () => places.take('shop'))
   const others = [places.take('billing'), places.take('billing')]
@@ -24,7 +24,7 @@ test('whoever holds most gives way, the oldest place first, to who holds less th
   expect(() => places.take('a fifth')).toThrow()
 })
 
-test('a place is given back once, by whoever held it', () => {
+test('a place is released only once', () => {
   const places = createFollowerPlaces(4)
   const held = Array.from({ length: 4 }, () => places.take('shop'))
   places.take('billing')

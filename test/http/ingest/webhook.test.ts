@@ -213,7 +213,7 @@ test('H11: every method but POST is a 405 with Allow: POST, and CONNECT is close
   expect(await raw(port, 'CONNECT relay:1 HTTP/1.1\r\nHost: relay\r\n\r\n')).toMatchObject({ text: '', closed: true })
 })
 
-test('H12: a client that asks before it sends is told to go on only if its headers are good', async () => {
+test('H12: a client that expects a 100 gets it only if its headers are good', async () => {
   const { port, recorded } = await startPublic()
   const expecting = (headers: readonly string[]) => rawPush([...headers, 'Expect: 100-continue'])
   expect((await raw(port, expecting([length(BODY)]))).text).toMatch(/^HTTP\/1\.1 401 /)
@@ -340,7 +340,7 @@ test('X1: stopping lets what is in flight finish, takes nothing new, and ends th
   await stopped
 })
 
-test('X1: pushes sent one right behind the other are all answered when it stops, and only the last is told that it was the last', async () => {
+test('X1: pipelined pushes are all answered at a stop, and only the last answer closes the connection', async () => {
   const gate = Promise.withResolvers<void>()
   let submitted = 0
   const { server, port } = await startPublic({

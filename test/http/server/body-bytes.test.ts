@@ -18,7 +18,7 @@ test('a body that comes in one piece is that piece, and one that comes in severa
   expect(createBody(10).bytes()).toHaveLength(0)
 })
 
-test('F8: pieces that were copied, and a body nobody asks for, hold no memory until the collector comes', async () => {
+test('F8: copied pieces and discarded bodies release their memory without waiting for the garbage collector', async () => {
   const body = createBody(256 * KB)
   const pieces = [piece(64 * KB, 1), piece(64 * KB, 2)]
   for (const each of pieces) body.add(each)

@@ -125,7 +125,7 @@ test('the token endpoint answers exactly a token, not to be stored', async () =>
   expect(Object.keys(JSON.parse(await response.text()))).toEqual(['token'])
 })
 
-test('wrong credentials are a 401, and what is no such JSON object a 400; too much is a 413', async () => {
+test('wrong credentials are a 401, a malformed body is a 400, and a body that is too large a 413', async () => {
   const { login } = await startInternal()
   const wrong = await login({ username: 'shop', password: 'guess' })
   expect([wrong.status, wrong.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
@@ -177,7 +177,7 @@ test('a client that has the answer gets a 304 without a body', async () => {
   expect((await get('/v1/status/AB123456789SE/all', { 'if-none-match': '"other"', 'cache-control': 'max-age=0' })).status).toBe(200)
 })
 
-test('a plain question is answered as any other, from what is at hand or not', async () => {
+test('the fast path gives the same answers as the status routes, from the cache or not', async () => {
   const questions: Question[] = []
   const kept = (question: Question) => {
     questions.push(question)
@@ -210,7 +210,7 @@ test('a plain question is answered as any other, from what is at hand or not', a
   expect(notKept.questions.filter(({ kind }) => kind === 'all')).toEqual(asked.flatMap((one) => [one, one]))
 })
 
-test('an app that leaves before its answer comes harms nobody', async () => {
+test('an app that disconnects before its answer does no harm', async () => {
   const { promise: asked, resolve: begin } = Promise.withResolvers<void>()
   const { promise: late, resolve: finish } = Promise.withResolvers<Served>()
   const world = await startInternal({
@@ -235,7 +235,7 @@ test('an app that leaves before its answer comes harms nobody', async () => {
   expect(world.lines.filter(({ level }) => level !== 'debug')).toEqual([])
 })
 
-test('only who may ask, by one good token, is answered from what is at hand', async () => {
+test('only an app with one valid token is answered from the cache', async () => {
   const { port, tokenOf, token, get } = await startInternal({ kept: () => answer })
   const guest = await tokenOf('guest', 'guest')
   await get('/v1/status/AB123456789SE/all')
@@ -460,7 +460,7 @@ test('X6: healthz is always 200, readyz tells why not, metrics are text', async 
   expect((await fetch(`${other.url}/readyz`, { method: 'HEAD' })).status).toBe(200)
 })
 
-test('F9: whoever asks for metrics while they are put together gets the same ones: many askers cost no more than one', async () => {
+test('F9: simultaneous requests for metrics share one rendering', async () => {
   let rendered = 0
   const gate = Promise.withResolvers<void>()
   const { url } = await startInternal({
@@ -480,7 +480,7 @@ test('F9: whoever asks for metrics while they are put together gets the same one
   expect(await (await fetch(`${url}/metrics`)).text()).toBe(`rendered ${rendered}`)
 })
 
-test('a client that asks before it sends a body is told to go on', async () => {
+test('a client that expects a 100 before it sends a body gets it', async () => {
   const { port } = await startInternal()
   const body = '{"username":"shop","password":"secret"}'
   const headers = `Host: relay\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue`
@@ -491,7 +491,7 @@ test('a client that asks before it sends a body is told to go on', async () => {
   expect(reply.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
 })
 
-test("an unknown parameter is a 400 that names it on every route under /relay, and nobody minds it on the carrier's own", async () => {
+test("an unknown parameter is a 400 that names it on every route under /relay, and is ignored on the carrier's own", async () => {
   const { options, url, tokenOf } = await startInternal()
   const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
   const layers = createInternalRoutes(options).flatMap(({ stack }) => stack)
@@ -512,7 +512,7 @@ test("an unknown parameter is a 400 that names it on every route under /relay, a
   expect((await fetch(`${url}/v1/status/AB123456789SE/all?bogus=1`, { headers })).status).toBe(200)
 })
 
-test('everything that is wrong with a query is told at once, with the nearest name or value', async () => {
+test('all problems of a query are reported at once, with the nearest name or value', async () => {
   const { url, tokenOf } = await startInternal()
   const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
   const answer = await fetch(`${url}/relay/deliveries?endpont=1&state=deliverd&limit=501&limit=2&cursor=x&__proto__=1`, { headers })

@@ -139,7 +139,7 @@ test('F9: requests that wait are bounded over all connections: beyond it the one
   clearInterval(answering)
 })
 
-test('F9: of 64 KB of requests that came at once, what is over the share of a connection is not even parsed', async () => {
+test('F9: of 64 KB of pipelined requests, those over the share of a connection are not even parsed', async () => {
   let parsed = 0
   const count = () => {
     parsed++

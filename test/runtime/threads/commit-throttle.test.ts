@@ -19,7 +19,7 @@ function openThrottle(everyMs: number) {
   return { ...throttle, waitsMs, pass }
 }
 
-test('one alone is committed at once, because nobody else waits', () => {
+test('a single observation is committed at once', () => {
   const { keep, begins, waitsMs } = openThrottle(60_000)
   keep(0)
   begins(20)
@@ -61,7 +61,7 @@ test('who waits stops the thread for as long as it has to', () => {
   expect(performance.now() - startMs).toBeGreaterThan(19)
 })
 
-test('it is a rush while many wait at each commit, and until a moment later', () => {
+test('it is busy while many wait at each commit, and until a moment later', () => {
   const { keep, isBusy, pass } = openThrottle(20)
   keep(8)
   expect(isBusy()).toBe(false)

@@ -58,7 +58,7 @@ test('what does not fit is not put, and fits when something was taken', () => {
   expect(outlet.take(99)).toEqual([...put.slice(2), event('the next')])
 })
 
-test('what is read is a copy: what is put next does not change it', () => {
+test('entries are copies that later entries do not change', () => {
   const ring = createRingBuffer(2048)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)
@@ -111,7 +111,7 @@ test('what was said before arrives as it was said, however much else was said si
   for (const location of [long, 'near', long, 'near']) pass(location)
 })
 
-test('what was not put was not said', () => {
+test('an entry that found no room leaves the encoder unchanged', () => {
   const ring = createRingBuffer(2048)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)

@@ -87,7 +87,7 @@ test('a report arrives as it was packed, bodies that are gone included', () => {
   expect(createReportDecoder()(structuredClone(createReportEncoder()(full)))).toEqual(full)
 })
 
-test('endpoints are told when they changed, and are the same until then', () => {
+test('endpoints are sent only when they have changed', () => {
   const [pack, unpack] = [createReportEncoder(), createReportDecoder()]
   const shop = state('10')
   const tell = (states: readonly EndpointState[]) => {

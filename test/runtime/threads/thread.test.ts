@@ -50,7 +50,7 @@ test('the last answer of a thread that ends is heard, whichever comes first', as
   }
 })
 
-test('verbs are served on another line as well; who calls there is told when the thread is gone', async () => {
+test('verbs are served on another channel as well, whose callers learn when the thread is gone', async () => {
   const { port1, port2 } = new MessageChannel()
   const file = new URL('../../support/echo-thread.ts', import.meta.url)
   const [host, line] = await Promise.all([
@@ -70,7 +70,7 @@ test('a line to a thread that was never there is an error, not a wait', async ()
   expect(await called).toBe('Error: the thread on the other end is gone')
 })
 
-test('whoever always asks ahead on one line does not keep those on another waiting', async () => {
+test('a channel with requests always waiting does not starve another', async () => {
   const AHEAD = 100
   const served: string[] = []
   const [one, other] = [new MessageChannel(), new MessageChannel()]

@@ -26,7 +26,7 @@ test('what happens in one turn is reported once, at its end', async () => {
   expect(await asked).toEqual(['a', 'b'])
 })
 
-test('what happens while nobody asks is reported whole to the next who does, and once', async () => {
+test('what happens while no caller waits is reported in full to the next one, once', async () => {
   const report = openReport()
   report.happens('a')
   await nextTurn()
