@@ -6,6 +6,7 @@ import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
+import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { startThreads } from '../wiring/threads.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -24,8 +25,8 @@ export function serveCommand(): Command {
 function readConfig(path: string): Config | null {
   try {
     const config = loadConfig(path)
-    if (config.unsupported.length === 0) return config
-    fail(config.unsupported.join('\n'))
+    if (config.conflicts.length === 0) return config
+    fail(config.conflicts.join('\n'))
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     fail(`${error.problems.join('\n')}\n${error.message}`)
@@ -42,7 +43,7 @@ async function serve(config: Config, path: string): Promise<void> {
   const started = start(config, log)
   reloadOnSignal({ started, config, path, log })
   const relay = await started
-  const store = config.store.engine === 'sqlite' ? `sqlite:${config.store.path}` : 'postgres'
+  const store = config.store.engine === 'sqlite' ? `sqlite:${config.store.path}` : nameDatabase(config.store.url.reveal())
   log.info({ public: relay.publicUrl, internal: relay.internalUrl, version: VERSION, config: path, store }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
@@ -93,7 +94,7 @@ async function reload({ started, config: before, path, log }: Served): Promise<v
   try {
     const config = loadConfig(path)
     for (const warning of config.warnings) log.warn({}, warning)
-    if (config.unsupported.length > 0) throw new ConfigError(config.unsupported)
+    if (config.conflicts.length > 0) throw new ConfigError(config.conflicts)
     await (await started).reload(config)
     log.info({}, 'config reloaded: apps, webhook keys, the carrier password, endpoints, delivery and operator are in effect')
     const settings = needsRestart(before, config)

@@ -20,8 +20,8 @@ export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 export type Config = Settings & {
   /** Settings that are allowed but unwise, logged at every start. Each names its place, none shows a secret. */
   readonly warnings: readonly string[]
-  /** Settings that this version does not support yet: `serve` refuses to start with them. Each names its place. */
-  readonly unsupported: readonly string[]
+  /** Settings that need others: `serve` refuses to start without those. Each names its place. */
+  readonly conflicts: readonly string[]
 }
 
 /** The config cannot be used. `problems` lists all reasons, each with file, line, column, path and what to write instead. */
@@ -51,8 +51,8 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): 
   const masks = maskedSpans(source, unknownPaths(noted))
   const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
   if (!result.success || ofSeverity(findings, 'problem').length > 0) throw new ConfigError(present('problem'))
-  const unsupported = presentAll(path, source, unsupportedIn(result.data, source), masks)
-  return { ...result.data, warnings: present('warning'), unsupported }
+  const conflicts = presentAll(path, source, conflictsIn(result.data, source), masks)
+  return { ...result.data, warnings: present('warning'), conflicts }
 }
 
 const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })
@@ -62,10 +62,11 @@ export function configJsonSchema(): object {
   return jsonSchema
 }
 
-/** Settings that this version does not support yet. */
-function unsupportedIn(config: Settings, source: Source): readonly Finding[] {
-  if (config.store.engine === 'sqlite') return []
-  const message = 'names PostgreSQL, but this version supports only SQLite: write sqlite:PATH'
+/** Settings that do not go together, each at its place in the file. */
+function conflictsIn(config: Settings, source: Source): readonly Finding[] {
+  if (config.store.engine === 'sqlite' || config.secrets.atRestKeys.length > 0) return []
+  const message =
+    'names PostgreSQL, which needs secrets.atRestKeys, the same on all replicas: write atRestKeys: [{ env: RELAY_AT_REST_KEY }], with a key from "openssl rand -base64 32"'
   return [{ severity: 'problem', offset: offsetOf(source, ['store'], 'value'), path: ['store'], message }]
 }
 

@@ -87,7 +87,7 @@ function store(context: SchemaContext) {
     })
     .prefault('sqlite:data/relay.db')
     .describe(
-      'sqlite:PATH (PATH relative to the working directory) or postgres://user:password@host:5432/database, which this version refuses.',
+      'sqlite:PATH (PATH relative to the working directory) or postgres://user:password@host:5432/database, which needs secrets.atRestKeys.',
     )
 }
 

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 
 /** A queue of observations that are committed in batches, in this process or on the writer's thread. */
@@ -21,16 +22,26 @@ export type Committed =
   /** The first `taken` observations failed; none of them is recorded. */
   | { readonly taken: number; readonly error: unknown }
 
-/** A queue whose batches this thread records in sequence. */
-export function queueInProcess(record: (batch: readonly Incoming[]) => Promise<CommitReport>, batchMax: number): CommitQueue {
+/**
+ * A queue whose batches this thread records, at most `atOnce` at a time. Their results are reported in the order in which they were asked for, because the senders of a
+ * batch are those that were put first.
+ */
+export function queueInProcess(
+  record: (batch: readonly Incoming[]) => Promise<CommitReport>,
+  batchMax: number,
+  { atOnce } = { atOnce: 1 },
+): CommitQueue {
+  const inTurn = pLimit(atOnce)
   let waiting: Incoming[] = []
   let awaited = 0
-  let last: Promise<unknown> = Promise.resolve()
+  let reported: Promise<unknown> = Promise.resolve()
 
-  async function next(): Promise<Committed> {
+  async function commitNext(): Promise<Committed> {
     awaited -= 1
     const batch = waiting.slice(0, batchMax)
     waiting = waiting.slice(batchMax)
+    // The batch before it, which began later than it was asked for, has taken all.
+    if (batch.length === 0) return { taken: 0, report: { outcomes: [], durationMs: 0 } }
     try {
       return { taken: batch.length, report: await record(batch) }
     } catch (error) {
@@ -46,8 +57,10 @@ export function queueInProcess(record: (batch: readonly Incoming[]) => Promise<C
     isAwaited: () => awaited > 0,
     commit() {
       awaited += 1
-      const turn = last.then(next)
-      last = turn
+      const before = reported
+      const committed = inTurn(commitNext)
+      const turn = before.then(() => committed)
+      reported = turn
       return turn
     },
   }

@@ -11,8 +11,9 @@ import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { systemClock } from '../runtime/system-clock.ts'
+import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
-import { firstWrite, type Storage } from './storage.ts'
+import { firstWrite } from './storage.ts'
 
 const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
 

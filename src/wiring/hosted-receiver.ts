@@ -5,7 +5,7 @@ import type { LogLine } from '../ops/log.ts'
 import { createDiskSign, type DiskSign } from '../runtime/disk-watch.ts'
 import type { RingBuffer } from '../runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
-import type { ReceiverNews, ReceiveSettings, ReceiveSide } from './receive-side.ts'
+import { type ReceiverNews, type ReceiveSettings, type ReceiveSide, receiveSettingsOf } from './receive-side.ts'
 
 /** Start data of the receiver's thread. */
 export interface ReceiverData {
@@ -45,12 +45,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
     logPort: lines.port1,
     writer,
     diskSign,
-    settings: {
-      listen: config.listen.public,
-      limits: config.limits,
-      webhook: { path: config.webhook.path, bodyBytesMax: config.webhook.bodyBytesMax },
-      sharedKeys: config.webhook.sharedKeys.map((key) => key.reveal()),
-    },
+    settings: receiveSettingsOf(config),
   }
   // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)

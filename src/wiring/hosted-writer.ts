@@ -1,6 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../config/config.ts'
-import { deliveryRules } from '../config/delivery-rules.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { CommitQueue } from '../runtime/commit-queue.ts'
 import type { ChangeTable } from '../runtime/threads/change-table.ts'
@@ -8,7 +7,7 @@ import { createRingBuffer, type RingBuffer } from '../runtime/threads/ring-buffe
 import { queueOnWriter, RING_VERBS, type RingVerbs } from '../runtime/threads/ring-recorder.ts'
 import { createReportDecoder, type EncodedReport, type EncodedRound, encodeRound } from '../runtime/threads/round-codec.ts'
 import { type Hosted, hostOnThread } from '../runtime/threads/thread.ts'
-import type { WriteSideOptions } from './write-side.ts'
+import { type WriteSideOptions, writeRulesOf } from './write-side.ts'
 
 /** Start data of the writer's thread. */
 export interface WriterData {
@@ -84,7 +83,6 @@ export async function hostWriter(
   sqlitePath: string,
   { receiver, changes }: Pick<WriterData, 'receiver' | 'changes'>,
 ): Promise<HostedWriter> {
-  const { cadence, finished, missedPushGraceMs } = config.poll
   const ring = createRingBuffer(RING_BYTES)
   const data: WriterData = {
     logLevel: config.log.level,
@@ -92,11 +90,7 @@ export async function hostWriter(
     receiver,
     changes,
     batchMax: config.limits.batch,
-    options: {
-      sqlitePath,
-      record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
-      deliver: deliveryRules(config),
-    },
+    options: { sqlitePath, ...writeRulesOf(config) },
   }
   // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)

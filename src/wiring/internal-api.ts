@@ -22,9 +22,9 @@ import { createSpread } from '../runtime/spread.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Delivery } from './delivery.ts'
 import type { History } from './history.ts'
+import type { Storage } from './opened-storage.ts'
 import type { CommitSignal } from './recording.ts'
 import type { openReporting } from './reporting.ts'
-import type { Storage } from './storage.ts'
 
 /** Followers of the feed written to in one turn of the event loop; takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25

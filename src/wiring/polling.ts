@@ -13,7 +13,7 @@ import { systemClock } from '../runtime/system-clock.ts'
 import { startWorker } from '../runtime/worker.ts'
 import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
-import type { Storage } from './storage.ts'
+import type { Storage } from './opened-storage.ts'
 
 /** How often the carrier's call ledger is saved, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000

@@ -57,6 +57,15 @@ export interface ReceiveSide {
   stop(timeoutMs: number): Promise<void>
 }
 
+export function receiveSettingsOf(config: Config): ReceiveSettings {
+  return {
+    listen: config.listen.public,
+    limits: config.limits,
+    webhook: { path: config.webhook.path, bodyBytesMax: config.webhook.bodyBytesMax },
+    sharedKeys: config.webhook.sharedKeys.map((key) => key.reveal()),
+  }
+}
+
 const EVENT_FORMS_MAX = 4096
 
 export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {

@@ -10,9 +10,9 @@ import type { Log } from '../flow/ports.ts'
 import { createMetrics, ENDPOINT_LABELS_MAX } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
 import { systemClock } from '../runtime/system-clock.ts'
+import type { Storage } from './opened-storage.ts'
 import type { ReceiverNews } from './receive-side.ts'
 import type { openRecording } from './recording.ts'
-import type { Storage } from './storage.ts'
 
 export interface ReportingPorts {
   readonly storage: Storage

@@ -1,26 +1,39 @@
 import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
-import { createDiskWatch, refuseWhenLost } from '../runtime/disk-watch.ts'
+import { createDiskWatch, type DiskWatch, refuseWhenLost } from '../runtime/disk-watch.ts'
+import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 import { followLinks } from '../store/sqlite/sqlite-identity.ts'
 import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
+import { hostInProcess } from './in-process.ts'
+import type { Storage } from './opened-storage.ts'
 import { startThreads, type Threads } from './threads.ts'
 
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 
-export type Storage = Awaited<ReturnType<typeof openStorage>>
+/** Opens the store. SQLite gets threads for writing and receiving and a watch on its disk; a PostgreSQL server has its own. */
+export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
+  const { store } = config
+  return store.engine === 'sqlite'
+    ? await openSqliteStorage(config, store.path, { log, closing, threads: threads ?? startThreads(config, store.path) })
+    : await openPostgresStorage(config, store.url.reveal(), log, closing)
+}
 
-/** Opens the store with its writer and receiver threads, and watches its disk. */
-export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads) {
-  if (config.store.engine !== 'sqlite') throw new Error('this version supports only SQLite')
-  const { changes, ...starting } = threads ?? startThreads(config, config.store.path)
+interface SqlitePorts {
+  readonly log: Log
+  readonly closing: Closing
+  readonly threads: Threads
+}
+
+async function openSqliteStorage(config: Config, given: string, { log, closing, threads }: SqlitePorts): Promise<Storage> {
+  const { changes, ...starting } = threads
   // The writer first, because its error says why the store cannot be opened.
   const writer = await starting.writer
   closing.add(() => writer.verbs.close())
   const receiver = await starting.receiver
-  const path = followLinks(config.store.path)
+  const path = followLinks(given)
   for (const warning of permissionWarnings(path)) log.warn({}, warning)
   const reads = sqlite.openReadStore(path)
   closing.add(() => reads.close())
@@ -31,6 +44,20 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
   )
   await disk.check()
   return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk) }
+}
+
+/** The server looks after its own disk. */
+const NO_DISK: DiskWatch = {
+  check: async () => undefined,
+  state: () => ({ freeBytes: Number.POSITIVE_INFINITY, logBytes: 0, lost: null }),
+  trouble: () => null,
+}
+
+async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
+  const hosted = await hostInProcess(config, url, log)
+  closing.add(() => hosted.write.close())
+  closing.add(() => hosted.reads.close())
+  return { ...hosted, path: nameDatabase(url), disk: NO_DISK }
 }
 
 /** Writes to the store at the start, because a store that opens may still refuse writes. */

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/config.ts'
+import { deliveryRules } from '../config/delivery-rules.ts'
 import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
@@ -30,6 +32,15 @@ export interface WriteSideOptions {
   readonly engine?: Engine
   readonly record: RecordRules
   readonly deliver: DispatchRoundOptions
+}
+
+/** What the config says of writing. */
+export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver'> {
+  const { cadence, finished, missedPushGraceMs } = config.poll
+  return {
+    record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
+    deliver: deliveryRules(config),
+  }
 }
 
 export interface WriteSideParts {

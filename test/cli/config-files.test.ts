@@ -42,7 +42,7 @@ describe('the shipped files', () => {
   test('the example loads, without a warning, and uses nothing that is not supported yet', () => {
     const config = loadConfig(EXAMPLE, env)
     expect(config.warnings).toEqual([])
-    expect(config.unsupported).toEqual([])
+    expect(config.conflicts).toEqual([])
   })
 
   test('the example shows the defaults: loading it changes nothing', () => {
@@ -80,7 +80,7 @@ describe('the shipped files', () => {
   test('the demo listens on loopback only, and its passwords are those its comments say', async () => {
     const config = loadConfig('config/demo.yaml', {})
     expect([config.listen.public.host, config.listen.internal.host]).toEqual(['127.0.0.1', '127.0.0.1'])
-    expect([...config.warnings, ...config.unsupported]).toEqual([])
+    expect([...config.warnings, ...config.conflicts]).toEqual([])
     const comments = readFileSync('config/demo.yaml', 'utf8')
     for (const { username, passwordHash } of config.apps) {
       const password = `${username}-demo-password`

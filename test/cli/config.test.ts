@@ -221,7 +221,7 @@ describe('settings', () => {
       },
       log: { level: 'info' },
       warnings: [],
-      unsupported: [],
+      conflicts: [],
     })
   })
 
@@ -324,11 +324,14 @@ describe('settings', () => {
     expect(store.engine === 'postgres' && store.url.reveal()).toBe('postgres://u:p@h:5432/db')
   })
 
-  test('names settings that are not supported yet', () => {
-    expect(load(minimal).unsupported).toEqual([])
-    const [problem = '', ...others] = load(withLines('store: postgres://u:p@h/db')).unsupported
-    expect(problem).toMatch(/relay\.yaml:3:8 store: names PostgreSQL, but this version supports only SQLite/)
+  test('a store on PostgreSQL needs keys at rest that do not lie beside a file', () => {
+    const postgres = 'store: postgres://u:p@h/db'
+    expect(load(minimal).conflicts).toEqual([])
+    const [problem = '', ...others] = load(withLines(postgres)).conflicts
+    expect(problem).toMatch(/relay\.yaml:3:8 store: names PostgreSQL, which needs secrets\.atRestKeys/)
     expect(problem).not.toContain('u:p@')
     expect(others).toEqual([])
+    const key = Buffer.alloc(32, 7).toString('base64')
+    expect(load(withLines(postgres, 'secrets: { atRestKeys: [{ env: KEY }] }'), { KEY: key }).conflicts).toEqual([])
   })
 })

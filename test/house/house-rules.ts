@@ -51,7 +51,7 @@ export const ROOMS: readonly Room[] = [
   {
     place: 'runtime/',
     imports: ['domain/errors.ts', 'domain/history/recording.ts', ...PORTS],
-    libraries: ['lru-cache', 'node-cron'],
+    libraries: ['lru-cache', 'node-cron', 'p-limit'],
     platform: EDGE,
   },
   { place: 'runtime/heap-flags.ts', imports: [], libraries: [], platform: ['node:v8'] },

@@ -29,7 +29,7 @@ export interface Contents {
   /** What the store has under an id, if that is at hand. */
   recallContent(id: number): StoredContent | undefined
   /** What the store has under some ids. */
-  read(ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
+  read(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
   /** After a transaction was undone, ids given in it are worth nothing. */
   forget(): void
 }
@@ -51,9 +51,9 @@ export function createContents(session: Session): Contents {
       return made.id
     },
     recallContent: (id) => known.get(id),
-    async read(ids) {
+    async read(through, ids) {
       const read = new Map<number, StoredContent>()
-      for (const { id, json } of await session.all(findByIds, { ids })) {
+      for (const { id, json } of await through.all(findByIds, { ids })) {
         const content = { json, content: decodeContent(json) }
         known.set(id, content)
         read.set(id, content)

@@ -81,13 +81,17 @@ export async function loadSightings(
     second === null
       ? await session.all(ofParcel, { parcelId })
       : await session.all(ofSecond, { parcelId, fromMs: second * 1000, toMs: second * 1000 + 1000 })
-  return await decodeSightings(contents, rows)
+  return await decodeSightings(session, contents, rows)
 }
 
-async function decodeSightings(contents: Contents, rows: readonly Tables['sighting'][]): Promise<readonly KeptSighting[]> {
+async function decodeSightings(
+  session: Session,
+  contents: Contents,
+  rows: readonly Tables['sighting'][],
+): Promise<readonly KeptSighting[]> {
   const unknown = new Set<number>()
   for (const { content_id: id } of rows) if (contents.recallContent(id) === undefined) unknown.add(id)
-  const read = unknown.size === 0 ? null : await contents.read([...unknown])
+  const read = unknown.size === 0 ? null : await contents.read(session, [...unknown])
   return rows.map((row) => {
     const content = contents.recallContent(row.content_id) ?? read?.get(row.content_id)
     if (content === undefined) throw new Error(`the store holds a sighting of content ${row.content_id}, and no such content`)
@@ -103,7 +107,7 @@ export async function loadSightingsOf(
 ): Promise<ReadonlyMap<number, readonly KeptSighting[]>> {
   const byParcel = new Map<number, KeptSighting[]>()
   const rows = await session.all(ofParcels, { ids: parcelIds })
-  for (const [at, kept] of (await decodeSightings(contents, rows)).entries()) {
+  for (const [at, kept] of (await decodeSightings(session, contents, rows)).entries()) {
     const parcelId = rows[at]?.parcel_id ?? 0
     const others = byParcel.get(parcelId)
     if (others === undefined) byParcel.set(parcelId, [kept])

@@ -51,8 +51,8 @@ export function createTransactionContents(session: Session, known: KnownContents
       return id
     },
     recallContent: (id) => known.byId.get(id),
-    async read(ids) {
-      const read = await plain.read(ids)
+    async read(through, ids) {
+      const read = await plain.read(through, ids)
       for (const [id, { json }] of read) note(id, json)
       return read
     },

@@ -1,0 +1,61 @@
+import type { Config } from '../config/config.ts'
+import type { Incoming } from '../domain/history/recording.ts'
+import type { Log } from '../flow/ports.ts'
+import { queueInProcess } from '../runtime/commit-queue.ts'
+import { createDiskSign } from '../runtime/disk-watch.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
+import { postgres } from '../store/postgres/postgres-engine.ts'
+import type { HostedReceiver } from './hosted-receiver.ts'
+import type { Storage } from './opened-storage.ts'
+import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
+import { openWriteSide, writeRulesOf } from './write-side.ts'
+
+/** While one batch waits for the server, others are decided and sent. */
+const BATCHES_AT_ONCE = 3
+
+/** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
+export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk'>> {
+  const changes = createChangeTable()
+  const writes = await openWriteSide({ ...writeRulesOf(config), sqlitePath: url, engine: postgres }, systemClock, log)
+  const openQueue = (atOnce: number) =>
+    queueInProcess(
+      async (batch: readonly Incoming[]) => {
+        const { touchedParcels, ...report } = await writes.record(batch)
+        tellChanged(changes, touchedParcels)
+        return report
+      },
+      config.limits.batch,
+      { atOnce },
+    )
+  const { record: _record, ...verbs } = writes
+  return {
+    changes,
+    reads: postgres.openReadStore(url),
+    write: {
+      ...verbs,
+      async reprocess(request) {
+        const done = await writes.reprocess(request)
+        if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
+        return done
+      },
+    },
+    writer: { queue: openQueue(1), drainReplies: () => undefined, died: new Promise(() => undefined) },
+    receiver: hostReceiverInProcess(config, openQueue(BATCHES_AT_ONCE), log),
+  }
+}
+
+function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, log: Log): HostedReceiver {
+  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk: { trouble: () => null }, clock: systemClock, log })
+  return {
+    verbs: { ...verbs, close: async () => undefined },
+    died: new Promise(() => undefined),
+    diskSign: createDiskSign(),
+    follow(tell) {
+      const forward = async (): Promise<void> => {
+        for (;;) tell(await news())
+      }
+      void forward()
+    },
+  }
+}

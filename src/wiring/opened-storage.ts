@@ -1,0 +1,26 @@
+import type { ReadSide } from '../flow/read-side.ts'
+import type { WriteSide } from '../flow/write-side.ts'
+import type { CommitQueue } from '../runtime/commit-queue.ts'
+import type { DiskWatch } from '../runtime/disk-watch.ts'
+import type { ChangeTable } from '../runtime/threads/change-table.ts'
+import type { HostedReceiver } from './hosted-receiver.ts'
+
+/** The store, with whatever writes to it and receives pushes for it. */
+export interface Storage {
+  /** Shows which parcels have changed, for whoever keeps answers. */
+  readonly changes: ChangeTable
+  readonly writer: {
+    /** For observations of this thread. */
+    readonly queue: CommitQueue
+    /** Handles replies that have arrived from a thread. */
+    readonly drainReplies: () => void
+    /** Resolves if writing is no longer possible. */
+    readonly died: Promise<unknown>
+  }
+  readonly receiver: HostedReceiver
+  /** Names the store in messages; of a file it is the path. */
+  readonly path: string
+  readonly reads: ReadSide
+  readonly disk: DiskWatch
+  readonly write: Omit<WriteSide, 'record'>
+}

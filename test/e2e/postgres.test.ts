@@ -1,0 +1,105 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { startPostgres } from '../support/postgres-server.ts'
+import { distinctPushes, startLoad } from '../support/push-load.ts'
+import { ADMIN, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
+import { inSeconds, runRelay } from '../support/relay-process.ts'
+import { spawnSandbox } from '../support/sandbox-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+const KEY = 'the-key-of-the-endpoint'
+
+/** A relay with one endpoint, and what the endpoint received. */
+async function startRelaying(carrierUrl: string, sections: Sections) {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const relay = await startTestRelay(temporaryFolder(), carrierUrl, {
+    ...inSeconds,
+    endpoints: [{ name: 'shop', url: receiver.url, sharedKey: KEY }],
+    delivery: { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
+    ...sections,
+  })
+  onTestFinished(() => relay.stop())
+  return { ...relay, receiver, asker: { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) } }
+}
+
+/** What an endpoint was sent, parcel by parcel, each event's bytes; and that each named the one before it. */
+function chainsOf({ pushes }: WebhookReceiver) {
+  const chains = new Map<string, string[]>()
+  const last = new Map<string, string>()
+  for (const { body, headers } of pushes) {
+    const event: unknown = JSON.parse(body.toString())
+    const ids = typeof event === 'object' && event !== null && 'trackingIds' in event ? JSON.stringify(event.trackingIds) : ''
+    expect(headers['relay-previous-sequence']).toBe(last.get(ids) ?? '0')
+    last.set(ids, headers['relay-sequence'] ?? '')
+    chains.set(ids, [...(chains.get(ids) ?? []), body.toString()])
+  }
+  return new Map([...chains].sort())
+}
+
+test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for byte', async () => {
+  await using sandbox = await spawnSandbox(['--parcels', '40', '--seed', '11', '--loss', '0.2', '--duplicates', '0.1', '--reorder', '20'])
+  const relays = await Promise.all([startRelaying(sandbox.url, {}), startRelaying(sandbox.url, await onPostgres())])
+  await sandbox.order('webhooks', { urls: relays.map(({ publicUrl }) => `${publicUrl}/webhooks/status`) })
+  for (const hours of [10, 12]) await sandbox.order('advance', { seconds: hours * 3600 })
+  await sandbox.order('finish')
+  const { parcels } = await sandbox.world()
+  const known = parcels.filter((parcel) => knownByPush(parcel) !== null)
+  expect(known.length).toBeGreaterThan(30)
+  const nameOf = (parcel: (typeof parcels)[number]) => knownByPush(parcel) ?? ''
+  for (const { asker } of relays) await untilCaughtUp(asker, known, 'en', nameOf)
+  for (const parcel of known) {
+    for (const kind of ['all', 'latest'] as const) {
+      const [one, other] = await Promise.all(relays.map(({ asker }) => textOf(asker, nameOf(parcel), kind, 'sv')))
+      expect(other).toBe(one)
+    }
+  }
+  const [events = 0] = await Promise.all(relays.map(({ receiver }) => vi.waitFor(() => allOf(receiver, known.length), { timeout: 20_000 })))
+  expect(events).toBeGreaterThan(100)
+})
+
+/** As soon as an endpoint has something of every parcel, and nothing more comes: how many events it has, each after the one before it. */
+async function allOf(receiver: WebhookReceiver, parcels: number): Promise<number> {
+  const before = receiver.pushes.length
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  expect(receiver.pushes.length).toBe(before)
+  const chains = chainsOf(receiver)
+  expect(chains.size).toBeGreaterThanOrEqual(parcels)
+  return before
+}
+
+const CYCLES = process.env.RELAY_FAULTS === 'long' ? 20 : 3
+
+test(`S1, S18: of pushes that were answered 200, kills of the relay and of the server lose none, ${CYCLES} times each`, async () => {
+  await using server = await startPostgres()
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(server.url()))
+  const pushes = distinctPushes(10)
+  const acknowledged: string[] = []
+  for (let cycle = 0; cycle <= CYCLES; cycle++) {
+    await using relay = await runRelay(config)
+    const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+    const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(asker, id, 'all', 'en')))
+    const all = histories.join('\n')
+    expect(acknowledged.map(pushes.entryOf).filter((entry) => !all.includes(entry))).toEqual([])
+    if (cycle === CYCLES) break
+    const load = startLoad(relay.publicUrl, 16, pushes.next)
+    await load.untilAnswered(100)
+    await server.stop('immediate')
+    await load.untilAnswered(300)
+    await server.start()
+    // It takes pushes again without a restart.
+    await vi.waitFor(async () => expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200), { timeout: 10_000 })
+    await load.untilAnswered(500)
+    relay.process.kill('SIGKILL')
+    const answers = await load.stop()
+    await relay.ended
+    expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
+    const accepted = answers.filter(({ status }) => status === 200)
+    expect(accepted.length).toBeGreaterThan(100)
+    acknowledged.push(...accepted.map(({ body }) => body))
+  }
+}, 120_000)
