@@ -10,17 +10,20 @@ export interface RelayConfig {
   readonly storePath: string
   /** Sections that differ from the defaults. */
   readonly sections?: Readonly<Record<string, object>>
+  /** The address of a database, if the store is not a file. */
+  readonly database?: string
 }
 
 /** Parcels fall due as everywhere, and nobody asks about them meanwhile: the carrier's address leads nowhere. */
 const NO_POLLER = { cron: '0 0 1 1 *' }
 
 /** Writes the config of a relay on loopback, its defaults as they are; returns the file's path. */
-export function writeRelayConfig(folder: string, { storePath, sections = {} }: RelayConfig): string {
+export function writeRelayConfig(folder: string, { storePath, database, sections = {} }: RelayConfig): string {
   const path = join(folder, 'relay.yaml')
   const config = {
     listen: { public: { host: '127.0.0.1', port: 0 }, internal: { host: '127.0.0.1', port: 0 } },
-    store: `sqlite:${storePath}`,
+    store: database ?? `sqlite:${storePath}`,
+    secrets: database === undefined ? {} : { atRestKeys: [Buffer.alloc(32, 'at rest').toString('base64')] },
     webhook: { sharedKeys: [SHARED_KEY] },
     upstream: { baseUrl: 'http://127.0.0.1:9', username: 'bench', password: 'a-carrier-password' },
     poll: NO_POLLER,
