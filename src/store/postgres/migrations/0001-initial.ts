@@ -12,6 +12,7 @@ export const initial: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     await createSetting(db)
     await createCounter(db)
+    await createLease(db)
     await createParcel(db)
     await createParcelStatus(db)
     await createIdentifier(db)
@@ -53,6 +54,18 @@ async function createCounter(db: Kysely<unknown>): Promise<void> {
   // older has the lower number; a replica takes the numbers of pushes for a while, so that they have few gaps.
   await sql`create sequence parcel_numbers increment by 10000 start with 10000`.execute(db)
   await sql`create sequence inbox_numbers increment by 10000 start with 10000`.execute(db)
+}
+
+/** Who does what must be done by one relay alone, and until when, by the server's clock. */
+async function createLease(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('lease')
+    .addColumn('role', text, (column) => column.primaryKey())
+    .addColumn('holder', text, (column) => column.notNull())
+    .addColumn('epoch', 'bigint', (column) => column.notNull())
+    .addColumn('until_ms', 'bigint', (column) => column.notNull())
+    .modifyEnd(sql`with (fillfactor = 10, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0)`)
+    .execute()
 }
 
 async function createParcel(db: Kysely<unknown>): Promise<void> {
