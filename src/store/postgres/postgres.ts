@@ -20,12 +20,17 @@ export interface PostgresWriter {
 }
 
 /**
- * In each transaction, in milliseconds: no statement takes longer, none waits longer for a lock, and a client that stopped within a transaction loses
- * it, with the locks that stop the others.
+ * For each transaction, since a pooler may give each another connection. Times are in milliseconds: no statement takes longer, none waits longer for a lock, and
+ * a client that stopped within a transaction loses it, with the locks that stop the others. A plan that is made while a table is small is kept as the table
+ * grows; every statement has an index to go by, so none may choose to scan.
  */
-const BEGIN = `begin isolation level read committed; set local statement_timeout = 10000; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = 2000`
-const BEGIN_READING =
-  'begin isolation level repeatable read read only; set local statement_timeout = 10000; set local idle_in_transaction_session_timeout = 10000'
+const BEGIN = begin('read committed', { statement_timeout: 10_000, lock_timeout: 5000, idle_in_transaction_session_timeout: 2000 })
+const BEGIN_READING = begin('repeatable read read only', { statement_timeout: 10_000, idle_in_transaction_session_timeout: 10_000 })
+
+function begin(mode: string, settings: Readonly<Record<string, number>>): string {
+  const set = Object.entries({ ...settings, enable_seqscan: 'off' }).map(([name, value]) => `set local ${name} = ${value}`)
+  return [`begin isolation level ${mode}`, ...set].join('; ')
+}
 
 const ATTEMPTS_MAX = 20
 const PAUSE_MS_MAX = 20
