@@ -123,3 +123,37 @@ export function rearranged(of: readonly Seen[]): fc.Arbitrary<readonly Seen[]> {
     .tuple(fc.shuffledSubarray([...of], { minLength: of.length }), fc.subarray([...of]))
     .chain(([all, again]) => fc.shuffledSubarray([...all, ...again], { minLength: all.length + again.length }))
 }
+
+/** The same observations in every order. */
+export function everyOrder(all: readonly Seen[]): readonly (readonly Seen[])[] {
+  if (all.length < 2) return [all]
+  return all.flatMap((first) => everyOrder(all.filter((one) => one !== first)).map((rest) => [first, ...rest]))
+}
+
+const HOUR_MS = 3_600_000
+const answerOfHour = (hour: number, statuses: readonly PolledEntry[]) =>
+  seenPoll({ language: 'sv', askedAtMs: Date.UTC(2026, 2, 1, 12) + hour * HOUR_MS, statuses })
+const unplaced = (text: string, unknown: Readonly<Record<string, unknown>> = {}): PolledEntry => ({
+  eventTimestamp: '2026-03-01T10:00:00Z',
+  location: '',
+  detailedStatusDescription: text,
+  consumerDescription: text,
+  ...unknown,
+})
+const copyOfHour = (hour: number) =>
+  answerOfHour(
+    hour,
+    ['Framme', 'Ankommen'].map((text) => unplaced(text, { ageSeconds: hour })),
+  )
+
+/**
+ * Two copies of a listing, which differ in unknown members; between them another listing that shares a sighting with them; and a push, whose
+ * English text goes to the entry of Lund. The shared sighting of a copy joins that entry, but once the other listing's has founded an entry
+ * without a place, it joins that one.
+ */
+export const copiesAroundAnother: readonly Seen[] = [
+  copyOfHour(0),
+  answerOfHour(1, [{ eventTimestamp: '2026-03-01T10:00:00.250Z', location: 'Lund' }, unplaced('Ankommen')]),
+  copyOfHour(2),
+  seenPush({ eventTime: '2026-03-01T10:00:00.250Z', location: 'Lund', texts: { en: 'Arrived' } }),
+]

@@ -102,7 +102,7 @@ function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }
 
-/** The order in which sightings of a group join (DOMAIN 2.3). */
+/** The order in which sightings of a group join (DOMAIN 2.3). The listing comes last, so copies of it would join side by side. */
 function compareJoining(a: KeptSighting, b: KeptSighting): number {
   const aKey = keyOf(a.sighting)
   const bKey = keyOf(b.sighting)

@@ -7,7 +7,7 @@ import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
  * A sighting as it is kept. Of equal listings (a listing is all that one observation says of a group) only one is kept, whatever its
- * unknown members: the last asked, then the bytewise greatest. docs/merge-proof.md proves that the others change nothing.
+ * unknown members: the last asked, then the bytewise greatest. docs/merge-proof.md proves that those asked earlier change nothing.
  */
 export interface KeptSighting {
   readonly sighting: Sighting

@@ -7,7 +7,7 @@ import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-mode
 import { pushBody } from '../../support/builders.ts'
 import { createMemoryRecording } from '../../support/memory-recording.ts'
 import { answers, recordAll } from '../../support/model.ts'
-import { observations, rearranged, type Seen } from '../../support/observations.ts'
+import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
 import { recordOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
@@ -55,6 +55,19 @@ test('P8: decided alone, any order, repetition, split and batching of observatio
   )
   expect(joins).toBeGreaterThan(RUNS / 5)
 }, 120_000)
+
+test('P8: copies of a listing, and another that could join between them, give the same bytes in every order, repeated and batched', () => {
+  const expected = answers(recordAll(copiesAroundAnother))
+  for (const order of everyOrder(copiesAroundAnother)) {
+    for (const again of [order, order.toReversed()]) {
+      for (const size of [1, 2, 3, 8]) {
+        const memory = recording('whole')
+        for (const batch of inBatches([...order, ...again], [size])) memory.record(batch, NOON)
+        expect(answers(memory.parcels())).toEqual(expected)
+      }
+    }
+  }
+})
 
 test('a batch is decided alike whether all was loaded at once or only what deciding asks for', () => {
   fc.assert(

@@ -8,7 +8,7 @@ import { createReadStore } from '../../../src/store/read-store.ts'
 import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { answers, recordAll } from '../../support/model.ts'
-import { observations, rearranged, type Seen } from '../../support/observations.ts'
+import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
@@ -44,6 +44,10 @@ async function served(path: string, batches: readonly (readonly Seen[])[]): Prom
   return answers
 }
 
+function inBatches(all: readonly Seen[], size: number): readonly (readonly Seen[])[] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, at * size + size))
+}
+
 test('gives the bytes of the model through the store, whatever the order, the duplicates and the batches', async () => {
   const folder = temporaryFolder()
   let file = 0
@@ -52,12 +56,22 @@ test('gives the bytes of the model through the store, whatever the order, the du
       observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all))),
       fc.integer({ min: 1, max: 5 }),
       async ([all, again], size) => {
-        const batches = Array.from({ length: Math.ceil(again.length / size) }, (_, at) => again.slice(at * size, at * size + size))
         const one = await served(join(folder, `${file++}.db`), [all])
         expect(one).toEqual(answers(recordAll(all)))
-        expect(await served(join(folder, `${file++}.db`), batches)).toEqual(one)
+        expect(await served(join(folder, `${file++}.db`), inBatches(again, size))).toEqual(one)
       },
     ),
     { numRuns: 250, seed: 20261121 },
   )
 }, 120_000)
+
+test('copies of a listing, and another that could join between them, give the same bytes through the store in every order, however repeated', async () => {
+  const folder = temporaryFolder()
+  const expected = answers(recordAll(copiesAroundAnother))
+  for (const [at, order] of everyOrder(copiesAroundAnother).entries()) {
+    const once = inBatches(order, 1)
+    const again = inBatches([...order, ...order.toReversed()], 1 + (at % 4))
+    expect(await served(join(folder, `${at}.db`), once)).toEqual(expected)
+    expect(await served(join(folder, `${at}-again.db`), again)).toEqual(expected)
+  }
+}, 60_000)
