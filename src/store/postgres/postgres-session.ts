@@ -4,8 +4,8 @@ import type { Params, SqlValue, Statement } from '../statement.ts'
 import { bind, compileForPostgres, type PostgresStatement } from './postgres-dialect.ts'
 
 /** What a connection or a pool of them runs. */
-interface Runner {
-  query(query: { readonly name?: string; readonly text: string; readonly values: SqlValue[] }): Promise<pg.QueryResult>
+export interface Runner {
+  query(query: { readonly name?: string; readonly text: string; readonly values?: SqlValue[] }): Promise<pg.QueryResult>
 }
 
 /** A session whose writes are sent without waiting for one another. */
@@ -65,16 +65,16 @@ export function createSession(runner: Runner, { named }: { readonly named: boole
     },
     flush,
     async savepoint(work) {
-      await runner.query({ text: 'savepoint one', values: [] })
+      await runner.query({ text: 'savepoint one' })
       try {
         const result = await work()
         await flush()
-        await runner.query({ text: 'release savepoint one', values: [] })
+        await runner.query({ text: 'release savepoint one' })
         return result
       } catch (error) {
         await flush().catch(() => undefined)
         failure = null
-        await runner.query({ text: 'rollback to savepoint one', values: [] })
+        await runner.query({ text: 'rollback to savepoint one' })
         throw error
       }
     },
