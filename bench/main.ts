@@ -12,6 +12,7 @@ import type { Suite, SuiteReport } from './suite.ts'
 /** Every suite by its name: a new one is a file and a line here. */
 const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   ingest: async () => (await import('./suites/ingest.ts')).ingest,
+  memory: async () => (await import('./suites/memory.ts')).memory,
   postgres: async () => (await import('./suites/postgres.ts')).postgresSuite,
   polling: async () => (await import('./suites/polling.ts')).polling,
   reads: async () => (await import('./suites/reads.ts')).reads,

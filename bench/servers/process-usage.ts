@@ -10,6 +10,8 @@ export interface Usage {
 
 export interface Memory {
   readonly residentBytes: number
+  /** What is no file's: heaps and buffers. */
+  readonly anonymousBytes: number
   /** The most it ever was. */
   readonly peakBytes: number
 }
@@ -33,7 +35,7 @@ export function usageOf(pid: number): Usage {
 export function memoryOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024
-  return { residentBytes: bytes('VmRSS'), peakBytes: bytes('VmHWM') }
+  return { residentBytes: bytes('VmRSS'), anonymousBytes: bytes('RssAnon'), peakBytes: bytes('VmHWM') }
 }
 
 function nameOf(pid: number, id: string): string | null {
