@@ -58,7 +58,7 @@ function macOf(key: string): Mac {
 /** Computes the HMAC-SHA256 of a message under one key, as Base64. The message is given in parts; texts count as UTF-8 bytes. */
 export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
 
-/** Creates the MAC of a key, given as bytes. */
+/** Creates the MAC of a key, given as bytes. Verifying pushes and signing deliveries share it: a change here changes both. */
 export function createMac(key: Uint8Array): Mac {
   // Prepared once: given as bytes, the platform would prepare the key for every message.
   const secret = createSecretKey(key)
