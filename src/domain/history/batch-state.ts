@@ -3,9 +3,8 @@ import { emptyWriteSet, type WriteSet } from './change-set.ts'
 import type { PollObservation } from './observation.ts'
 import type { KeptAnswer } from './parcel-record.ts'
 import { type IdentifierState, newParcel, type ParcelState } from './parcel-state.ts'
-import type { RecordBatch } from './record-batch.ts'
 import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
-import type { KeptBody, Needs, Snapshot } from './snapshot.ts'
+import type { KeptBody, Needs, NextNumbers, Snapshot } from './snapshot.ts'
 
 /** A parcel as the observations of the batch decided so far leave it. */
 export interface ParcelDraft {
@@ -43,16 +42,22 @@ export interface Missing {
   readonly unrecorded: Set<string>
 }
 
+type Counters = { -readonly [Name in keyof NextNumbers]: number }
+
 /**
  * The state of a batch while it is decided: what the observations so far created, joined and wrote. An observation changes it completely or
- * not at all.
+ * not at all: while it may still be refused it only takes numbers, which can be given back (`giveNumbersBack`), and notes what is missing.
+ * Drafts and writes are added only after its merge, by `note-observation`.
  */
 export interface BatchState {
   readonly snapshot: Snapshot
-  readonly batch: RecordBatch
+  /** Epoch milliseconds. */
+  readonly nowMs: number
   readonly missing: Missing
   /** The next unused ids. */
-  next: { parcelId: number; sequence: number; inboxId: number }
+  next: Counters
+  /** The same before the current observation. */
+  nextBefore: Counters
   readonly identifiers: Map<string, IdentifierState>
   /** From the id of a parcel that was joined to another to the id of that one. */
   readonly survivors: Map<number, number>
@@ -65,10 +70,10 @@ export interface BatchState {
 }
 
 /** The state before the first observation of a batch is decided. */
-export function startBatch(snapshot: Snapshot, batch: RecordBatch): BatchState {
+export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
   return {
     snapshot,
-    batch,
+    nowMs,
     missing: {
       seconds: new Map(),
       joins: new Map(),
@@ -80,6 +85,7 @@ export function startBatch(snapshot: Snapshot, batch: RecordBatch): BatchState {
       unrecorded: new Set(),
     },
     next: { ...snapshot.next },
+    nextBefore: { ...snapshot.next },
     identifiers: new Map(),
     survivors: new Map(),
     drafts: new Map(),
@@ -111,6 +117,16 @@ export function currentWrites(batch: BatchState): WriteSet {
   const writes = batch.writes.at(-1)
   if (writes === undefined) throw new Error('a batch was started without a write set')
   return writes
+}
+
+/** Call before each observation: sets the point to which `giveNumbersBack` returns. */
+export function startObservation(batch: BatchState): void {
+  batch.nextBefore = { ...batch.next }
+}
+
+/** Gives back the numbers that the current observation took, because it is not recorded as it is. */
+export function giveNumbersBack(batch: BatchState): void {
+  batch.next = { ...batch.nextBefore }
 }
 
 /** Takes the next sequence. */

@@ -6,16 +6,18 @@ import {
   currentWrites,
   draftOf,
   findIdentifier,
+  giveNumbersBack,
   needsOf,
   newDraft,
   type ParcelDraft,
   startBatch,
+  startObservation,
   survivorOf,
 } from './batch-state.ts'
 import type { ChangeSet, Recorded } from './change-set.ts'
-import { commitJoin, commitMerge, duplicateOf, flagFull, keepUnrecorded, noteDuplicate } from './commit-observation.ts'
 import { type DraftJoin, joinDrafts } from './join-drafts.ts'
 import { mergeObservation } from './merge-observation.ts'
+import { duplicateOf, flagFull, keepUnrecorded, noteDuplicate, noteJoin, noteMerge } from './note-observation.ts'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 import type { IdentifierState } from './parcel-state.ts'
 import type { RecordBatch } from './record-batch.ts'
@@ -28,104 +30,105 @@ import type { Needs, Snapshot } from './snapshot.ts'
  * joined; histories, but not ids, are independent of the order within the batch. An observation that cannot be recorded is refused alone
  * and changes nothing else. `needs`: the snapshot lacks this; load it and decide the batch again.
  */
-export function decide(snapshot: Snapshot, batch: RecordBatch, rules: RecordRules): ChangeSet | { readonly needs: Needs } {
-  const state = startBatch(snapshot, batch)
+export function decide(
+  snapshot: Snapshot,
+  { observations, digests, nowMs }: RecordBatch,
+  rules: RecordRules,
+): ChangeSet | { readonly needs: Needs } {
+  const batch = startBatch(snapshot, nowMs)
   const recorded: Recorded[] = []
   const failures: unknown[] = []
-  for (const [at, incoming] of batch.observations.entries()) {
-    const { next } = state
-    state.next = { ...next }
+  for (const [at, incoming] of observations.entries()) {
+    const digest = digests[at] ?? ''
+    startObservation(batch)
     try {
-      recorded.push(decideOne(state, incoming, batch.digests[at] ?? '', rules))
+      recorded.push(decideOne(batch, incoming, digest, rules))
     } catch (error) {
-      state.next = next
+      giveNumbersBack(batch)
       failures.push(error)
-      recorded.push(refuse(state, incoming, batch.digests[at] ?? ''))
+      recorded.push(refuse(batch, incoming, digest))
     }
   }
-  const needs = needsOf(state)
+  const needs = needsOf(batch)
   if (needs !== null) return { needs }
-  const { writes, next, scanSamples, foundByPoll } = state
+  const { writes, next, scanSamples, foundByPoll } = batch
   return { writes, recorded, next, scanSamples, foundByPoll, failures }
 }
 
-function decideOne(state: BatchState, incoming: Incoming, digest: string, rules: RecordRules): Recorded {
-  return incoming.kind === 'push' ? decidePush(state, incoming, digest, rules) : decidePoll(state, incoming, rules)
+function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules: RecordRules): Recorded {
+  return incoming.kind === 'push' ? decidePush(batch, incoming, digest, rules) : decidePoll(batch, incoming, rules)
 }
 
-function refuse(state: BatchState, incoming: Incoming, digest: string): Recorded {
-  if (incoming.kind === 'push') return keepUnrecorded(state, { push: incoming, digest, state: 'quarantined', reason: 'failed' })
+function refuse(batch: BatchState, incoming: Incoming, digest: string): Recorded {
+  if (incoming.kind === 'push') return keepUnrecorded(batch, { push: incoming, digest, state: 'quarantined', reason: 'failed' })
   return { outcome: { kind: 'quarantined', reason: 'failed' }, touched: [] }
 }
 
-function decidePoll(state: BatchState, { observation, watch }: IncomingPoll, rules: RecordRules): Recorded {
-  const { next } = state
-  state.next = { ...next }
-  const found = findSubject(state, observation, state.batch.nowMs)
+function decidePoll(batch: BatchState, { observation, watch }: IncomingPoll, rules: RecordRules): Recorded {
+  const found = findSubject(batch, observation, batch.nowMs)
   const { draft } = found
   if (draft !== null) {
-    const now = watch ? { ...draft.state, ...reactivate(draft.state, observation.askedAtMs) } : draft.state
+    const updatedState = watch ? { ...draft.state, ...reactivate(draft.state, observation.askedAtMs) } : draft.state
     const subject = {
-      draft: { ...draft, state: now },
+      draft: { ...draft, state: updatedState },
       plannedMs: null,
       isJoined: found.join !== null,
       newNames: found.newNames,
       body: null,
     }
     const source: ObservationSource = { kind: 'poll', observation }
-    const merged = mergeObservation(state, subject, source, rules)
-    if (merged !== null) {
-      if (found.join !== null) commitJoin(state, found.join)
-      return commitMerge(state, { subject, source, merged, touched: found.touched, isNew: found.isNew }, rules)
+    const merged = mergeObservation(batch, subject, source, rules)
+    if (merged !== 'parcel_full') {
+      if (found.join !== null) noteJoin(batch, found.join)
+      return noteMerge(batch, { subject, source, merged, touched: found.touched, isNew: found.isNew }, rules)
     }
   }
-  state.next = next
-  flagFull(state, found.known[0])
+  giveNumbersBack(batch)
+  flagFull(batch, found.known[0])
   return { outcome: { kind: 'quarantined', reason: 'parcel_full' }, touched: [] }
 }
 
-function decidePush(state: BatchState, push: IncomingPush, digest: string, rules: RecordRules): Recorded {
+function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules: RecordRules): Recorded {
   const { reading } = push
-  if (!reading.ok) return keepUnrecorded(state, { push, digest, state: 'quarantined', reason: reading.reason })
+  if (!reading.ok) return keepUnrecorded(batch, { push, digest, state: 'quarantined', reason: reading.reason })
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - rules.historyRetentionMs) {
-    keepUnrecorded(state, { push, digest, state: 'expired', reason: null })
+    // Kept once, but `expired` each time it comes, because it is no duplicate of anything recorded (DOMAIN 5.4).
+    keepUnrecorded(batch, { push, digest, state: 'expired', reason: null })
     return { outcome: { kind: 'expired' }, touched: [] }
   }
 
-  const { next } = state
-  state.next = { ...next }
-  const found = findSubject(state, observation, push.receivedAtMs)
+  const found = findSubject(batch, observation, push.receivedAtMs)
   const { draft } = found
   if (draft !== null) {
-    const twin = duplicateOf(state, found.join === null ? draft : found.join.draft, digest)
+    const twin = duplicateOf(batch, found.join === null ? draft : found.join.draft, digest)
     if (twin !== undefined && twin !== push.inboxId) {
-      state.next = next
-      return noteDuplicate(state, push, twin)
+      giveNumbersBack(batch)
+      return noteDuplicate(batch, push, twin)
     }
-    const inboxId = push.inboxId ?? state.next.inboxId++
-    const now = afterPush(draft, push, eventAtMs)
+    const inboxId = push.inboxId ?? batch.next.inboxId++
+    const updatedDraft = afterPush(draft, push, eventAtMs)
     const subject = {
-      draft: now,
+      draft: updatedDraft,
       plannedMs: draft.state.nextPollAtMs,
       isJoined: found.join !== null,
       newNames: found.newNames,
       body: { inboxId, body: push.body },
     }
     const source: ObservationSource = { kind: 'push', observation, inboxId }
-    const merged = mergeObservation(state, subject, source, rules)
-    if (merged !== null) {
-      if (found.join !== null) commitJoin(state, found.join)
-      const { parcelId } = now.state
-      currentWrites(state).inbox.push({ inboxId, push, digest, state: 'recorded', reason: null, parcelId })
-      state.kept.set(digest, [...(state.kept.get(digest) ?? []), { inboxId, parcelId }])
-      return commitMerge(state, { subject, source, merged, touched: found.touched, isNew: found.isNew }, rules)
+    const merged = mergeObservation(batch, subject, source, rules)
+    if (merged !== 'parcel_full') {
+      if (found.join !== null) noteJoin(batch, found.join)
+      const { parcelId } = updatedDraft.state
+      currentWrites(batch).inbox.push({ inboxId, push, digest, state: 'recorded', reason: null, parcelId })
+      batch.kept.set(digest, [...(batch.kept.get(digest) ?? []), { inboxId, parcelId }])
+      return noteMerge(batch, { subject, source, merged, touched: found.touched, isNew: found.isNew }, rules)
     }
   }
-  state.next = next
-  const refused = keepUnrecorded(state, { push, digest, state: 'quarantined', reason: 'parcel_full' })
-  if (refused.outcome.kind === 'quarantined') flagFull(state, found.known[0])
+  giveNumbersBack(batch)
+  const refused = keepUnrecorded(batch, { push, digest, state: 'quarantined', reason: 'parcel_full' })
+  if (refused.outcome.kind === 'quarantined') flagFull(batch, found.known[0])
   return refused
 }
 
@@ -153,20 +156,23 @@ interface Found {
   readonly newNames: readonly IdentifierState[]
 }
 
-/** Finds the parcel that an observation is about: a known one, a new one, or several that prove to be one (DOMAIN 1.3, 1.4). */
-function findSubject(state: BatchState, observation: PushObservation | PollObservation, nowMs: number): Found {
+/**
+ * Finds the parcel that an observation is about: a known one, a new one, or several that prove to be one (DOMAIN 1.3, 1.4).
+ * @param atMs when it was received or, for a poll, decided; epoch milliseconds.
+ */
+function findSubject(batch: BatchState, observation: PushObservation | PollObservation, atMs: number): Found {
   const values = identifiersOf(observation)
-  const known = parcelsNamed(state, values)
+  const known = parcelsNamed(batch, values)
   const [only] = known
   const isNew = only === undefined
-  const join = known.length > 1 ? joinDrafts(state, known, observation, nowMs) : null
+  const join = known.length > 1 ? joinDrafts(batch, known, observation, atMs) : null
   if (known.length > 1 && join === null) return { draft: null, join, isNew, known, touched: known, newNames: [] }
-  const draft = join?.draft ?? (only === undefined ? newDraft(state.next.parcelId++, nowMs) : draftOf(state, only))
+  const draft = join?.draft ?? (only === undefined ? newDraft(batch.next.parcelId++, atMs) : draftOf(batch, only))
   const { parcelId } = draft.state
   const newNames: IdentifierState[] = []
   let isNamedAnew = false
   for (const value of values) {
-    const before = findIdentifier(state, value)
+    const before = findIdentifier(batch, value)
     const isTrackingId = before?.isTrackingId === true || observation.trackingIds.includes(value)
     if (before === undefined) isNamedAnew = true
     if (before?.isTrackingId !== isTrackingId) newNames.push({ value, parcelId, isTrackingId })
@@ -176,11 +182,11 @@ function findSubject(state: BatchState, observation: PushObservation | PollObser
 }
 
 /** The ids of the parcels that have one of these identifiers, the oldest first. */
-function parcelsNamed(state: BatchState, values: readonly string[]): readonly number[] {
+function parcelsNamed(batch: BatchState, values: readonly string[]): readonly number[] {
   const found = new Set<number>()
   for (const value of values) {
-    const identifier = findIdentifier(state, value)
-    if (identifier !== undefined) found.add(survivorOf(state, identifier.parcelId))
+    const identifier = findIdentifier(batch, value)
+    if (identifier !== undefined) found.add(survivorOf(batch, identifier.parcelId))
   }
   return found.size < 2 ? [...found] : [...found].sort((a, b) => a - b)
 }

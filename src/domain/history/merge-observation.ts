@@ -46,7 +46,7 @@ export interface Subject {
 }
 
 /** What an observation adds to a parcel. */
-export interface Merged {
+export interface MergedObservation {
   readonly draft: ParcelDraft
   readonly sightings: readonly KeptSighting[]
   readonly answer: AnswerWrite | null
@@ -57,11 +57,17 @@ export interface Merged {
   readonly scanSamples: readonly ScanSample[]
 }
 
-/** Merges an observation into a parcel. Null: the parcel would exceed its limit (DOMAIN 1.6). */
-export function mergeObservation(batch: BatchState, subject: Subject, source: ObservationSource, rules: RecordRules): Merged | null {
-  const { draft, newNames, isJoined } = subject
+/** Merges an observation into a parcel. `parcel_full`: the parcel would exceed its limit (DOMAIN 1.6). */
+export function mergeObservation(
+  batch: BatchState,
+  subject: Subject,
+  source: ObservationSource,
+  rules: RecordRules,
+): MergedObservation | 'parcel_full' {
+  const { draft, isJoined } = subject
   const { state } = draft
   const { observation } = source
+  // A push of a parcel that stays one can only change its own second of the history.
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
   // Oldest first, so that what happened first is numbered and relayed first.
@@ -69,12 +75,11 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: Ob
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
-  if (!isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length) return null
+  // Of joined parcels it was checked before that they fit into one.
+  const isTooLarge = !isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length
+  if (isTooLarge) return 'parcel_full'
 
   const changes = diffEntries(entriesBefore, entries)
-  // Changes of entries and joins report the whole parcel too. Only without them does the parcel need an update of its own.
-  const unreported = changes.length === 0 && !isJoined
-  const envelope = unreported && (observation.kind === 'poll' || changed.length > 0) ? envelopeOf(batch, draft, entriesBefore) : null
   const events = planEvents({
     changes,
     entries,
@@ -86,8 +91,11 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: Ob
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
   const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
-  const isEnvelopeChanged = envelope !== null && envelope !== envelopeOf(batch, after, entries)
-  const updateSequence = unreported && (newNames.length > 0 || isEnvelopeChanged) ? nextSequence(batch) : null
+  // Changes of entries and joins report the whole parcel too. Only without them may it need an update of its own.
+  const isUnreported = changes.length === 0 && !isJoined
+  const mayDiffer = observation.kind === 'poll' || changed.length > 0
+  const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
+  const updateSequence = isUpdated ? nextSequence(batch) : null
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
   const scheduled = scheduleNextPoll(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence)
   return {
@@ -99,6 +107,24 @@ export function mergeObservation(batch: BatchState, subject: Subject, source: Ob
     updateSequence,
     scanSamples: scanSamplesOf(state, observation, entries),
   }
+}
+
+interface Comparison {
+  /** Whether the observation added anything that could show outside the entries. */
+  readonly mayDiffer: boolean
+  readonly entriesBefore: readonly Entry[]
+  readonly after: ParcelDraft
+  readonly entries: readonly Entry[]
+}
+
+/** Whether answers about the parcel change apart from the content of its entries: its identifiers, their order, or its values as a whole. */
+function isParcelChanged(
+  batch: BatchState,
+  { draft, newNames }: Subject,
+  { mayDiffer, entriesBefore, after, entries }: Comparison,
+): boolean {
+  const isEnvelopeChanged = mayDiffer && envelopeOf(batch, draft, entriesBefore) !== envelopeOf(batch, after, entries)
+  return newNames.length > 0 || isEnvelopeChanged
 }
 
 /** The sightings to save, each once: those that changed and those that events report. */
@@ -133,9 +159,9 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
 }
 
 /** The clock may be put back during the poll. A check time in the future would delay the next check by as much. */
-function afterPoll({ batch }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
+function afterPoll({ nowMs }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
   if (observation.kind === 'push') return null
-  const checkedAtMs = Math.min(observation.askedAtMs, batch.nowMs)
+  const checkedAtMs = Math.min(observation.askedAtMs, nowMs)
   return {
     lastSeenAtMs: Math.max(parcel.lastSeenAtMs ?? 0, checkedAtMs),
     checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, checkedAtMs),

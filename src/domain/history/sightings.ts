@@ -82,7 +82,7 @@ function digest48(lines: readonly string[]): number {
 }
 
 /** The result of `mergeSightings`. */
-export interface Merged {
+export interface MergedSightings {
   /** Everything kept from now on; new sightings have sequences from `nextSequence`. */
   readonly kept: readonly KeptSighting[]
   /** The sightings among them that are new or that a later poll repeated. */
@@ -90,7 +90,11 @@ export interface Merged {
 }
 
 /** Adds the sightings of an observation to those kept. A pure union: the order of calls changes nothing but sequences. */
-export function mergeSightings(kept: readonly KeptSighting[], listed: readonly ListedSighting[], nextSequence: () => number): Merged {
+export function mergeSightings(
+  kept: readonly KeptSighting[],
+  listed: readonly ListedSighting[],
+  nextSequence: () => number,
+): MergedSightings {
   const [first] = listed
   if (kept.length === 0 && listed.length === 1 && first !== undefined) {
     const only = [{ ...first, sequence: nextSequence(), audience: noAudience }]

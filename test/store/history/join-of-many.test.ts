@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { startBatch } from '../../../src/domain/history/batch-state.ts'
-import { commitJoin } from '../../../src/domain/history/commit-observation.ts'
 import { joinDrafts } from '../../../src/domain/history/join-drafts.ts'
+import { noteJoin } from '../../../src/domain/history/note-observation.ts'
 import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
 import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
 import { recordBatch } from '../../../src/domain/history/record-batch.ts'
@@ -138,13 +138,13 @@ async function joinInto(path: string, groups: (ids: readonly number[]) => Iterab
   await createSqliteWriteStore(engine).transaction(async (tx) => {
     for (const group of groups(ids)) {
       const naming = pushBody({ trackingIds: group.map((id) => names.get(id)), eventTime: '2026-03-01T10:00:00.000Z' })
-      const batch = recordBatch([incomingPush(naming, NOON)], NOON)
-      const snapshot = { ...(await tx.loadSnapshot(batch)), model: createCarrierModelKeeper(clock).current() }
-      const state = startBatch(snapshot, batch)
-      const joined = joinDrafts(state, group, aPush({ trackingIds: ['9001'], eventTime: '2026-03-01T10:00:00.000Z' }), NOON)
+      const pushed = recordBatch([incomingPush(naming, NOON)], NOON)
+      const snapshot = { ...(await tx.loadSnapshot(pushed)), model: createCarrierModelKeeper(clock).current() }
+      const batch = startBatch(snapshot, NOON)
+      const joined = joinDrafts(batch, group, aPush({ trackingIds: ['9001'], eventTime: '2026-03-01T10:00:00.000Z' }), NOON)
       if (joined === null) throw new Error('the parcels do not fit into one')
-      commitJoin(state, joined)
-      await tx.applyChanges({ ...state, recorded: [], failures: [] })
+      noteJoin(batch, joined)
+      await tx.applyChanges({ ...batch, recorded: [], failures: [] })
     }
   })
   await engine.close()

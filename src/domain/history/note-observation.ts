@@ -5,57 +5,57 @@ import type { IncomingPush } from '../ingest/inbox.ts'
 import { type BatchState, currentWrites, draftOf, type ParcelDraft, survivorOf } from './batch-state.ts'
 import { emptyWriteSet, type InboxWrite, type Recorded, type WriteSet } from './change-set.ts'
 import type { DraftJoin } from './join-drafts.ts'
-import type { Merged, Subject } from './merge-observation.ts'
+import type { MergedObservation, Subject } from './merge-observation.ts'
 import type { ParcelState } from './parcel-state.ts'
 import type { RecordRules } from './record-rules.ts'
 import { NO_PARCEL, pushKey } from './snapshot.ts'
 
-/** An observation that was decided, ready to be written to the batch. */
+/** An observation that was decided, ready to be noted in the batch. */
 export interface Decided {
   readonly subject: Subject
   readonly source: ObservationSource
-  readonly merged: Merged
+  readonly merged: MergedObservation
   readonly touched: readonly number[]
   readonly isNew: boolean
 }
 
-/** Writes a join to the batch: later observations see one parcel. */
-export function commitJoin(state: BatchState, { join, feed }: DraftJoin): void {
+/** Notes a join in the batch: later observations see one parcel. */
+export function noteJoin(batch: BatchState, { join, feed }: DraftJoin): void {
   const writes = emptyWriteSet(join)
-  state.writes.push(writes)
+  batch.writes.push(writes)
   writes.feed.push(...feed)
   writes.parcels.set(join.parcel.parcelId, join.parcel)
   for (const other of join.others) {
-    state.survivors.set(other.state.parcelId, join.parcel.parcelId)
-    state.drafts.delete(other.state.parcelId)
+    batch.survivors.set(other.state.parcelId, join.parcel.parcelId)
+    batch.drafts.delete(other.state.parcelId)
   }
 }
 
-/** Writes what an observation changed to the batch, for the store and for later observations. Returns its outcome. */
-export function commitMerge(state: BatchState, decided: Decided, rules: RecordRules): Recorded {
+/** Notes what an observation changed, for the store and for later observations of the batch. Returns its outcome. */
+export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRules): Recorded {
   const { subject, source, merged, touched } = decided
   const { draft, changes, answer } = merged
   const { parcelId } = draft.state
-  const { nowMs } = state.batch
-  const writes = currentWrites(state)
+  const { nowMs } = batch
+  const writes = currentWrites(batch)
   for (const name of subject.newNames) {
     writes.identifiers.push(name)
-    state.identifiers.set(name.value, name)
+    batch.identifiers.set(name.value, name)
   }
   for (const kept of merged.sightings) writes.sightings.push({ parcelId, kept })
   if (answer !== null) writes.answers.push(answer)
-  const queued = writeEvents(state, writes, merged)
+  const queued = writeEvents(batch, writes, merged)
   if (merged.updateSequence !== null) {
     writes.feed.push({ sequence: merged.updateSequence, kind: 'update', parcelId, entry: merged.updateSequence, payloadRef: null })
   }
-  state.scanSamples.push(...merged.scanSamples)
+  batch.scanSamples.push(...merged.scanSamples)
   if (source.kind === 'poll') {
     expectPushes(writes, merged, nowMs, rules.missedPushGraceMs)
-    for (const { kind, entry } of changes) if (kind === 'entry') state.foundByPoll.push(entry.atMs)
+    for (const { kind, entry } of changes) if (kind === 'entry') batch.foundByPoll.push(entry.atMs)
     writes.released.push(parcelId)
   }
   if (decided.isNew) writes.created.add(parcelId)
-  saveDraft(state, writes, subject.body === null ? draft : { ...draft, bodies: [...draft.bodies, subject.body] })
+  saveDraft(batch, writes, subject.body === null ? draft : { ...draft, bodies: [...draft.bodies, subject.body] })
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
   const anomaly = anomalyOf(source.observation, draft.state.entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId, changed: changes.length > 0, newEntries, queued } as const
@@ -63,13 +63,13 @@ export function commitMerge(state: BatchState, decided: Decided, rules: RecordRu
 }
 
 /** Adds the planned events to the feed and queues their deliveries. Returns how many deliveries it queued. */
-function writeEvents({ snapshot, batch }: BatchState, writes: WriteSet, { events }: Merged): number {
+function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events }: MergedObservation): number {
   // An endpoint that is still catching up gets this event from the feed, after the older ones.
   const subscribers = snapshot.endpoints.filter(({ queuedTo }) => queuedTo === null)
   let queued = 0
   for (const planned of events) {
     writes.feed.push(planned.event)
-    const event = subscribers.length === 0 ? null : deliverableEventOf(planned, batch.nowMs)
+    const event = subscribers.length === 0 ? null : deliverableEventOf(planned, nowMs)
     if (event === null) continue
     const { composed, deliveries } = planDeliveries(subscribers, event)
     if (composed !== null) writes.composed.push({ sequence: event.sequence, body: composed })
@@ -80,7 +80,7 @@ function writeEvents({ snapshot, batch }: BatchState, writes: WriteSet, { events
 }
 
 /** Whether the push of a polled entry was missed can be said only after the grace. Backfill is never a missed push (DOMAIN 6.6). */
-function expectPushes(writes: WriteSet, { events }: Merged, nowMs: number, missedPushGraceMs: number): void {
+function expectPushes(writes: WriteSet, { events }: MergedObservation, nowMs: number, missedPushGraceMs: number): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: entry.atMs, foundAtMs: nowMs }
@@ -89,10 +89,10 @@ function expectPushes(writes: WriteSet, { events }: Merged, nowMs: number, misse
 }
 
 /** Marks a parcel as full. Called with the one that would have survived when parcels do not fit into one; undefined: there is none. */
-export function flagFull(state: BatchState, parcelId: number | undefined): void {
+export function flagFull(batch: BatchState, parcelId: number | undefined): void {
   if (parcelId === undefined) return
-  const draft = draftOf(state, parcelId)
-  if (!draft.state.full) saveDraft(state, currentWrites(state), { ...draft, state: { ...draft.state, full: true } })
+  const draft = draftOf(batch, parcelId)
+  if (!draft.state.full) saveDraft(batch, currentWrites(batch), { ...draft, state: { ...draft.state, full: true } })
 }
 
 function saveDraft({ drafts }: BatchState, writes: WriteSet, draft: ParcelDraft): void {
@@ -103,21 +103,21 @@ function saveDraft({ drafts }: BatchState, writes: WriteSet, draft: ParcelDraft)
 }
 
 /** The inbox id of a stored push with equal bytes and of the same parcel; undefined: there is none. */
-export function duplicateOf(state: BatchState, draft: ParcelDraft, digest: string): number | undefined {
+export function duplicateOf(batch: BatchState, draft: ParcelDraft, digest: string): number | undefined {
   for (const origin of draft.origins) {
-    const inboxId = state.snapshot.pushes.get(pushKey(origin, digest))
+    const inboxId = batch.snapshot.pushes.get(pushKey(origin, digest))
     if (inboxId !== undefined) return inboxId
   }
-  return duplicateInBatch(state, draft.state.parcelId, digest)
+  return duplicateInBatch(batch, draft.state.parcelId, digest)
 }
 
-function duplicateInBatch(state: BatchState, parcelId: number, digest: string): number | undefined {
-  return state.kept.get(digest)?.find((one) => survivorOf(state, one.parcelId) === parcelId)?.inboxId
+function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): number | undefined {
+  return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
 /** Counts a push that arrived again. If it was already stored under an id of its own, that row is dropped. */
-export function noteDuplicate(state: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
-  const writes = currentWrites(state)
+export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
+  const writes = currentWrites(batch)
   writes.duplicates.push(twin)
   if (inboxId !== undefined) writes.dropped.push(inboxId)
   return { outcome: { kind: 'duplicate' }, touched: [] }
@@ -126,13 +126,13 @@ export function noteDuplicate(state: BatchState, { inboxId }: IncomingPush, twin
 type Unrecorded = Omit<InboxWrite, 'inboxId' | 'parcelId'>
 
 /** Stores a push that is not recorded, unless an equal one is stored already. */
-export function keepUnrecorded(state: BatchState, { push, digest, reason, ...unrecorded }: Unrecorded): Recorded {
-  const { snapshot, missing, kept } = state
+export function keepUnrecorded(batch: BatchState, { push, digest, reason, ...unrecorded }: Unrecorded): Recorded {
+  const { snapshot, missing, kept } = batch
   if (!snapshot.unrecorded.has(digest)) missing.unrecorded.add(digest)
-  const twin = snapshot.pushes.get(pushKey(NO_PARCEL, digest)) ?? duplicateInBatch(state, NO_PARCEL, digest)
-  if (twin !== undefined && twin !== push.inboxId) return noteDuplicate(state, push, twin)
-  const inboxId = push.inboxId ?? state.next.inboxId++
-  currentWrites(state).inbox.push({ inboxId, push, digest, reason, ...unrecorded, parcelId: NO_PARCEL })
+  const twin = snapshot.pushes.get(pushKey(NO_PARCEL, digest)) ?? duplicateInBatch(batch, NO_PARCEL, digest)
+  if (twin !== undefined && twin !== push.inboxId) return noteDuplicate(batch, push, twin)
+  const inboxId = push.inboxId ?? batch.next.inboxId++
+  currentWrites(batch).inbox.push({ inboxId, push, digest, reason, ...unrecorded, parcelId: NO_PARCEL })
   kept.set(digest, [...(kept.get(digest) ?? []), { inboxId, parcelId: NO_PARCEL }])
   return { outcome: { kind: 'quarantined', reason: reason ?? 'failed' }, touched: [] }
 }
