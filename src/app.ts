@@ -63,14 +63,14 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   )
   closing.add(() => delivery.stop())
   dispatch.follow(delivery)
-  recording.commits.follow({
+  recording.commitSignal.follow({
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
   const polling = openPolling(config, { storage, history, carrier, memory, pushes, wakeDispatcher: dispatch.wake, log, closing })
   const { underWay } = polling
-  const { commits } = recording
-  const api = openInternalApi(config, { storage, carrier, commits, history, authenticate, underWay, delivery, reporting, log })
+  const { commitSignal } = recording
+  const api = openInternalApi(config, { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log })
   receiver.follow(reporting.received, log)
   const publicServer = await receiver.verbs.listen()
   const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits }, api.listener)

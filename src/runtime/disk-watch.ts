@@ -90,23 +90,6 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
   }
 }
 
-/** Checks at an interval until stopped. */
-export function startDiskChecks(watch: Pick<DiskWatch, 'check'>, everyMs: number): { readonly stop: () => void } {
-  let timer: NodeJS.Timeout | undefined
-  let stopped = false
-  const again = () => {
-    timer = setTimeout(() => void watch.check().then(() => (stopped ? undefined : again())), everyMs)
-    timer.unref()
-  }
-  again()
-  return {
-    stop() {
-      stopped = true
-      clearTimeout(timer)
-    },
-  }
-}
-
 const RETRY_AFTER_MS = 5000
 const REFUSALS: Readonly<Record<DiskTrouble, string>> = {
   short: 'The disk of the store is nearly full. Try again later.',

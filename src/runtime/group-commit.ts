@@ -59,7 +59,7 @@ export function boundsOf(batchMax: number): GroupCommitOptions {
  * each at once. It needs no timer, because a commit is always requested while anything waits.
  */
 export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
-  const { queue: commits } = ports
+  const { queue } = ports
   const { recorderMax, waitingMax } = options
   const lines: Lines = { waiting: [], put: [] }
   let whenDrained: (() => void)[] = []
@@ -77,10 +77,10 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   })
 
   function advance(): void {
-    const moved = moveTo(commits, lines, recorderMax)
+    const moved = moveTo(queue, lines, recorderMax)
     if (moved > 0) lines.waiting = lines.waiting.slice(moved)
-    if (lines.put.length > 0 && !commits.isAwaited())
-      commits.commit().then(settle, (error: unknown) => settle({ taken: lines.put.length, error }))
+    if (lines.put.length > 0 && !queue.isAwaited())
+      queue.commit().then(settle, (error: unknown) => settle({ taken: lines.put.length, error }))
   }
 
   function settle(committed: Committed): void {
@@ -115,7 +115,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   return {
     submit(incoming) {
       if (pending() >= waitingMax) return Promise.reject(unavailable('Too many pushes are waiting to be stored. Try again later.'))
-      commits.drainReplies?.()
+      queue.drainReplies?.()
       return new Promise((resolve, reject) => {
         lines.waiting.push({ incoming, sinceMs: ports.monotonic(), resolve, reject })
         advance()
@@ -130,11 +130,11 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
 }
 
 /** Moves as many as there is room for and returns how many. */
-function moveTo(commits: CommitQueue, { waiting, put }: Lines, max: number): number {
+function moveTo(queue: CommitQueue, { waiting, put }: Lines, max: number): number {
   let moved = 0
   for (; put.length < max; moved++) {
     const next = waiting[moved]
-    if (next === undefined || !commits.put(next.incoming)) break
+    if (next === undefined || !queue.put(next.incoming)) break
     put.push(next)
   }
   return moved

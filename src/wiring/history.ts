@@ -30,11 +30,11 @@ export type History = ReturnType<typeof openHistory>
 /** Answers about parcels, from the store or, if it has none, from the carrier. */
 export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
   const { reads, write, changes } = storage
-  const asking = { carrier, recorder: recording.recorder, reads, write, meter, clock: systemClock, log }
+  const ports = { carrier, recorder: recording.recorder, reads, write, meter, clock: systemClock, log }
   const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
   const serve = createServe(
     {
-      ...asking,
+      ...ports,
       cache,
       notFound: createMemory<number>({ entriesMax: REMEMBERED.notFound }),
       pauses: createMemory<Pause>({ entriesMax: REMEMBERED.pauses }),
@@ -42,7 +42,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
     },
     { languages: config.upstream.languages, ...config.serve },
   )
-  return { asking, cache, serve, refresh: createRefresh(asking, { languages: someLanguages(config) }) }
+  return { ports, cache, serve, refresh: createRefresh(ports, { languages: someLanguages(config) }) }
 }
 
 /** Authentication of the apps in the config. */

@@ -32,7 +32,7 @@ const FOLLOWERS_AT_ONCE = 25
 export interface InternalApiPorts {
   readonly storage: Storage
   readonly carrier: RemoteCarrier
-  readonly commits: CommitSignal
+  readonly commitSignal: CommitSignal
   readonly history: History
   readonly authenticate: Authenticate
   readonly underWay: PollsUnderWay
@@ -43,12 +43,12 @@ export interface InternalApiPorts {
 
 /** Assembles the internal listener's API. */
 export function openInternalApi(config: Config, ports: InternalApiPorts) {
-  const { storage, carrier, commits, history, authenticate, underWay, delivery, reporting, log } = ports
+  const { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log } = ports
   const { reads, write } = storage
   const { invalidate } = history.cache
   const clock = systemClock
   const feedSignal = createFeedSignal()
-  commits.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
+  commitSignal.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const listener = createInternalListener({
     log,
@@ -67,10 +67,10 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
       write,
       reads,
       clock,
-      onCommitted: (report) => commits.committed('pushes', commitStatsOf(report)),
+      onCommitted: (report) => commitSignal.committed('pushes', commitStatsOf(report)),
     }),
     manageJobs: delivery.manageJobs,
-    manageParcels: createParcelCommands({ write, refresh: history.refresh, asking: underWay, clock, invalidate }),
+    manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock, invalidate }),
     lookAtParcels: createParcelQueries({ reads }),
     upstream: createUpstream({ carrier, write, version: VERSION }),
     watchList: createImportWatches({ write, clock, invalidate }),

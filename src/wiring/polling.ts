@@ -51,10 +51,10 @@ export function openPolling(config: Config, ports: PollingPorts) {
   })
   const poll = createPoller(
     {
-      ...history.asking,
+      ...history.ports,
       asking: underWay,
       refresh: history.refresh,
-      askable: () => callsAllowedNow(carrier.state().breaker, config.upstream.concurrency),
+      callsAllowed: () => callsAllowedNow(carrier.state().breaker, config.upstream.concurrency),
       isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
     },
     { concurrency: config.upstream.concurrency },

@@ -89,7 +89,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     commits.push(commit)
     report.changed()
   }
-  const commit = createGroupCommit(
+  const groupCommit = createGroupCommit(
     {
       queue,
       monotonic: clock.monotonic,
@@ -98,6 +98,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     },
     boundsOf(limits.batch),
   )
+  const recorder = refuseInTrouble(groupCommit, disk)
   let current = createVerifier(settings.sharedKeys)
   // Looked up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
@@ -105,7 +106,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, parseEvent, recorder: refuseInTrouble(commit, disk), meter, clock }),
+    receive: createReceive({ verifier, parseEvent, recorder, meter, clock }),
     path: webhook.path,
     countFailure: createCountFailure(createPerMinute(limits.failuresPerMinute), createAddressOf(settings.listen.trustProxy)),
     bodies: createRawBodies({
@@ -127,11 +128,11 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     news: report.next,
     async waiting() {
       report.flush()
-      return commit.pending()
+      return recorder.pending()
     },
     async stop(timeoutMs) {
       await stopListening(timeoutMs)
-      await commit.drained()
+      await recorder.drained()
     },
   }
 }

@@ -36,17 +36,17 @@ function createCommitSignal(): CommitSignal {
 
 /** Records what polls bring to this thread; pushes are recorded from the receiver's. */
 export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'writer' | 'disk'>, closing: Closing) {
-  const commits = createCommitSignal()
-  const commit = createGroupCommit(
+  const commitSignal = createCommitSignal()
+  const groupCommit = createGroupCommit(
     {
       queue: writer.queue,
-      onCommitted: (report) => commits.committed('polls', commitStatsOf(report)),
+      onCommitted: (report) => commitSignal.committed('polls', commitStatsOf(report)),
       monotonic: systemClock.monotonic,
-      onFailed: (error) => commits.failed('polls', error),
+      onFailed: (error) => commitSignal.failed('polls', error),
     },
     boundsOf(config.limits.batch),
   )
-  const recorder = refuseInTrouble(commit, disk)
+  const recorder = refuseInTrouble(groupCommit, disk)
   closing.add(() => recorder.drained())
-  return { recorder, commits }
+  return { recorder, commitSignal }
 }

@@ -27,7 +27,7 @@ export interface ReportingPorts {
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
 export function openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log }: ReportingPorts) {
   const { reads, receiver, disk } = storage
-  const { recorder, commits } = recording
+  const { recorder, commitSignal } = recording
   const clock = systemClock
   const metrics = createMetrics(
     VERSION,
@@ -52,7 +52,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
     lostKeys: endpointKeys.lost,
     caughtUp: receiver.verbs.waiting,
   })
-  commits.follow({
+  commitSignal.follow({
     committed(source, stats) {
       readiness.storeWorks(source)
       meter.batchCommitted(stats.size, stats.durationMs)
@@ -76,8 +76,8 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
         warnOfExpired(outcome, count)
       }
       for (const stats of committed) {
-        if (stats instanceof Error) commits.failed('pushes', stats)
-        else commits.committed('pushes', stats)
+        if (stats instanceof Error) commitSignal.failed('pushes', stats)
+        else commitSignal.committed('pushes', stats)
       }
     },
   }

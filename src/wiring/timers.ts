@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
-import { type DiskWatch, startDiskChecks } from '../runtime/disk-watch.ts'
+import type { DiskWatch } from '../runtime/disk-watch.ts'
+import { startRepeating } from '../runtime/repeating.ts'
 import { startSchedule } from '../runtime/schedule.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
@@ -22,9 +23,9 @@ export interface TimersPorts {
 /** Starts everything that runs by the clock. */
 export function startTimers(config: Config, { disk, digest, polling, closing }: TimersPorts): void {
   const looks = [
-    startDiskChecks(disk, DISK_LOOK_MS),
-    startDiskChecks({ check: async () => digest.flush() }, DIGEST_LOOK_MS),
-    startDiskChecks({ check: polling.lookAtClock }, CLOCK_LOOK_MS),
+    startRepeating(disk.check, DISK_LOOK_MS),
+    startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
+    startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),
   ]
   for (const look of looks) closing.add(() => look.stop())
   const schedule = startSchedule(config.poll.cron, () => polling.poller.wake(), systemClock.now)

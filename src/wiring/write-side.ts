@@ -11,9 +11,11 @@ import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery
 import { createRecord } from '../flow/history/record.tx.ts'
 import { createCarrierMemory } from '../flow/polling/carrier-memory.tx.ts'
 import { type CarrierModelKeeper, createCarrierModelKeeper } from '../flow/polling/carrier-model.ts'
+import { createClaimDuePolls, createClaimPoll } from '../flow/polling/claim-polls.tx.ts'
 import { type ModelCheckpoint, openModelCheckpoint } from '../flow/polling/model-checkpoint.ts'
-import { createPollResults } from '../flow/polling/poll-results.tx.ts'
+import { createNotePollOutcome } from '../flow/polling/note-poll-outcome.tx.ts'
 import { createReschedulePolls } from '../flow/polling/reschedule-polls.tx.ts'
+import { createSettleMissedPushes } from '../flow/polling/settle-missed-pushes.tx.ts'
 import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
@@ -76,10 +78,12 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
   let rules = options.deliver
   const record = createRecord(ports, options.record)
-  const watch = createPollResults(ports, options.record)
+  const settleMissedPushes = createSettleMissedPushes(store)
   const reschedulePolls = createReschedulePolls(ports, options.record)
   return {
-    ...watch,
+    claimDuePolls: createClaimDuePolls(ports, options.record),
+    claimPoll: createClaimPoll(store),
+    ...createNotePollOutcome(ports, options.record),
     ...createWatchParcels(ports, options.record),
     ...createReprocess(ports, options.record),
     ...createCarrierMemory(store),
@@ -108,7 +112,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       return report
     },
     async settleMissedPushes(nowMs) {
-      const missed = await watch.settleMissedPushes(nowMs)
+      const missed = await settleMissedPushes(nowMs)
       for (const { eventAtMs } of missed) model.missed({ eventAtMs, nowMs })
       checkpoint.countMissed(missed.length)
       model.review(options.record.missedPushGraceMs)

@@ -117,8 +117,8 @@ test('a claimed poll is nobody else’s until its lease lapses', async () => {
 test('a parcel whose poll goes on after its answer was recorded is passed over meanwhile, and due again when it has ended', async () => {
   const { push, poll, writes, now } = await openStore(NOON)
   await push()
-  const claim = async (nowMs: number, asking: readonly number[]) =>
-    (await writes.claimDuePolls({ nowMs, limit: 10, leaseMs: DAY_MS, asking })).length
+  const claim = async (nowMs: number, underWay: readonly number[]) =>
+    (await writes.claimDuePolls({ nowMs, limit: 10, leaseMs: DAY_MS, underWay })).length
   expect(await claim(now() + 2 * HOUR_MS, [])).toBe(1)
   await poll()
   expect(await claim(now() + 4 * HOUR_MS, [1])).toBe(0)

@@ -41,7 +41,7 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
   const timers = new Set<{ readonly atMs: number; readonly run: () => void }>()
   const entries = Array.from({ length: parcels }, () => 0)
-  const state = { isQuiet: false, askable: CONCURRENCY, isWell: false }
+  const state = { isQuiet: false, callsAllowed: CONCURRENCY, isWell: false }
   let elapsedMs = 0
   let offsetMs = 0
   let runs = 0
@@ -120,9 +120,18 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
       watcher.begins(due)
       return watched(due, () => refresh.poll(due))
     }
-    const asking = createPollsUnderWay()
+    const underWay = createPollsUnderWay()
     const pass = createPoller(
-      { write, refresh: { poll }, asking, meter, clock, log, isQuiet: () => state.isQuiet, askable: () => state.askable },
+      {
+        write,
+        refresh: { poll },
+        asking: underWay,
+        meter,
+        clock,
+        log,
+        isQuiet: () => state.isQuiet,
+        callsAllowed: () => state.callsAllowed,
+      },
       { concurrency: CONCURRENCY },
     )
     const followClock = createClockRollback({ write, clock, log, onShifted: () => undefined }, lastSeenMs)
@@ -154,7 +163,7 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
       watcher.ordered(due)
       return watched(due, () => refresh.refreshNow(due))
     }
-    const manage = createParcelCommands({ write, refresh: { refreshNow }, asking, clock, invalidate: () => undefined })
+    const manage = createParcelCommands({ write, refresh: { refreshNow }, underWay, clock, invalidate: () => undefined })
     const close = async () => {
       await reads.close()
       await write.close()

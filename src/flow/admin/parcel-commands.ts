@@ -10,7 +10,7 @@ export interface ParcelCommandsPorts {
   readonly invalidate: (parcelIds: readonly number[]) => void
   readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unavailable'> }
   /** Marks a parcel as being polled for as long as the work lasts. */
-  readonly asking: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
+  readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   readonly clock: Clock
 }
 
@@ -30,7 +30,7 @@ export interface ParcelCommands {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({ write, invalidate, refresh, asking, clock }: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({ write, invalidate, refresh, underWay, clock }: ParcelCommandsPorts): ParcelCommands {
   return {
     async watch(text) {
       const identifier = readIdentifier(text)
@@ -48,7 +48,7 @@ export function createParcelCommands({ write, invalidate, refresh, asking, clock
       const identifier = readIdentifier(text)
       const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
       if (due === null) throw new AppError('not_found', 'No parcel has this identifier. Watch it first.')
-      const outcome = await asking.during(due.parcelId, () => refresh.refreshNow(due))
+      const outcome = await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       if (outcome === 'unavailable') {
         throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.', { retryAfterMs: RETRY_AFTER_MS })
       }

@@ -15,7 +15,7 @@ export interface PollerPorts {
   /** Whether scheduled polls are suspended at this time (`poll.quietHours`). */
   readonly isQuiet: (nowMs: number) => boolean
   /** How many polls may run now, besides `concurrency`: none while a failing carrier rests, one to probe it. */
-  readonly askable?: () => number
+  readonly callsAllowed?: () => number
 }
 
 /** A claim that got lost falls due again after this time; a poll that is still running does not, however long it waits. */
@@ -30,13 +30,13 @@ const FREE_PART = 1 / 4
  * carrier cannot be asked until the next wake; all polls have ended.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
-  const { write, refresh, asking, clock, log } = ports
+  const { write, refresh, asking: underWay, clock, log } = ports
   const inFlight = new Set<Promise<void>>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false
 
   function start(due: DuePoll): void {
-    const asked: Promise<void> = asking
+    const poll: Promise<void> = underWay
       .during(due.parcelId, () => refresh.poll(due))
       .then(
         (refreshed) => {
@@ -47,13 +47,13 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
           log.error({ err, parcelId: due.parcelId }, 'a poll failed; no more are made until the next wake')
         },
       )
-      .finally(() => inFlight.delete(asked))
-    inFlight.add(asked)
+      .finally(() => inFlight.delete(poll))
+    inFlight.add(poll)
   }
 
   /** Read again after each wait: quiet hours may have begun, or the carrier may have failed. */
   function limit(): number {
-    return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.askable?.() ?? concurrency)
+    return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.callsAllowed?.() ?? concurrency)
   }
 
   async function rest(): Promise<'idle'> {
@@ -70,7 +70,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     while (!isRefused && inFlight.size > 0 && limit() - inFlight.size < limit() * FREE_PART) await Promise.race(inFlight)
     const room = limit() - inFlight.size
     if (isRefused || room <= 0) return await rest()
-    const due = await write.claimDuePolls({ nowMs: clock.now(), limit: room, leaseMs: LEASE_MS, asking: asking.list() })
+    const due = await write.claimDuePolls({ nowMs: clock.now(), limit: room, leaseMs: LEASE_MS, underWay: underWay.list() })
     due.forEach(start)
     return due.length === room ? 'busy' : await rest()
   }

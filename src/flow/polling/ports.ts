@@ -14,12 +14,12 @@ import type {
 
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {
-  /** Leases the most overdue watched parcels, except those in `asking`, which are still being polled. */
+  /** Leases the most overdue watched parcels, except those in `underWay`, which are still being polled. */
   claimDuePolls(request: {
     readonly nowMs: number
     readonly limit: number
     readonly leaseMs: number
-    readonly asking?: readonly number[]
+    readonly underWay?: readonly number[]
   }): Promise<readonly DuePoll[]>
   /** Leases the parcel of an identifier, due or not; null: there is none. */
   claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>

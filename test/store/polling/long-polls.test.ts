@@ -12,13 +12,13 @@ test('a poll that waits for its turn longer than its lease lasts is not claimed 
   const store = await openStore(START_MS)
   await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: START_MS })
   store.pass(120_000)
-  const asking = createPollsUnderWay()
+  const underWay = createPollsUnderWay()
   const turn = Promise.withResolvers<Refreshed>()
   const asked: number[] = []
   const pass = createPoller(
     {
       write: store.writes,
-      asking,
+      asking: underWay,
       refresh: {
         async poll({ parcelId, identifiers: [identifier = ''] }) {
           asked.push(parcelId)
@@ -37,7 +37,7 @@ test('a poll that waits for its turn longer than its lease lasts is not claimed 
     { concurrency: CONCURRENCY },
   )
   const ordered = Promise.withResolvers<void>()
-  const order = asking.during(2, () => ordered.promise)
+  const order = underWay.during(2, () => ordered.promise)
   const passes = (async () => {
     while ((await pass()) === 'busy');
   })()

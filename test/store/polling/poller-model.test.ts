@@ -60,7 +60,7 @@ function createOracle() {
       const [identifier = 'nobody'] = due.identifiers
       if (world?.state.isQuiet === true) say(`${identifier} is asked about in quiet hours`)
       const scheduled = underWay.filter(({ byOrder }) => !byOrder).length
-      if (scheduled >= (world?.state.askable ?? 0)) say(`${identifier} is asked about while only ${world?.state.askable} may be`)
+      if (scheduled >= (world?.state.callsAllowed ?? 0)) say(`${identifier} is asked about while only ${world?.state.callsAllowed} may be`)
       const twice = underWay.some(
         (one) => one.due.parcelId === due.parcelId || one.due.identifiers.some((id) => due.identifiers.includes(id)),
       )
@@ -108,7 +108,7 @@ async function befall(world: World, oracle: Oracle, offset: { ms: number }): Pro
       .manage.refresh(trackingNumber(parcel))
       .catch(() => undefined)
   } else if (what < 0.75) state.isQuiet = !state.isQuiet
-  else if (what < 0.85) state.askable = [0, 1, CONCURRENCY, CONCURRENCY][pick(0, 3)] ?? CONCURRENCY
+  else if (what < 0.85) state.callsAllowed = [0, 1, CONCURRENCY, CONCURRENCY][pick(0, 3)] ?? CONCURRENCY
   else if (what < 0.92) {
     oracle.killed()
     await world.kill()
@@ -146,7 +146,7 @@ test('6.1, 6.2, P12, P13: whatever fails, hangs, jumps and is killed, nobody is 
     }
     // All is well again; what was slow has its time to end.
     setClock(world, oracle, offset, 0)
-    Object.assign(world.state, { isQuiet: false, askable: CONCURRENCY, isWell: true })
+    Object.assign(world.state, { isQuiet: false, callsAllowed: CONCURRENCY, isWell: true })
     await world.pass(70 * MINUTE_MS)
     const wellMs = world.clock.monotonic()
     for (let parcel = 0; parcel < PARCELS; parcel++) {

@@ -21,7 +21,10 @@ interface Turn {
  * earliest at which it can be due. Pushes since the last poll may have moved it to later, which is found out here, once, and not at every
  * push.
  */
-export function createClaimDue(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): WriteSide['claimDuePolls'] {
+export function createClaimDuePolls(
+  ports: SchedulePorts & { readonly store: WriteStore },
+  options: RecordRules,
+): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 
   async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
@@ -55,18 +58,30 @@ export function createClaimDue(ports: SchedulePorts & { readonly store: WriteSto
     return true
   }
 
-  return async ({ nowMs, limit, leaseMs, asking = [] }) => {
+  return async ({ nowMs, limit, leaseMs, underWay = [] }) => {
     const claimed: DuePoll[] = []
     const leaseUntilMs = nowMs + leaseMs
     for (;;) {
       const wanted = limit - claimed.length
       const { polls, ended } = await ports.store.transaction((tx) => {
         // For this claim only: a running poll may have released its parcel already and will not do so again.
-        tx.leasePolls(asking, nowMs + 1)
+        tx.leasePolls(underWay, nowMs + 1)
         return takeTurn(tx, nowMs, wanted, leaseUntilMs)
       })
       claimed.push(...polls)
       if (ended || claimed.length >= limit) return claimed
     }
   }
+}
+
+/** Claims a poll of one parcel, due or not. */
+export function createClaimPoll(store: WriteStore): WriteSide['claimPoll'] {
+  return ({ identifier, nowMs, leaseMs }) =>
+    store.transaction(async (tx) => {
+      const [known] = await tx.findIdentifiers([identifier])
+      if (known === undefined) return null
+      const { parcelId } = known
+      tx.leasePolls([parcelId], nowMs + leaseMs)
+      return { parcelId, identifiers: await tx.pollableIdentifiers(parcelId, nowMs) }
+    })
 }

@@ -1,0 +1,16 @@
+/** Repeats work until stopped, `everyMs` after the last time has ended. The work must not fail. */
+export function startRepeating(work: () => Promise<void>, everyMs: number): { readonly stop: () => void } {
+  let timer: NodeJS.Timeout | undefined
+  let stopped = false
+  const again = () => {
+    timer = setTimeout(() => void work().then(() => (stopped ? undefined : again())), everyMs)
+    timer.unref()
+  }
+  again()
+  return {
+    stop() {
+      stopped = true
+      clearTimeout(timer)
+    },
+  }
+}
