@@ -87,9 +87,9 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       try {
         const outcome = await breaker.guard(priority, async () => {
           const answered = await askStatus(ports, { identifier, language, priority, giveUpAtMs, deadline })
-          // A withdrawn call is nobody's failure.
-          const takenBack = signal?.aborted === true || deadlines.closed()
-          return answered.kind === 'unavailable' && takenBack ? null : answered
+          // If the caller or our own shutdown ended the call, its failure must neither count for the breaker nor show as the carrier's.
+          const isWithdrawn = signal?.aborted === true || deadlines.closed()
+          return answered.kind === 'unavailable' && isWithdrawn ? null : answered
         })
         return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : carrierLog.record(outcome)
       } finally {

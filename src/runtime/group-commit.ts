@@ -71,6 +71,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
     isBusy: () => pending() > 0,
     submit(refused) {
       const sinceMs = ports.monotonic()
+      // Nothing is overwritten: a batch is retried only while nothing waits (`isBusy`).
       lines.waiting = refused.map((incoming) => ({ incoming, sinceMs, resolve: ignore, reject: ignore }))
       advance()
     },

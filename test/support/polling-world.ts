@@ -24,7 +24,7 @@ const LANGUAGES = ['en', 'sv'] as const
 const STATUSES = ['Created', 'TerminalArrived', 'DeliveryStarted'] as const
 
 /** What a poll of the schedule, or an operator's order, came to. */
-export type Ended = 'found' | 'unknown' | 'unavailable' | 'not kept'
+export type Ended = 'found' | 'unknown' | 'unusable' | 'unavailable' | 'not kept'
 
 /** Whoever watches the poller: told before a poll begins, and when one has ended. */
 export interface Watcher {

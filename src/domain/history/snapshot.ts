@@ -36,7 +36,10 @@ export interface KnownParcel {
   readonly bodies: readonly KeptBody[] | null
 }
 
-/** The first unused ids. A change set uses them provisionally; the store replaces them by real ones when it applies it. */
+/**
+ * The first numbers that a change set may give. On SQLite they are the first unused ones, and what is given stays, because only one writer
+ * gives any. On PostgreSQL they are provisional, above all real ones: the store replaces them when it applies the change set.
+ */
 export interface NextNumbers {
   readonly parcelId: number
   readonly sequence: number

@@ -25,17 +25,20 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
  * The time of the next poll at which waiting longer would cost more than it saves, epoch milliseconds. This is the inspection problem: a
- * poll costs `price`, an unknown entry costs its hours. S(t) is the chance that a parcel is still unscanned at time t after the last
- * certainty, h(t) the rate of scans, and L(t) the chance that a scan was lost and nothing was heard since (further scans follow a lost one,
- * and their pushes reveal it).
+ * poll costs `priceHours`, and an entry costs the hours for which it stays unknown. At the time t after the last certainty (`fromMs`):
  *
- * - Waiting costs L per hour for what nobody knows, and `doubt` per hour, while nothing is heard, for what was lost before.
- * - Waiting saves S * sqrt(2 * price * hidden * h) per hour: the cost of watching such a parcel at best (polls at a density of
- * sqrt(hidden * h / (2 * price)), Keller's solution), which is not paid while it is not watched.
+ *   h   the rate of scans
+ *   S   `unscanned`: the chance that the parcel was not scanned yet
+ *   L   `lost`: the chance that it was, that the push was lost, and that nothing was heard since; the pushes of further scans reveal it
  *
- * The best time is where the balance, summed from the last certainty, is lowest. For scans without memory that is the interval at which two
- * polls cost what they save. If scans cluster in an hour, it is after most of them. If an expected push does not arrive, it is then,
- * because with S small the silence itself suggests a lost push.
+ * - Waiting costs, per hour, L for what nobody knows, and doubt * (S + L) for what was lost before, while nothing is heard.
+ * - Waiting saves, per hour, S * sqrt(2 * price * hidden * h): what it costs at best to watch a parcel that was not scanned yet (polls at a
+ *   density of sqrt(hidden * h / (2 * price)), Keller's solution).
+ *
+ * The best time is where the balance, costs minus savings summed from the last certainty, is lowest. For example, without pushes
+ * (hidden = 1), without doubt, at a constant 0.5 scans per hour and a price of 1 h: L = 1 - S, and waiting saves S per hour, so it pays until
+ * S = 1/2, which is after ln 2 / 0.5 = 1.4 h. If scans cluster in an hour, the best time is after most of them. If an expected push does not
+ * arrive, it is then, because with S small the silence itself suggests a lost push.
  */
 export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeInput): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)

@@ -137,9 +137,9 @@ function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePoli
 }
 
 /**
- * What a poll may cost, in hours. The interval that an operator set for a status defines it: at the mean scan rate exactly that interval
- * pays. While pushes are healthy, polls only look for gaps, and a gap matters equally in every status; then one price applies to all, at
- * which as many polls are made in total as with the intervals.
+ * What a poll may cost, in hours for which one entry stays unknown. The interval that an operator set for a status defines it: at the mean
+ * scan rate exactly that interval pays (`priceOf`). While pushes are healthy, polls only look for gaps, and a gap matters equally in every
+ * status; then one price applies to all, at which as many polls are made in total as with the intervals (`priceForAll`).
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
@@ -150,6 +150,10 @@ function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, 
 /** Needed at every push and poll, while the scan rate changes rarely and the policy never. */
 const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
+/**
+ * At a price, polls pay every sqrt(2 * price / rate) hours (`priceOf`), which makes sum(hours * sqrt(rate)) / sqrt(2 * price) polls of all
+ * parcels. The intervals make sum(hours / interval). The price is the one at which both are equal.
+ */
 function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
   const known = pricesForAll.get(scanRate)
   if (known?.policy === policy) return known.hours
@@ -164,6 +168,10 @@ function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
   return hours
 }
 
+/**
+ * price = rate * interval² / 2: in one interval rate * interval entries happen, and each stays unknown for half of it. With 0.1 scans per hour
+ * and an interval of 2 h, a poll may cost 0.1 * 4 / 2 = 0.2 h.
+ */
 function priceOf(everyMs: number, meanRate: number): number {
   return (meanRate * (everyMs / HOUR_MS) ** 2) / 2
 }

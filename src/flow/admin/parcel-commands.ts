@@ -8,7 +8,7 @@ export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll'>
   /** Drops cached answers: a hit would not reactivate the parcel. */
   readonly invalidate: (parcelIds: readonly number[]) => void
-  readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unavailable'> }
+  readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
   /** Marks a parcel as being polled for as long as the work lasts. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   readonly clock: Clock
@@ -52,7 +52,8 @@ export function createParcelCommands({ write, invalidate, refresh, underWay, clo
       if (outcome === 'unavailable') {
         throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.', { retryAfterMs: RETRY_AFTER_MS })
       }
-      return { identifier, outcome }
+      // The API has one word for no answer and for one that cannot be used.
+      return { identifier, outcome: outcome === 'recorded' ? 'recorded' : 'unknown' }
     },
   }
 }

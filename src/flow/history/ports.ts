@@ -68,7 +68,7 @@ export interface HistoryTx {
   loadSnapshot(batch: RecordBatch): Promise<StoredSnapshot>
   /** Adds what a decision needed and the snapshot lacked. */
   loadNeeds(snapshot: StoredSnapshot, needs: Needs, nowMs: number): Promise<StoredSnapshot>
-  /** Writes everything that a batch changes. Ids from `Snapshot.next` on are provisional and replaced by real ones. */
+  /** Writes everything that a batch changes. PostgreSQL replaces the numbers from `Snapshot.next` on by real ones; on SQLite they are real. */
   applyChanges(changes: ChangeSet): Promise<void>
 }
 

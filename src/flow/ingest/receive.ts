@@ -16,7 +16,10 @@ interface PushRequest {
 export interface ReceivePorts {
   readonly verifier: Verifier
   readonly parseEvent: ParseEvent
-  /** Resolves only once the push is durable (DOMAIN 5.2). */
+  /**
+   * Resolves only once the push is durable (DOMAIN 5.2). It also refuses pushes while there is trouble with the disk, because wiring wraps
+   * it in `refuseInTrouble`.
+   */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock

@@ -64,7 +64,7 @@ export function createClaimDuePolls(
     for (;;) {
       const wanted = limit - claimed.length
       const { polls, ended } = await ports.store.transaction((tx) => {
-        // For this claim only: a running poll may have released its parcel already and will not do so again.
+        // For this claim only (see `polls-under-way`).
         tx.leasePolls(underWay, nowMs + 1)
         return takeTurn(tx, nowMs, wanted, leaseUntilMs)
       })

@@ -18,7 +18,7 @@ export interface PollerPorts {
   readonly callsAllowed?: () => number
 }
 
-/** A claim that got lost falls due again after this time; a poll that is still running does not, however long it waits. */
+/** A poll whose result got lost falls due again after this time; one that still runs does not (see `polls-under-way`). */
 const LEASE_MS = 5 * 60_000
 
 /** This share of the room must be free before more is claimed: a claim after every poll would query the store too often. */

@@ -1,3 +1,12 @@
+/*
+ * How nobody is polled twice at once. Claiming a poll leases its parcel: until the lease ends, nobody else can claim it. The result of the
+ * poll ends the lease, whether it is recorded or failed. If the result gets lost, the time of the lease ends it.
+ *
+ * A poll may take longer than its lease, because it waits for the carrier's budget. So the poller passes the parcels that are still being
+ * polled with each claim, and the writer skips them. It leases them again for that claim only (until its time plus 1 ms): the poll may have
+ * ended its lease already, for the result is saved before the work here ends, and nobody would end another.
+ */
+
 /** The parcels that are being polled, on schedule or by order. */
 export interface PollsUnderWay {
   /** Counts the parcel while the work lasts. */
@@ -5,7 +14,7 @@ export interface PollsUnderWay {
   list(): readonly number[]
 }
 
-/** Created once and shared by all who poll: a lease limits how long a poll may take, and this shows that it still runs. */
+/** Created once and shared by all who poll. */
 export function createPollsUnderWay(): PollsUnderWay {
   const underWay = new Map<number, number>()
   return {

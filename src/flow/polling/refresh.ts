@@ -22,8 +22,12 @@ export interface RefreshOptions {
   readonly languages: readonly [string, ...string[]]
 }
 
-/** The outcome of a poll. `unavailable`: the carrier cannot be asked about any parcel now. */
-export type Refreshed = 'recorded' | 'unknown' | 'unavailable'
+/**
+ * The outcome of a poll. `recorded`: the carrier's answer is on disk. `unknown`: the carrier knows none of the identifiers. `unusable`: its
+ * answer could not be parsed or recorded, which says nothing about other parcels. `unavailable`: the carrier cannot be asked about any
+ * parcel now.
+ */
+export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
 /** Polls known parcels. */
 export interface Refresh {
@@ -80,6 +84,7 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, languag
   return answer
 }
 
+/** Saves that the poll brought nothing to record; its parcel is polled again as after any failure. */
 async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: CarrierAnswer & { kind: 'unavailable' }): Promise<Refreshed> {
   const { retryAfterMs } = answer
   await write.notePollFailure({
@@ -88,8 +93,7 @@ async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Carr
     atMs: clock.now(),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
-  // An answer that cannot be parsed or recorded says nothing about the next parcel's.
-  return answer.reason === 'bad_response' ? 'unknown' : 'unavailable'
+  return answer.reason === 'bad_response' ? 'unusable' : 'unavailable'
 }
 
 /** The id of the parcel the answer was recorded for; null: it was not recorded. */

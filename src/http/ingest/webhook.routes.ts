@@ -38,14 +38,15 @@ export function webhookRoutes({ path, receive, bodies, countFailure, meter }: We
       await bodies.refuse(ctx.req, ctx.res)
       throw await failure(ctx, error)
     }
-    let read = false
+    let isHandedOver = false
     try {
       await bodies.use(ctx.req, ctx.res, (body) => {
-        read = true
+        isHandedOver = true
         return receive({ body, signatures, contentEncoding: ctx.req.headers['content-encoding'] ?? null })
       })
     } catch (error) {
-      if (!read && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
+      // `receive` counts its own failures; these are of reading the body.
+      if (!isHandedOver && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
       throw await failure(ctx, error)
     }
     // On disk: an empty 200, even if the push was quarantined.

@@ -2,10 +2,17 @@ import { type Content, decodeContent } from '../../domain/history/content.ts'
 import type { QuarantineReason } from '../../domain/history/observation.ts'
 import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
 
-/** A parsed event in transit: its own parts as text, and the number of its content. */
+/**
+ * A parsed event in transit. The content of most events was sent before, so it is sent once and then only by its number:
+ *
+ *   the first with some content    text: '2026-03-01T10:00:00.000Z\n1001\n{"status":...}'    content: -2, which means: call this content 0
+ *   the next with the same         text: '2026-03-01T10:05:00.000Z\n1002\n'                  content: 0
+ *   one with a very long content   text: '2026-03-01T10:06:00.000Z\n1003\n{"status":...}'    content: -1 (`NOT_KEPT`)
+ */
 export interface EncodedPush {
+  /** Instant, ids and, unless its number is known, content; for a body that is no event, an empty line and the reason. */
   readonly text: string
-  /** 0 or more: a content sent before. `NOT_KEPT`: the text ends with the content. Lower: the same, and the content gets the number `numberOf` gives. */
+  /** 0 or more: the number of a content sent before. `NOT_KEPT`: the content has none. Lower: a mark for its new number, see `numberOf`. */
   readonly content: number
 }
 
@@ -15,7 +22,7 @@ const NUMBERS = 4096
 const CONTENT_CHARS_MAX = 2048
 const NOT_KEPT = -1
 
-/** Converts a number that is used for the first time to the mark for that, and back. */
+/** From a new number to its mark, and back: 0 and -2, 1 and -3, and so on. */
 const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {

@@ -21,7 +21,7 @@ const NONE = -1
 
 const TAKEN_TO = 0
 const PUT_TO = 1
-const LOOKS = 2
+const READS = 2
 /** Wraps at 32 bits, as the number of reads does. */
 const PUTS = 3
 
@@ -51,7 +51,7 @@ export interface RingProducer {
   /** Keeps the place of an observation that comes by message. */
   putElsewhere(): boolean
   /** The number of reads so far; wraps at 32 bits. */
-  looks(): number
+  reads(): number
 }
 
 /** The producer's side. */
@@ -105,7 +105,7 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
       publish(at + WORD)
       return true
     },
-    looks: () => Atomics.load(state, LOOKS),
+    reads: () => Atomics.load(state, READS),
   }
 }
 
@@ -146,7 +146,7 @@ export function openConsumer<Other>({ memory, state }: RingBuffer, elsewhere: ()
     count: () => (Atomics.load(state, PUTS) - takenSoFar) | 0,
     take(most) {
       // Counted before reading: a producer that sees no read since its put knows that the entry will be found.
-      Atomics.add(state, LOOKS, 1)
+      Atomics.add(state, READS, 1)
       const to = Atomics.load(state, PUT_TO)
       const taken: (IncomingPush | Other)[] = []
       let at = Atomics.load(state, TAKEN_TO)

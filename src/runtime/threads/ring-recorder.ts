@@ -25,7 +25,8 @@ export interface WriterQueueOptions {
 /** A queue that the writer's thread records. */
 export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
   const producer = openProducer(ring)
-  let asked = 0
+  // How many reads there will have been when the last requested commit has begun: each begins with one read. Wraps as they do.
+  let readsAwaited = 0
   return {
     ...(drainReplies === undefined ? {} : { drainReplies }),
     put(incoming) {
@@ -35,13 +36,14 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
       verbs.bring(incoming).catch(() => {})
       return true
     },
-    isAwaited: () => asked !== producer.looks(),
+    isAwaited: () => readsAwaited !== producer.reads(),
     async commit() {
-      asked = (asked + 1) | 0
+      readsAwaited = (readsAwaited + 1) | 0
       try {
         return await verbs.commit()
       } catch (error) {
-        asked = producer.looks()
+        // The call failed, so none of the requested commits may come.
+        readsAwaited = producer.reads()
         throw error
       }
     },

@@ -79,12 +79,12 @@ test('a carrier that cannot be asked is no reason to try the next identifier', a
 
 test('P3: an answer nobody can read hurts its own parcel only', async () => {
   const { refresh } = world({ 'AB123456789SE en': { kind: 'unavailable', reason: 'bad_response' } })
-  expect(await refresh.poll(DUE)).toBe('unknown')
+  expect(await refresh.poll(DUE)).toBe('unusable')
 })
 
 test('an answer that is quarantined ends the claim like a failure, so that its parcel is asked again at its interval, not whenever a lease lapses', async () => {
   const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, true)
-  expect(await refresh.poll(DUE)).toBe('unknown')
+  expect(await refresh.poll(DUE)).toBe('unusable')
   expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5 }])
   expect(asked).toEqual(['AB123456789SE en schedule'])
 })

@@ -85,14 +85,14 @@ test('what comes by another way is waited for, and nothing overtakes it', () => 
   expect(outlet.take(9)).toEqual(['poll', event('after')])
 })
 
-test('each look is counted, so that who puts something in knows whether it will be found', () => {
+test('each read is counted, so that the producer knows whether what it puts will still be found', () => {
   const ring = createRingBuffer(1024)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)
-  expect(inlet.looks()).toBe(0)
+  expect(inlet.reads()).toBe(0)
   outlet.take(1)
   outlet.take(1)
-  expect(inlet.looks()).toBe(2)
+  expect(inlet.reads()).toBe(2)
 })
 
 test('what was said before arrives as it was said, however much else was said since', () => {

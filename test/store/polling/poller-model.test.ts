@@ -79,7 +79,7 @@ function createOracle() {
         for (const identifier of due.identifiers) doing(parcelOf(identifier))
         return
       }
-      const waitMs = how === 'unavailable' ? Math.max(RETRY_MS, retryAfterMs) : how === 'unknown' ? RETRY_MS : 0
+      const waitMs = how === 'unavailable' ? Math.max(RETRY_MS, retryAfterMs) : how === 'unknown' || how === 'unusable' ? RETRY_MS : 0
       for (const id of due.identifiers) {
         // An interval is counted from the question, which may have been long under way: then half of nothing is left of it.
         if (how === 'found') notBefore.set(id, { atMs: (lastPolledMs.get(parcelOf(id)) ?? 0) + forwardMs + SOONEST_MS, why: how })
