@@ -1,6 +1,6 @@
 import { audienceOf, audienceOfEvent, uniteAudiences } from '../history/audience.ts'
-import type { Entry } from '../history/history.ts'
-import type { PollObservation, PushObservation } from '../history/observation.ts'
+import type { Entry, EntryChange } from '../history/history.ts'
+import type { ObservationSource } from '../history/observation.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../history/sightings.ts'
 import type { KeptBody } from '../history/snapshot.ts'
@@ -88,11 +88,6 @@ function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'fir
   return entry.atMs < knownSinceMs
 }
 
-/** An observation and, for a push, the inbox id of its bytes. */
-export type ObservationSource =
-  | { readonly kind: 'push'; readonly observation: PushObservation; readonly inboxId: number }
-  | { readonly kind: 'poll'; readonly observation: PollObservation }
-
 /** What endpoints are sent for a new entry. */
 function payloadOfNewEntry(source: ObservationSource): Payload {
   if (source.kind === 'push') {
@@ -165,45 +160,4 @@ export function indexPushes(bodies: readonly KeptBody[]): ReadonlyMap<string, nu
     found.set(id, Math.min(inboxId, found.get(id) ?? inboxId))
   }
   return found
-}
-
-/** How an observation changed one entry; `entry` is as it stands now (CONTRACT, the feed). */
-export interface EntryChange {
-  /**
-   * `entry`: it is new. `update`: answers show it differently. `united`: it was two or more entries, or parts of them. `split`: it was part
-   * of another entry, which keeps the sighting that identifies it.
-   */
-  readonly kind: 'entry' | 'update' | 'united' | 'split'
-  readonly entry: Entry
-}
-
-/** Compares two derivations of the same groups; the later one must hold every sighting of the earlier. */
-export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
-  if (before.length === 0) return after.map((entry) => ({ kind: 'entry', entry }))
-  const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))
-  return after.flatMap((entry): EntryChange[] => {
-    const formers = new Set(entry.members.flatMap((kept) => formerOf.get(sightingId(kept)) ?? []))
-    const [former] = formers
-    if (former === undefined) return [{ kind: 'entry', entry }]
-    if (formers.size > 1) return [{ kind: 'united', entry }]
-    // An entry is known by its first sighting: the one that keeps it continues, any other is new.
-    if (!entry.members.some((kept) => kept.sequence === former.sequence)) return [{ kind: 'split', entry }]
-    return sameMembers(former, entry) || sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
-  })
-}
-
-/** An entry is a function of its members, so nothing else needs comparing. */
-function sameMembers(a: Entry, b: Entry): boolean {
-  return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
-}
-
-function sameValue(a: Entry, b: Entry): boolean {
-  return servedValue(a) === servedValue(b)
-}
-
-/** The parts of an entry that answers show. */
-function servedValue(entry: Entry): string {
-  const { eventTimestamp, location, displayToConsumer, extra } = entry
-  const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))
-  return JSON.stringify([eventTimestamp, location, displayToConsumer, texts, extra])
 }

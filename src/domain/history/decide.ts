@@ -1,4 +1,3 @@
-import type { ObservationSource } from '../delivery/plan-events.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import { reactivate } from '../polling/next-poll.ts'
 import {
@@ -18,7 +17,7 @@ import type { ChangeSet, Recorded } from './change-set.ts'
 import { type DraftJoin, joinDrafts } from './join-drafts.ts'
 import { mergeObservation } from './merge-observation.ts'
 import { duplicateOf, flagFull, keepUnrecorded, noteDuplicate, noteJoin, noteMerge } from './note-observation.ts'
-import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
+import { identifiersOf, type ObservationSource, type PollObservation, type PushObservation } from './observation.ts'
 import type { IdentifierState } from './parcel-state.ts'
 import type { RecordBatch } from './record-batch.ts'
 import type { RecordRules } from './record-rules.ts'

@@ -235,3 +235,44 @@ export function lastSequenceOf(entries: readonly Entry[]): number {
 export function languagesOf(entry: Entry): readonly string[] {
   return Object.keys(entry.texts).sort(compareBytes)
 }
+
+/** How an observation changed one entry; `entry` is as it stands now (CONTRACT, the feed). */
+export interface EntryChange {
+  /**
+   * `entry`: it is new. `update`: answers show it differently. `united`: it was two or more entries, or parts of them. `split`: it was part
+   * of another entry, which keeps the sighting that identifies it.
+   */
+  readonly kind: 'entry' | 'update' | 'united' | 'split'
+  readonly entry: Entry
+}
+
+/** Compares two derivations of the same groups; the later one must hold every sighting of the earlier. */
+export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
+  if (before.length === 0) return after.map((entry) => ({ kind: 'entry', entry }))
+  const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))
+  return after.flatMap((entry): EntryChange[] => {
+    const formers = new Set(entry.members.flatMap((kept) => formerOf.get(sightingId(kept)) ?? []))
+    const [former] = formers
+    if (former === undefined) return [{ kind: 'entry', entry }]
+    if (formers.size > 1) return [{ kind: 'united', entry }]
+    // An entry is known by its first sighting: the one that keeps it continues, any other is new.
+    if (!entry.members.some((kept) => kept.sequence === former.sequence)) return [{ kind: 'split', entry }]
+    return sameMembers(former, entry) || sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
+  })
+}
+
+/** An entry is a function of its members, so nothing else needs comparing. */
+function sameMembers(a: Entry, b: Entry): boolean {
+  return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
+}
+
+function sameValue(a: Entry, b: Entry): boolean {
+  return servedValue(a) === servedValue(b)
+}
+
+/** The parts of an entry that answers show. */
+function servedValue(entry: Entry): string {
+  const { eventTimestamp, location, displayToConsumer, extra } = entry
+  const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))
+  return JSON.stringify([eventTimestamp, location, displayToConsumer, texts, extra])
+}

@@ -1,11 +1,4 @@
-import {
-  diffEntries,
-  type EntryChange,
-  type FeedAddition,
-  indexPushes,
-  type ObservationSource,
-  planEvents,
-} from '../delivery/plan-events.ts'
+import { type FeedAddition, indexPushes, planEvents } from '../delivery/plan-events.ts'
 import { keepEarlierPoll, scheduleNextPoll } from '../polling/next-poll.ts'
 import type { ScanSample } from '../polling/scan-rate.ts'
 import { scanSamplesOf } from '../polling/scan-samples.ts'
@@ -22,8 +15,8 @@ import {
   sightingsInSecond,
 } from './batch-state.ts'
 import type { AnswerWrite } from './change-set.ts'
-import { deriveEntries, type Entry, instantsTie, orderHistory } from './history.ts'
-import type { PollObservation } from './observation.ts'
+import { deriveEntries, diffEntries, type Entry, type EntryChange, instantsTie, orderHistory } from './history.ts'
+import type { ObservationSource, PollObservation } from './observation.ts'
 import { answerId, keepAnswers, keptAnswer, presentParcel } from './parcel-record.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'

@@ -45,6 +45,11 @@ export interface PollObservation {
   readonly skipped: number
 }
 
+/** An observation and, for a push, the inbox id of its bytes. */
+export type ObservationSource =
+  | { readonly kind: 'push'; readonly observation: PushObservation; readonly inboxId: number }
+  | { readonly kind: 'poll'; readonly observation: PollObservation }
+
 /** All identifiers by which an observation names a parcel, without duplicates. */
 export function identifiersOf(observation: PushObservation | PollObservation): readonly string[] {
   return observation.kind === 'push' ? observation.trackingIds : [...new Set([observation.asked, ...observation.trackingIds])]

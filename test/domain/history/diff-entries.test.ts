@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { diffEntries } from '../../../src/domain/delivery/plan-events.ts'
-import { deriveEntries } from '../../../src/domain/history/history.ts'
+import { deriveEntries, diffEntries } from '../../../src/domain/history/history.ts'
 import { emptyParcel, observe } from '../../../src/domain/history/parcel-record.ts'
 import { aPoll, aPush } from '../../support/builders.ts'
 import type { Observation } from '../../support/observations.ts'
