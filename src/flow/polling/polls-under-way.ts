@@ -1,6 +1,7 @@
 /*
- * How nobody is polled twice at once. Claiming a poll leases its parcel: until the lease ends, nobody else can claim it. The result of the
- * poll ends the lease, whether it is recorded or failed. If the result gets lost, the time of the lease ends it.
+ * How the schedule polls no parcel twice at once. Claiming a poll leases its parcel: until the lease ends, the schedule does not claim it
+ * again; only an operator's order may. The result of the poll ends the lease, whether it is recorded or failed. If the result gets lost, the
+ * lease ends when its time is over.
  *
  * A poll may take longer than its lease, because it waits for the carrier's budget. So the poller passes the parcels that are still being
  * polled with each claim, and the writer skips them. It leases them again for that claim only (until its time plus 1 ms): the poll may have
