@@ -113,7 +113,7 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   }
   const allowance = createAllowance(write, options.callsPerMinute ?? Number.POSITIVE_INFINITY, watchHealth)
   const pollDue = createPoller(
-    { write: allowance, refresh, asking: createPollsUnderWay(), meter, clock, log, isQuiet: () => false },
+    { write: allowance, refresh, underWay: createPollsUnderWay(), meter, clock, log, isQuiet: () => false },
     { concurrency: CONCURRENCY },
   )
 

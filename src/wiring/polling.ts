@@ -52,7 +52,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   const poll = createPoller(
     {
       ...history.ports,
-      asking: underWay,
+      underWay,
       refresh: history.refresh,
       callsAllowed: () => callsAllowedNow(carrier.state().breaker, config.upstream.concurrency),
       isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),

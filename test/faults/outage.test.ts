@@ -52,7 +52,7 @@ async function openPoller(parcels: number, ratePerSecond: number) {
     {
       write: store.writes,
       refresh: { poll },
-      asking: createPollsUnderWay(),
+      underWay: createPollsUnderWay(),
       meter: { missedPush: () => undefined },
       clock,
       log,

@@ -125,7 +125,7 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
       {
         write,
         refresh: { poll },
-        asking: underWay,
+        underWay,
         meter,
         clock,
         log,

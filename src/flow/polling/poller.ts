@@ -8,7 +8,7 @@ import type { Refresh } from './refresh.ts'
 export interface PollerPorts {
   readonly write: Pick<WriteSide, 'claimDuePolls' | 'settleMissedPushes'>
   readonly refresh: Pick<Refresh, 'poll'>
-  readonly asking: PollsUnderWay
+  readonly underWay: PollsUnderWay
   readonly meter: Pick<Meter, 'missedPush'>
   readonly clock: Clock
   readonly log: Log
@@ -30,7 +30,7 @@ const FREE_PART = 1 / 4
  * carrier cannot be asked until the next wake; all polls have ended.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
-  const { write, refresh, asking: underWay, clock, log } = ports
+  const { write, refresh, underWay, clock, log } = ports
   const inFlight = new Set<Promise<void>>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false

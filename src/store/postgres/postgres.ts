@@ -104,7 +104,7 @@ interface Corked {
 /** Statements of one turn of the event loop leave in one write, not in one each: the calls to the system would cost as much as all the rest. */
 function sendTogether(client: pg.PoolClient): Runner {
   const connection: unknown = Reflect.get(client, 'connection')
-  const stream = typeof connection === 'object' && connection !== null ? Reflect.get(connection, 'stream') : null
+  const stream: unknown = typeof connection === 'object' && connection !== null ? Reflect.get(connection, 'stream') : null
   if (!isCorked(stream)) return client
   let isHeld = false
   return {

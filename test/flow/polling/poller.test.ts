@@ -29,7 +29,7 @@ function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refresh
           }
         },
       },
-      asking: createPollsUnderWay(),
+      underWay: createPollsUnderWay(),
       meter: { missedPush: () => undefined },
       clock: { now: () => 0, monotonic: () => 0 },
       log,

@@ -18,7 +18,7 @@ test('a poll that waits for its turn longer than its lease lasts is not claimed 
   const pass = createPoller(
     {
       write: store.writes,
-      asking: underWay,
+      underWay,
       refresh: {
         async poll({ parcelId, identifiers: [identifier = ''] }) {
           asked.push(parcelId)
