@@ -32,5 +32,7 @@ export interface ReadEngine {
   readonly session: Session
   /** All that `work` reads through its session is of one moment. */
   snapshot<T>(work: (session: Session) => Promise<T>): Promise<T>
+  /** The last number that was given to anything, as the session sees it. */
+  lastSequence(session: Session): Promise<number>
   close(): Promise<void>
 }

@@ -35,7 +35,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
   const { session } = engine
   const contents = createContents(session)
   return {
-    readFeed: (request) => engine.snapshot((of) => readFeed(of, contents, request)),
+    readFeed: (request) =>
+      engine.snapshot(async (of) => ({ ...(await readFeed(of, contents, request)), last: await engine.lastSequence(of) })),
     findParcel: (identifier) => engine.snapshot((of) => findParcel(of, contents, identifier)),
     async counts(nowMs) {
       const [all] = await session.all(parcels, {})

@@ -3,7 +3,7 @@ import { noAudience } from '../../domain/history/audience.ts'
 import type { ExpectedPush } from '../../domain/polling/poll.ts'
 import { encodeAudience, encodeFeedKind, encodePayloadRef } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { loadNumber, SEQUENCE } from '../settings.ts'
+import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
 
 const PRUNED_TO = 'feed-pruned-to'
@@ -40,11 +40,6 @@ export function appendFeed(session: Session, { sequence, kind, parcelId, entry, 
 /** Up to which sequence events are gone. */
 export async function prunedTo(session: Session): Promise<number> {
   return await loadNumber(session, PRUNED_TO)
-}
-
-/** The last number that was given to anything, and up to which sequence events are gone. */
-export async function feedSpan(session: Session): Promise<{ readonly last: number; readonly prunedTo: number }> {
-  return { last: await loadNumber(session, SEQUENCE), prunedTo: await prunedTo(session) }
 }
 
 const insertAudit = statement<{ sequence: number; atMs: number; kind: string; parcelId: number; detail: string }>()((db, p) =>

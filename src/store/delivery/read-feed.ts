@@ -7,7 +7,7 @@ import type { Contents } from '../history/contents.ts'
 import { viewParcel } from '../history/parcel-view.ts'
 import { findParcel } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
-import { feedSpan } from './feed.ts'
+import { prunedTo } from './feed.ts'
 
 const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db.selectFrom('feed').selectAll().where('sequence', '>', p.after).orderBy('sequence').limit(p.limit),
@@ -25,8 +25,13 @@ const nextJoin = statement<{ parcelId: number; after: number }>()((db, p) =>
 )
 const auditOf = statement<{ sequence: number }>()((db, p) => db.selectFrom('audit').select('detail').where('sequence', '=', p.sequence))
 
-/** Events after a sequence, told from what is known now. */
-export async function readFeed(session: Session, contents: Contents, request: { after: number; limit: number }): Promise<FeedSlice> {
+interface FeedRequest {
+  readonly after: number
+  readonly limit: number
+}
+
+/** Events after a sequence, told from what is known now; but for the last sequence there is, which engines keep in different ways. */
+export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
   const rows = await session.all(eventsAfter, request)
   const parcels = new Map<number, FeedParcel | null>()
   const items: FeedItem[] = []
@@ -41,7 +46,12 @@ export async function readFeed(session: Session, contents: Contents, request: { 
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: await joinedIdentifiers(session, row.sequence) } : null
     items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })
   }
-  return { items, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit, ...(await feedSpan(session)) }
+  return {
+    items,
+    next: rows.at(-1)?.sequence ?? request.after,
+    ended: rows.length < request.limit,
+    prunedTo: await prunedTo(session),
+  }
 }
 
 /** The parcel that holds today what was told of another at a sequence. Stores from before ids were counted may have given one again, hence the time. */

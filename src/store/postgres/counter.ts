@@ -17,6 +17,7 @@ const next = rawStatement()(
   () => sql<{ value: number }>`update counter set base = value, value = value + 1 where name = 'sequence' returning value`,
 )
 const lock = rawStatement()(() => sql<{ value: number }>`select value from counter where name = 'sequence' for update`)
+const read = rawStatement()(() => sql<{ value: number }>`select value from counter where name = 'sequence'`)
 const bump = rawStatement()(() => sql`update counter set version = version + 1 where name = 'sequence'`)
 
 /** Takes numbers, and gives the last before them. Fails as a conflict (it divides by nothing) if endpoints have changed since `version`. */
@@ -32,14 +33,20 @@ export function endpointsChange(session: Session): void {
 }
 
 export function createSequence(session: Session): Sequence {
-  const read = async (rows: Promise<readonly { readonly value: number }[]>) => {
-    const [row] = await rows
-    if (row === undefined) throw new Error('the counter of the store is gone')
-    return row.value
-  }
   return {
-    next: () => read(session.all(next, {})),
+    next: () => numberIn(session.all(next, {})),
     // Locked: what is decided from it must still be the last when it is written.
-    last: () => read(session.all(lock, {})),
+    last: () => numberIn(session.all(lock, {})),
   }
+}
+
+/** The last number of what is committed. */
+export async function readLastSequence(session: Session): Promise<number> {
+  return await numberIn(session.all(read, {}))
+}
+
+async function numberIn(rows: Promise<readonly { readonly value: number }[]>): Promise<number> {
+  const [row] = await rows
+  if (row === undefined) throw new Error('the counter of the store is gone')
+  return row.value
 }

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { systemCode } from '../../domain/errors.ts'
 import type { ReadEngine } from '../engine.ts'
+import { readLastSequence } from './counter.ts'
 import { createSession, type PostgresSession, type Runner } from './postgres-session.ts'
 
 /** How a pool of connections is used. */
@@ -157,6 +158,7 @@ export function createPostgresReader(pool: pg.Pool, options: PostgresOptions): R
         client.release(isAlive(client) ? undefined : true)
       }
     },
+    lastSequence: readLastSequence,
     close: () => pool.end(),
   }
 }

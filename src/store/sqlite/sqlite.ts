@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
+import { loadNumber, SEQUENCE } from '../settings.ts'
 import type { Params, Statement } from '../statement.ts'
 import { createCheckpointer } from './sqlite-checkpointer.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './sqlite-dialect.ts'
@@ -152,6 +153,7 @@ export function openSqliteReader(path: string): ReadEngine {
   return {
     session,
     snapshot: (work) => inTurn(() => bracket(db, begin, end, () => work(session))),
+    lastSequence: (of) => loadNumber(of, SEQUENCE),
     close: () => inTurn(async () => void db.close()),
   }
 }

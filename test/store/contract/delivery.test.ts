@@ -44,6 +44,14 @@ describe.each(engines)('deliveries on $name', (engine) => {
     }
   })
 
+  test('the feed names the last sequence that was given, which no reader has to guess from its lines', async () => {
+    const { record, pushes, reads } = await openSubscribed()
+    expect(await reads.readFeed({ after: 0, limit: 10 })).toMatchObject({ items: [], last: 0 })
+    await record(...pushes(['1001'], 3))
+    expect(await reads.readFeed({ after: 0, limit: 2 })).toMatchObject({ items: [{ sequence: 1 }, { sequence: 2 }], next: 2, last: 3 })
+    expect(await reads.readFeed({ after: 3, limit: 2 })).toMatchObject({ items: [], last: 3 })
+  })
+
   test('an endpoint that is added while pushes are recorded gets each later event once', async () => {
     const { writes, record, pushes } = await openSubscribed()
     for (let race = 0; race < 20; race++) {
