@@ -8,7 +8,7 @@ import { replayDeliveries } from '../delivery/replays.ts'
 import { namesOf } from '../history/batch-names.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
-import { createLeases, type Leases } from '../polling/leases.ts'
+import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type Endpoints, type WriteParts } from '../write-verbs.ts'
 import { applyBatch } from './apply-batch.ts'
@@ -53,15 +53,22 @@ export function createPostgresWriteStore(writer: PostgresWriter): WriteStore {
   const sessions = new WeakMap<WriteTx, PostgresSession>()
   return {
     async transaction(work) {
-      let open: OpenTransaction | null = null
-      const result = await writer.transaction(async (session) => {
-        open = openTransaction(session, memory)
-        sessions.set(open.tx, session)
-        return await work(open.tx)
-      })
-      // The last that was opened is the one that was committed.
-      ;(open as OpenTransaction | null)?.committed()
-      return result
+      const opened: OpenTransaction[] = []
+      try {
+        const result = await writer.transaction(async (session) => {
+          opened.at(-1)?.rolledBack()
+          const open = openTransaction(session, memory)
+          opened.push(open)
+          sessions.set(open.tx, session)
+          return await work(open.tx)
+        })
+        // The last that was opened is the one that was committed.
+        opened.at(-1)?.committed()
+        return result
+      } catch (error) {
+        opened.at(-1)?.rolledBack()
+        throw error
+      }
     },
     async savepoint(tx, work) {
       const session = sessions.get(tx)
@@ -75,11 +82,13 @@ export function createPostgresWriteStore(writer: PostgresWriter): WriteStore {
 interface OpenTransaction {
   readonly tx: WriteTx
   committed(): void
+  rolledBack(): void
 }
 
 interface Parts extends WriteParts {
   readonly session: PostgresSession
   readonly contents: TransactionContents
+  readonly leases: TransactionLeases
   readonly memory: Memory
   /** The statuses that this transaction writes down. */
   readonly statuses: Set<string>
@@ -92,7 +101,7 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     contents,
     memory,
     statuses: new Set(),
-    leases: memory.leases,
+    leases: createTransactionLeases(memory.leases),
     parcels: createPostgresParcels(session),
     endpoints: createEndpoints(session),
     sequence: createSequence(session),
@@ -101,9 +110,11 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     tx: { ...createWriteVerbs(parts), ...deliveryVerbs(parts), ...exclusiveVerbs(parts), ...recordingVerbs(parts) },
     committed() {
       contents.committed()
+      parts.leases.committed()
       if (memory.statuses.size > STATUSES_REMEMBERED) memory.statuses.clear()
       for (const status of parts.statuses) memory.statuses.add(status)
     },
+    rolledBack: parts.leases.rolledBack,
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -27,6 +28,27 @@ describe.each(engines)('the schedule of polls on $name', (engine) => {
     expect(await claim(100)).toHaveLength(10)
     expect(await claim(100, NOON + DAY_MS + 59_999)).toEqual([])
     expect(await claim(100, NOON + DAY_MS + 60_001)).toHaveLength(10)
+  })
+
+  test('200 races of recording and claiming: a parcel whose answer is recorded while others are claimed is not claimed again', async () => {
+    const { claim, poll, writes, reads, path, pass } = await openWatched()
+    pass(DAY_MS)
+    for (let race = 0; race < 20; race++) {
+      const nowMs = pass(1000)
+      const claimed = await claim(10, nowMs)
+      expect(claimed).toHaveLength(10)
+      const asking = claimed.map(({ parcelId }) => parcelId)
+      const again = claimed.map(async ({ identifiers: [asked = ''] }) => {
+        const recorded = poll({ asked, trackingIds: [], askedAtMs: nowMs })
+        const meanwhile = writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 60_000, asking })
+        await recorded
+        return await meanwhile
+      })
+      expect((await Promise.all(again)).flat()).toEqual([])
+      expect((await reads.counts(nowMs)).overdue).toBe(0)
+      // Due once more.
+      await changeStoredRows(path, 'update parcel set next_poll_at_ms = ?', NOON)
+    }
   })
 
   test('finds the parcel of an identifier, due or not, and none for one that nobody knows', async () => {
