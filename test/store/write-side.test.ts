@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
+import { engines } from '../support/engines.ts'
 import { inboxIn } from '../support/inbox.ts'
 import { DAY_MS, recordOptions } from '../support/policy.ts'
 import { storedNumber, storedRows } from '../support/stored-rows.ts'
@@ -10,212 +11,214 @@ const HOUR_MS = 3_600_000
 const NOON = Date.UTC(2026, 2, 1, 12)
 const GRACE_MS = recordOptions.missedPushGraceMs
 
-test('1.3: a push whose ids are all unknown creates a parcel of its own', async () => {
-  const { push, reads } = await openStore(NOON)
-  await push({ trackingIds: ['1001'] })
-  await push({ trackingIds: ['2001'] })
-  const [one, two] = [await reads.findParcel('1001'), await reads.findParcel('2001')]
-  expect(one?.parcelId).not.toBe(two?.parcelId)
-  expect([one?.entries.length, two?.entries.length]).toEqual([1, 1])
-})
-
-test('1.4: an observation that names ids of two parcels makes them one, and writes down what was whose', async () => {
-  const { push, poll, reads, path } = await openStore(NOON)
-  await push({ trackingIds: ['1001'] })
-  await push({ trackingIds: ['2001'], eventTime: '2026-03-01T11:00:00.000Z' })
-  const older = await reads.findParcel('1001')
-  await poll({ asked: 'AB123456789SE', trackingIds: ['1001', '2001'], statuses: [] })
-  for (const id of ['1001', '2001', 'AB123456789SE']) {
-    const view = await reads.findParcel(id)
-    expect([view?.parcelId, view?.entries.length, view?.watched]).toEqual([older?.parcelId, 2, true])
-  }
-  const audit = await storedRows<{ kind: string; parcel_id: number; detail: string }>(path, 'select kind, parcel_id, detail from audit')
-  expect(audit.map((row) => [row.kind, row.parcel_id])).toEqual([['join', older?.parcelId]])
-  expect(JSON.parse(audit[0]?.detail ?? '')).toMatchObject({
-    // Named as in the trails of stores that are there.
-    from: { revivedAtMs: NOON, heardAtMs: NOON },
-    identifiers: ['2001'],
-    sightings: [[expect.any(String), 0, expect.any(Number), 1]],
+describe.each(engines)('the write side on $name', (engine) => {
+  test('1.3: a push whose ids are all unknown creates a parcel of its own', async () => {
+    const { push, reads } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'] })
+    await push({ trackingIds: ['2001'] })
+    const [one, two] = [await reads.findParcel('1001'), await reads.findParcel('2001')]
+    expect(one?.parcelId).not.toBe(two?.parcelId)
+    expect([one?.entries.length, two?.entries.length]).toEqual([1, 1])
   })
-  expect(await storedNumber(path, 'select count(*) from feed where kind = 4')).toBe(1)
-})
 
-test('1.6: a parcel holds 2,000 entries; beyond that a push is quarantined and the parcel flagged', async () => {
-  const { record, push, reads, path } = await openStore(NOON)
-  const statuses = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
-  const reading = parseAllAnswer(answerBody({ statuses }), {
-    asked: 'AB123456789SE',
-    language: 'en',
-    contentLanguage: null,
-    askedAtMs: NOON,
+  test('1.4: an observation that names ids of two parcels makes them one, and writes down what was whose', async () => {
+    const { push, poll, reads, path } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'] })
+    await push({ trackingIds: ['2001'], eventTime: '2026-03-01T11:00:00.000Z' })
+    const older = await reads.findParcel('1001')
+    await poll({ asked: 'AB123456789SE', trackingIds: ['1001', '2001'], statuses: [] })
+    for (const id of ['1001', '2001', 'AB123456789SE']) {
+      const view = await reads.findParcel(id)
+      expect([view?.parcelId, view?.entries.length, view?.watched]).toEqual([older?.parcelId, 2, true])
+    }
+    const audit = await storedRows<{ kind: string; parcel_id: number; detail: string }>(path, 'select kind, parcel_id, detail from audit')
+    expect(audit.map((row) => [row.kind, row.parcel_id])).toEqual([['join', older?.parcelId]])
+    expect(JSON.parse(audit[0]?.detail ?? '')).toMatchObject({
+      // Named as in the trails of stores that are there.
+      from: { revivedAtMs: NOON, heardAtMs: NOON },
+      identifiers: ['2001'],
+      sightings: [[expect.any(String), 0, expect.any(Number), 1]],
+    })
+    expect(await storedNumber(path, 'select count(*) from feed where kind = 4')).toBe(1)
   })
-  if (!reading.ok) throw new Error(reading.reason)
-  await record({ kind: 'poll', observation: reading.observation, watch: true })
-  const { outcomes } = await push({ eventTime: '2026-02-01T00:00:00.000Z' })
-  expect(outcomes).toEqual([{ kind: 'quarantined', reason: 'parcel_full' }])
-  expect((await reads.findParcel('1001'))?.entries).toHaveLength(2000)
-  expect(await storedRows(path, 'select is_full from parcel')).toEqual([{ is_full: 1 }])
-  expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
-})
 
-test('an observation that cannot be recorded is quarantined alone, and its batch is recorded', async () => {
-  const { record, reads, push } = await openStore(NOON)
-  const statuses = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
-  const reading = parseAllAnswer(answerBody({ statuses }), { asked: '1001', language: 'en', contentLanguage: null, askedAtMs: NOON })
-  if (!reading.ok) throw new Error(reading.reason)
-  await record({ kind: 'poll', observation: reading.observation, watch: true })
-  const before = incomingPush(pushBody({ trackingIds: ['2001'] }), NOON)
-  const full = incomingPush(pushBody({ trackingIds: ['1001'], eventTime: '2026-02-01T00:00:00.000Z' }), NOON)
-  const after = incomingPush(pushBody({ trackingIds: ['3001'] }), NOON)
-  const { outcomes } = await record(before, full, after)
-  expect(outcomes.map(({ kind }) => kind)).toEqual(['recorded', 'quarantined', 'recorded'])
-  expect([(await reads.findParcel('2001'))?.entries.length, (await reads.findParcel('3001'))?.entries.length]).toEqual([1, 1])
-  expect((await push({ trackingIds: ['2001'] })).outcomes).toEqual([{ kind: 'duplicate' }])
-})
+  test('1.6: a parcel holds 2,000 entries; beyond that a push is quarantined and the parcel flagged', async () => {
+    const { record, push, reads, path } = await openStore(NOON, engine)
+    const statuses = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
+    const reading = parseAllAnswer(answerBody({ statuses }), {
+      asked: 'AB123456789SE',
+      language: 'en',
+      contentLanguage: null,
+      askedAtMs: NOON,
+    })
+    if (!reading.ok) throw new Error(reading.reason)
+    await record({ kind: 'poll', observation: reading.observation, watch: true })
+    const { outcomes } = await push({ eventTime: '2026-02-01T00:00:00.000Z' })
+    expect(outcomes).toEqual([{ kind: 'quarantined', reason: 'parcel_full' }])
+    expect((await reads.findParcel('1001'))?.entries).toHaveLength(2000)
+    expect(await storedRows(path, 'select is_full from parcel')).toEqual([{ is_full: 1 }])
+    expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
+  })
 
-test('5.4: the same body a year later changes nothing, and one older than the history kept is not recorded', async () => {
-  const { push, pass, reads } = await openStore(NOON)
-  await push()
-  pass(365 * DAY_MS)
-  expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
-  pass(36 * DAY_MS)
-  expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
-  expect((await reads.findParcel('1001'))?.lastSeenAtMs).toBe(NOON)
-})
+  test('an observation that cannot be recorded is quarantined alone, and its batch is recorded', async () => {
+    const { record, reads, push } = await openStore(NOON, engine)
+    const statuses = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
+    const reading = parseAllAnswer(answerBody({ statuses }), { asked: '1001', language: 'en', contentLanguage: null, askedAtMs: NOON })
+    if (!reading.ok) throw new Error(reading.reason)
+    await record({ kind: 'poll', observation: reading.observation, watch: true })
+    const before = incomingPush(pushBody({ trackingIds: ['2001'] }), NOON)
+    const full = incomingPush(pushBody({ trackingIds: ['1001'], eventTime: '2026-02-01T00:00:00.000Z' }), NOON)
+    const after = incomingPush(pushBody({ trackingIds: ['3001'] }), NOON)
+    const { outcomes } = await record(before, full, after)
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['recorded', 'quarantined', 'recorded'])
+    expect([(await reads.findParcel('2001'))?.entries.length, (await reads.findParcel('3001'))?.entries.length]).toEqual([1, 1])
+    expect((await push({ trackingIds: ['2001'] })).outcomes).toEqual([{ kind: 'duplicate' }])
+  })
 
-test('5.4: a push that is too old under a clock ten years ahead is kept with its bytes, and recorded when it comes again under a right one', async () => {
-  const { push, pass, reads, path } = await openStore(NOON)
-  pass(3650 * DAY_MS)
-  for (let times = 0; times < 2; times++) expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
-  expect(await reads.findParcel('1001')).toBeNull()
-  const inbox = inboxIn(path)
-  expect(await inbox.rowOf(pushBody())).toMatchObject({ state: 'expired', reason: null, parcelId: null, duplicates: 1 })
-  pass(-3650 * DAY_MS)
-  expect((await push()).outcomes).toMatchObject([{ kind: 'recorded', newEntries: 1 }])
-  expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
-  expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
-  const rows = await inbox.rowsOf(pushBody())
-  expect(rows.map(({ state }) => state).toSorted()).toEqual(['expired', 'recorded'])
-})
+  test('5.4: the same body a year later changes nothing, and one older than the history kept is not recorded', async () => {
+    const { push, pass, reads } = await openStore(NOON, engine)
+    await push()
+    pass(365 * DAY_MS)
+    expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
+    pass(36 * DAY_MS)
+    expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
+    expect((await reads.findParcel('1001'))?.lastSeenAtMs).toBe(NOON)
+  })
 
-test('6.1: a push makes a parcel watched, due after the cadence of its status', async () => {
-  const { push, writes, now } = await openStore(NOON)
-  await push()
-  const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 1000 })
-  expect(await claim(now() + HOUR_MS - 1)).toEqual([])
-  expect(await claim(now() + 2 * HOUR_MS)).toEqual([{ parcelId: 1, identifiers: ['1001'] }])
-})
+  test('5.4: a push that is too old under a clock ten years ahead is kept with its bytes, and recorded when it comes again under a right one', async () => {
+    const { push, pass, reads, path } = await openStore(NOON, engine)
+    pass(3650 * DAY_MS)
+    for (let times = 0; times < 2; times++) expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
+    expect(await reads.findParcel('1001')).toBeNull()
+    const inbox = inboxIn(path)
+    expect(await inbox.rowOf(pushBody())).toMatchObject({ state: 'expired', reason: null, parcelId: null, duplicates: 1 })
+    pass(-3650 * DAY_MS)
+    expect((await push()).outcomes).toMatchObject([{ kind: 'recorded', newEntries: 1 }])
+    expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
+    expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
+    const rows = await inbox.rowsOf(pushBody())
+    expect(rows.map(({ state }) => state).toSorted()).toEqual(['expired', 'recorded'])
+  })
 
-test('a claimed poll is nobody else’s until its lease lapses', async () => {
-  const { push, writes, now } = await openStore(NOON)
-  await push()
-  const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 60_000 })
-  const due = now() + 2 * HOUR_MS
-  expect([(await claim(due)).length, (await claim(due)).length, (await claim(due + 60_001)).length]).toEqual([1, 0, 1])
-})
+  test('6.1: a push makes a parcel watched, due after the cadence of its status', async () => {
+    const { push, writes, now, parcelIdOf } = await openStore(NOON, engine)
+    await push()
+    const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 1000 })
+    expect(await claim(now() + HOUR_MS - 1)).toEqual([])
+    expect(await claim(now() + 2 * HOUR_MS)).toEqual([{ parcelId: await parcelIdOf('1001'), identifiers: ['1001'] }])
+  })
 
-test('a parcel whose poll goes on after its answer was recorded is passed over meanwhile, and due again when it has ended', async () => {
-  const { push, poll, writes, now } = await openStore(NOON)
-  await push()
-  const claim = async (nowMs: number, underWay: readonly number[]) =>
-    (await writes.claimDuePolls({ nowMs, limit: 10, leaseMs: DAY_MS, underWay })).length
-  expect(await claim(now() + 2 * HOUR_MS, [])).toBe(1)
-  await poll()
-  expect(await claim(now() + 4 * HOUR_MS, [1])).toBe(0)
-  expect(await claim(now() + 4 * HOUR_MS + 1, [])).toBe(1)
-})
+  test('a claimed poll is nobody else’s until its lease lapses', async () => {
+    const { push, writes, now } = await openStore(NOON, engine)
+    await push()
+    const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 60_000 })
+    const due = now() + 2 * HOUR_MS
+    expect([(await claim(due)).length, (await claim(due)).length, (await claim(due + 60_001)).length]).toEqual([1, 0, 1])
+  })
 
-test('6.3: identifiers are tried tracking number first, and one that the carrier does not know is left out', async () => {
-  const { push, poll, writes, pass } = await openStore(NOON)
-  await push({ trackingIds: ['1001', '1002'] })
-  await poll({ asked: 'AB123456789SE', trackingIds: ['1001', '1002'] })
-  await writes.noteNotPollable('1001')
-  const [due] = await writes.claimDuePolls({ nowMs: pass(2 * HOUR_MS), limit: 1, leaseMs: 1 })
-  expect(due?.identifiers).toEqual(['AB123456789SE', '1002'])
-})
+  test('a parcel whose poll goes on after its answer was recorded is passed over meanwhile, and due again when it has ended', async () => {
+    const { push, poll, writes, now, parcelIdOf } = await openStore(NOON, engine)
+    await push()
+    const claim = async (nowMs: number, underWay: readonly number[]) =>
+      (await writes.claimDuePolls({ nowMs, limit: 10, leaseMs: DAY_MS, underWay })).length
+    expect(await claim(now() + 2 * HOUR_MS, [])).toBe(1)
+    await poll()
+    expect(await claim(now() + 4 * HOUR_MS, [await parcelIdOf('1001')])).toBe(0)
+    expect(await claim(now() + 4 * HOUR_MS + 1, [])).toBe(1)
+  })
 
-test('6.3: a parcel the carrier knows by no identifier stops, and a new identifier revives it', async () => {
-  const { push, writes, reads, pass } = await openStore(NOON)
-  await push({ trackingIds: ['1001'] })
-  await writes.noteNotPollable('1001')
-  await writes.notePollFailure({ parcelId: 1, kind: 'unknown', atMs: pass(HOUR_MS) })
-  expect((await reads.findParcel('1001'))?.watched).toBe(false)
-  await push({ trackingIds: ['1001'], eventTime: '2026-03-01T11:00:00.000Z' })
-  expect((await reads.findParcel('1001'))?.watched).toBe(false)
-  await push({ trackingIds: ['1001', '1002'], eventTime: '2026-03-01T11:30:00.000Z' })
-  expect((await reads.findParcel('1001'))?.watched).toBe(true)
-})
+  test('6.3: identifiers are tried tracking number first, and one that the carrier does not know is left out', async () => {
+    const { push, poll, writes, pass } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001', '1002'] })
+    await poll({ asked: 'AB123456789SE', trackingIds: ['1001', '1002'] })
+    await writes.noteNotPollable('1001')
+    const [due] = await writes.claimDuePolls({ nowMs: pass(2 * HOUR_MS), limit: 1, leaseMs: 1 })
+    expect(due?.identifiers).toEqual(['AB123456789SE', '1002'])
+  })
 
-test('P6: an identifier that is watched before the carrier knows it goes on being asked about', async () => {
-  const { writes, pass } = await openStore(NOON)
-  await writes.watch({ identifier: 'AB123456789SE', nowMs: NOON })
-  await writes.noteNotPollable('AB123456789SE')
-  await writes.notePollFailure({ parcelId: 1, kind: 'unknown', atMs: pass(HOUR_MS) })
-  expect(await writes.claimDuePolls({ nowMs: pass(2 * HOUR_MS), limit: 1, leaseMs: 1 })).toEqual([
-    { parcelId: 1, identifiers: ['AB123456789SE'] },
-  ])
-})
+  test('6.3: a parcel the carrier knows by no identifier stops, and a new identifier revives it', async () => {
+    const { push, writes, reads, pass, parcelIdOf } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'] })
+    await writes.noteNotPollable('1001')
+    await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unknown', atMs: pass(HOUR_MS) })
+    expect((await reads.findParcel('1001'))?.watched).toBe(false)
+    await push({ trackingIds: ['1001'], eventTime: '2026-03-01T11:00:00.000Z' })
+    expect((await reads.findParcel('1001'))?.watched).toBe(false)
+    await push({ trackingIds: ['1001', '1002'], eventTime: '2026-03-01T11:30:00.000Z' })
+    expect((await reads.findParcel('1001'))?.watched).toBe(true)
+  })
 
-test('P5: a carrier that says when to come again is not asked before', async () => {
-  const { push, writes, pass, now } = await openStore(NOON)
-  await push()
-  await writes.notePollFailure({ parcelId: 1, kind: 'unavailable', atMs: now(), retryAfterMs: 3 * HOUR_MS })
-  expect(await writes.claimDuePolls({ nowMs: pass(3 * HOUR_MS - 1), limit: 1, leaseMs: 1 })).toEqual([])
-  expect(await writes.claimDuePolls({ nowMs: pass(1), limit: 1, leaseMs: 1 })).toHaveLength(1)
-})
+  test('P6: an identifier that is watched before the carrier knows it goes on being asked about', async () => {
+    const { writes, pass, parcelIdOf } = await openStore(NOON, engine)
+    await writes.watch({ identifier: 'AB123456789SE', nowMs: NOON })
+    await writes.noteNotPollable('AB123456789SE')
+    await writes.notePollFailure({ parcelId: await parcelIdOf('AB123456789SE'), kind: 'unknown', atMs: pass(HOUR_MS) })
+    expect(await writes.claimDuePolls({ nowMs: pass(2 * HOUR_MS), limit: 1, leaseMs: 1 })).toEqual([
+      { parcelId: await parcelIdOf('AB123456789SE'), identifiers: ['AB123456789SE'] },
+    ])
+  })
 
-test('6.6: what a poll finds and no push brings within the grace is a missed push', async () => {
-  const { push, poll, writes, pass } = await openStore(NOON)
-  await push()
-  pass(HOUR_MS)
-  const found = { eventTimestamp: '2026-03-01T12:30:00Z' }
-  await poll({ statuses: [found] })
-  expect(await writes.settleMissedPushes(pass(GRACE_MS - 1))).toEqual([])
-  expect(await writes.settleMissedPushes(pass(1))).toEqual([
-    { parcelId: 1, identifier: 'AB123456789SE', eventAtMs: NOON + HOUR_MS / 2, foundAtMs: NOON + HOUR_MS },
-  ])
-  expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])
-})
+  test('P5: a carrier that says when to come again is not asked before', async () => {
+    const { push, writes, pass, now, parcelIdOf } = await openStore(NOON, engine)
+    await push()
+    await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unavailable', atMs: now(), retryAfterMs: 3 * HOUR_MS })
+    expect(await writes.claimDuePolls({ nowMs: pass(3 * HOUR_MS - 1), limit: 1, leaseMs: 1 })).toEqual([])
+    expect(await writes.claimDuePolls({ nowMs: pass(1), limit: 1, leaseMs: 1 })).toHaveLength(1)
+  })
 
-test('6.6: a push that comes within the grace was not missed', async () => {
-  const { push, poll, writes, pass } = await openStore(NOON)
-  await push()
-  await poll({ statuses: [{ eventTimestamp: '2026-03-01T12:30:00Z' }] })
-  await push({ eventTime: '2026-03-01T12:30:00.400Z' })
-  expect(await writes.settleMissedPushes(pass(GRACE_MS))).toEqual([])
-})
+  test('6.6: what a poll finds and no push brings within the grace is a missed push', async () => {
+    const { push, poll, writes, pass, parcelIdOf } = await openStore(NOON, engine)
+    await push()
+    pass(HOUR_MS)
+    const found = { eventTimestamp: '2026-03-01T12:30:00Z' }
+    await poll({ statuses: [found] })
+    expect(await writes.settleMissedPushes(pass(GRACE_MS - 1))).toEqual([])
+    expect(await writes.settleMissedPushes(pass(1))).toEqual([
+      { parcelId: await parcelIdOf('1001'), identifier: 'AB123456789SE', eventAtMs: NOON + HOUR_MS / 2, foundAtMs: NOON + HOUR_MS },
+    ])
+    expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])
+  })
 
-test('6.6: what happened before the relay knew the parcel is backfill, never a missed push', async () => {
-  const { poll, writes, pass } = await openStore(NOON)
-  await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })
-  expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])
-})
+  test('6.6: a push that comes within the grace was not missed', async () => {
+    const { push, poll, writes, pass } = await openStore(NOON, engine)
+    await push()
+    await poll({ statuses: [{ eventTimestamp: '2026-03-01T12:30:00Z' }] })
+    await push({ eventTime: '2026-03-01T12:30:00.400Z' })
+    expect(await writes.settleMissedPushes(pass(GRACE_MS))).toEqual([])
+  })
 
-test('4.2: a language that was fetched lacks nothing until a newer entry lacks it', async () => {
-  const { push, writes, reads } = await openStore(NOON)
-  await push({ texts: { en: 'Arrived' } })
-  expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
-  await writes.noteLanguageAsked({ parcelId: 1, language: 'sv', knownTo: 1, answer: null })
-  expect((await reads.findParcel('1001'))?.languagesAsked).toEqual(['sv'])
-  await push({ texts: { en: 'Gone' }, eventTime: '2026-03-01T11:00:00.000Z' })
-  expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
-})
+  test('6.6: what happened before the relay knew the parcel is backfill, never a missed push', async () => {
+    const { poll, writes, pass } = await openStore(NOON, engine)
+    await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })
+    expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])
+  })
 
-test('6.7: an answer with bad items is kept raw and hurts nothing known', async () => {
-  const { poll, reads, path } = await openStore(NOON)
-  await poll({ statuses: [{}, { eventTimestamp: 'never' }] })
-  await poll({ askedAtMs: NOON + 1, statuses: [{ eventTimestamp: 'never' }] })
-  expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
-  const answers = await storedRows<{ is_flawed: number; body: Buffer }>(path, 'select is_flawed, body from answer')
-  expect(answers.map(({ is_flawed, body }) => [is_flawed, body.includes('never')])).toEqual([
-    [1, true],
-    [1, true],
-  ])
-})
+  test('4.2: a language that was fetched lacks nothing until a newer entry lacks it', async () => {
+    const { push, writes, reads, parcelIdOf } = await openStore(NOON, engine)
+    await push({ texts: { en: 'Arrived' } })
+    expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
+    await writes.noteLanguageAsked({ parcelId: await parcelIdOf('1001'), language: 'sv', knownTo: 1, answer: null })
+    expect((await reads.findParcel('1001'))?.languagesAsked).toEqual(['sv'])
+    await push({ texts: { en: 'Gone' }, eventTime: '2026-03-01T11:00:00.000Z' })
+    expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
+  })
 
-test('the secret that signs tokens is made once and kept', async () => {
-  const { writes } = await openStore(NOON)
-  const key = await writes.tokenKey()
-  expect(Buffer.from(key)).toHaveLength(32)
-  expect(await writes.tokenKey()).toEqual(key)
+  test('6.7: an answer with bad items is kept raw and hurts nothing known', async () => {
+    const { poll, reads, path } = await openStore(NOON, engine)
+    await poll({ statuses: [{}, { eventTimestamp: 'never' }] })
+    await poll({ askedAtMs: NOON + 1, statuses: [{ eventTimestamp: 'never' }] })
+    expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
+    const answers = await storedRows<{ is_flawed: number; body: Buffer }>(path, 'select is_flawed, body from answer')
+    expect(answers.map(({ is_flawed, body }) => [is_flawed, body.includes('never')])).toEqual([
+      [1, true],
+      [1, true],
+    ])
+  })
+
+  test('the secret that signs tokens is made once and kept', async () => {
+    const { writes } = await openStore(NOON, engine)
+    const key = await writes.tokenKey()
+    expect(Buffer.from(key)).toHaveLength(32)
+    expect(await writes.tokenKey()).toEqual(key)
+  })
 })

@@ -1,16 +1,14 @@
-import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../src/domain/delivery/dispatch-round.ts'
 import type { EndpointSettings } from '../../src/domain/delivery/endpoint.ts'
 import type { EndpointState } from '../../src/domain/delivery/endpoint-state.ts'
-import { createReadStore } from '../../src/store/read-store.ts'
-import { openSqliteReader } from '../../src/store/sqlite/sqlite.ts'
+import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide, type WriteSideOptions } from '../../src/wiring/write-side.ts'
 import { type PushFields, pushBody } from './builders.ts'
+import { newPlace } from './engines.ts'
 import { strictLog } from './observed.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 import { addEndpoint } from './stored-endpoint.ts'
-import { temporaryFolder } from './temporary.ts'
 import { incomingPush } from './write-side.ts'
 
 /** An attempt, from when it was handed out until its answer is told. */
@@ -33,16 +31,16 @@ export interface DeliveryWorldOptions {
 }
 
 /** One endpoint on a real store, in simulated time: what is handed out is answered after a while, and the relay may be killed in between. */
-export async function openDeliveryWorld(startMs: number, options: DeliveryWorldOptions) {
+export async function openDeliveryWorld(engine: Engine, startMs: number, options: DeliveryWorldOptions) {
   const { statusOf, latencyMs = () => 20, onAttempt, onEnd } = options
-  const path = join(temporaryFolder(), 'relay.db')
+  const path = await newPlace(engine)
   let nowMs = startMs
   let runBeganMs = startMs
   const clock = { now: () => nowMs, monotonic: () => nowMs - runBeganMs }
   const open = () =>
-    openWriteSide({ sqlitePath: path, record: recordOptions, deliver: { ...deliverOptions, ...options.deliver } }, clock, strictLog)
+    openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: { ...deliverOptions, ...options.deliver } }, clock, strictLog)
   let writes = await open()
-  const reads = createReadStore(openSqliteReader(path))
+  const reads = engine.openReadStore(path)
   onTestFinished(async () => {
     await reads.close()
     await writes.close()

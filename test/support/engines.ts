@@ -1,17 +1,36 @@
+import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Engine } from '../../src/store/contract.ts'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
-import { createDatabase } from './postgres-database.ts'
+import { copyDatabase, createDatabase, withDatabase } from './postgres-database.ts'
 import { temporaryFolder } from './temporary.ts'
 
 /** Every engine the relay can keep its data in: the contract suite runs on each. */
 export const engines: readonly Engine[] = [sqlite, postgres]
 
+/** How many cases a property is tried on: on a server each takes many times as long, so there all of them are for `npm run faults`. */
+export function runsOn(engine: Engine, runs: number, onServer: number): number {
+  return engine.name === postgres.name && process.env.RELAY_FAULTS !== 'long' ? onServer : runs
+}
+
 /** Where an engine can keep a store of a test's own: a path, or the address of an empty database. */
 export async function newPlace(engine: Engine): Promise<string> {
   return engine.name === postgres.name ? (await createDatabase()).url : join(temporaryFolder(), 'relay.db')
+}
+
+/** Does something at a place of its own, one of many in a test. */
+export async function withPlace<T>(engine: Engine, work: (place: string) => Promise<T>): Promise<T> {
+  return engine.name === postgres.name ? await withDatabase(work) : await work(await newPlace(engine))
+}
+
+/** Where a copy is of what a store holds durably, whoever has it open. */
+export async function copyPlace(engine: Engine, place: string): Promise<string> {
+  if (engine.name === postgres.name) return await copyDatabase(place)
+  const copy = await newPlace(engine)
+  for (const ending of ['', '-wal', '.marker']) if (existsSync(place + ending)) copyFileSync(place + ending, copy + ending)
+  return copy
 }
 
 /** A store of its own, new, with nothing above it. */

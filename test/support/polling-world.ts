@@ -7,10 +7,10 @@ import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import { createRefresh } from '../../src/flow/polling/refresh.ts'
 import type { Carrier } from '../../src/flow/ports.ts'
 import { startWorker } from '../../src/runtime/worker.ts'
-import { createReadStore } from '../../src/store/read-store.ts'
-import { openSqliteReader } from '../../src/store/sqlite/sqlite.ts'
+import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from './builders.ts'
+import { newPlace } from './engines.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 import { seeded } from './seeded.ts'
 import { incomingPush } from './write-side.ts'
@@ -36,7 +36,8 @@ export interface Watcher {
 export type World = Awaited<ReturnType<typeof openPollingWorld>>
 
 /** The poller over a real store, on simulated time, with a carrier that the seed makes moody. */
-export async function openPollingWorld(seed: number, sqlitePath: string, parcels: number, watcher: Watcher) {
+export async function openPollingWorld(engine: Engine, seed: number, parcels: number, watcher: Watcher) {
+  const place = await newPlace(engine)
   const random = seeded(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
   const timers = new Set<{ readonly atMs: number; readonly run: () => void }>()
@@ -46,6 +47,17 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
   let offsetMs = 0
   let runs = 0
   const clock = { now: () => START_MS + elapsedMs + offsetMs, monotonic: () => elapsedMs }
+  /** Verbs of the store that have not answered yet. */
+  let asked = 0
+  const counted = <Verbs extends object>(verbs: Verbs): Verbs =>
+    countCalls(verbs, (change) => {
+      asked += change
+    })
+  /** Until whoever can go on without time passing has gone on. */
+  const settled = async () => {
+    do await new Promise(setImmediate)
+    while (asked > 0)
+  }
   const after = (ms: number, run: () => void) => timers.add({ atMs: elapsedMs + ms, run })
 
   /** The carrier's clock is right, whatever the relay's says. */
@@ -75,8 +87,8 @@ export async function openPollingWorld(seed: number, sqlitePath: string, parcels
     const own = ++runs
     const meter = { pollEnded: () => undefined, missedPush: () => undefined }
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const write = await openWriteSide({ sqlitePath, record: recordOptions, deliver: deliverOptions }, clock, log)
-    const reads = createReadStore(openSqliteReader(sqlitePath))
+    const write = counted(await openWriteSide({ sqlitePath: place, engine, record: recordOptions, deliver: deliverOptions }, clock, log))
+    const reads = counted(engine.openReadStore(place))
     let retryAfterMs = 0
     const lastAskedIn = new Map<number, string>()
     const carrier = {
@@ -221,7 +233,17 @@ export function parcelOf(identifier: string): number {
   return identifier.startsWith('PM') ? Number(identifier.slice(2, 6)) : Number(identifier) - 90_000
 }
 
-/** The store's verbs are promises of work that is done at once: after this, whoever can go on has gone on. */
-async function settled(): Promise<void> {
-  await new Promise(setImmediate)
+/** The same verbs; `count` is told +1 when one is called, and -1 when it has answered. */
+function countCalls<Verbs extends object>(verbs: Verbs, count: (change: 1 | -1) => void): Verbs {
+  return new Proxy(verbs, {
+    get(target, name) {
+      const verb: unknown = Reflect.get(target, name)
+      if (typeof verb !== 'function') return verb
+      return (...args: readonly unknown[]) => {
+        count(1)
+        const answer: unknown = Reflect.apply(verb, target, args)
+        return Promise.resolve(answer).finally(() => count(-1))
+      }
+    },
+  })
 }

@@ -14,13 +14,43 @@ export async function sharedServer(): Promise<string> {
 export async function createDatabase(
   holding: 'the schema' | 'nothing' | 'nothing, in SQL_ASCII' = 'the schema',
 ): Promise<{ readonly url: string; readonly name: string }> {
+  const { drop, ...database } = await make(MADE[holding])
+  onTestFinished(drop)
+  return database
+}
+
+/** Does something with a database that is gone afterwards: of many cases in one test. */
+export async function withDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
+  const { url, drop } = await make(MADE['the schema'])
+  try {
+    return await work(url)
+  } finally {
+    await drop()
+  }
+}
+
+/** Another that holds the same; whoever is connected to the first is cut off. */
+export async function copyDatabase(url: string): Promise<string> {
+  const original = new URL(url).pathname.slice(1)
+  await withClient(await sharedServer(), (client) =>
+    client.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [original]),
+  )
+  const { url: copy, drop } = await make(`template ${original}`)
+  onTestFinished(drop)
+  return copy
+}
+
+async function make(how: string): Promise<{ readonly url: string; readonly name: string; drop(): Promise<void> }> {
   const server = await sharedServer()
   const name = `test_${randomBytes(6).toString('hex')}`
-  await withClient(server, (client) => client.query(`create database ${name} ${MADE[holding]}`))
-  onTestFinished(async () => {
-    await withClient(server, (client) => client.query(`drop database ${name} with (force)`))
-  })
-  return { url: addressOf(server, name), name }
+  await withClient(server, (client) => client.query(`create database ${name} ${how}`))
+  return {
+    url: addressOf(server, name),
+    name,
+    async drop() {
+      await withClient(server, (client) => client.query(`drop database ${name} with (force)`))
+    },
+  }
 }
 
 const MADE = {

@@ -1,4 +1,7 @@
 import Database from 'better-sqlite3'
+import type { Pool, QueryResult } from 'pg'
+import { onTestFinished } from 'vitest'
+import { openPool } from '../../src/store/postgres/postgres-pool.ts'
 
 type StoredValue = string | number | Uint8Array | null
 
@@ -7,22 +10,18 @@ const LOCK_TIMEOUT_MS = 10_000
 
 /**
  * The rows of a query over what the store keeps, for what no verb of the store shows. Reads beside a running relay and cannot write.
- * `place` is the store's, as an engine takes it: the path of the database file.
+ * `place` is the store's, as an engine takes it: the path of the database file, or the address of the database. Values stand for `?`, on each engine.
  */
 export async function storedRows<Row>(place: string, query: string, ...values: readonly StoredValue[]): Promise<readonly Row[]> {
-  return withStore(place, true, (db) => db.prepare<StoredValue[], Row>(query).all(...values))
+  // The query says which columns there are.
+  if (isAddress(place)) return (await queryDatabase(place, query, values)).rows as Row[]
+  return withFile(place, true, (db) => db.prepare<StoredValue[], Row>(query).all(...values))
 }
 
 /** The one number of a query: a count. */
 export async function storedNumber(place: string, query: string, ...values: readonly StoredValue[]): Promise<number> {
-  return withStore(place, true, (db) =>
-    Number(
-      db
-        .prepare<StoredValue[]>(query)
-        .pluck()
-        .get(...values),
-    ),
-  )
+  const [row] = await storedRows<object>(place, query, ...values)
+  return Number(Object.values(row ?? {})[0])
 }
 
 /** Every push that is kept, its bytes as text. */
@@ -31,9 +30,9 @@ export async function storedBodies(place: string): Promise<ReadonlySet<string>> 
   return new Set(rows.map(({ body }) => Buffer.from(body).toString()))
 }
 
-/** What the engine finds damaged in the store; null: nothing. */
+/** What the engine finds damaged in the file of a store; null: nothing. */
 export async function damageOf(place: string): Promise<string | null> {
-  return withStore(place, true, (db) => {
+  return withFile(place, true, (db) => {
     const found = String(db.pragma('integrity_check', { simple: true }))
     return found === 'ok' ? null : found
   })
@@ -41,17 +40,18 @@ export async function damageOf(place: string): Promise<string | null> {
 
 /** Changes what the store keeps behind the relay's back, by one statement; gives the number of rows it changed. */
 export async function changeStoredRows(place: string, statement: string, ...values: readonly StoredValue[]): Promise<number> {
-  return withStore(place, false, (db) => db.prepare<StoredValue[]>(statement).run(...values).changes)
+  if (isAddress(place)) return (await queryDatabase(place, statement, values)).rowCount ?? 0
+  return withFile(place, false, (db) => db.prepare<StoredValue[]>(statement).run(...values).changes)
 }
 
 /** Leaves a store from whose feed everything up to a sequence was pruned. */
 export async function pruneStoredFeed(place: string, upTo: number): Promise<void> {
   await changeStoredRows(place, 'delete from feed where sequence <= ?', upTo)
-  const name = 'feed-pruned-to'
-  await changeStoredRows(place, 'insert or replace into setting (name, value) values (?, ?)', name, Buffer.from(String(upTo)))
+  const remember = 'insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value'
+  await changeStoredRows(place, remember, 'feed-pruned-to', Buffer.from(String(upTo)))
 }
 
-/** Copies a store as it is now, whoever writes to it meanwhile. */
+/** Copies the file of a store as it is now, whoever writes to it meanwhile. */
 export async function copyStore(place: string, to: string): Promise<void> {
   await changeStoredRows(place, 'vacuum into ?', to)
 }
@@ -66,7 +66,7 @@ export async function withoutTable(place: string, table: string, work: () => Pro
   }
 }
 
-/** Does something while nobody else can write to the store. */
+/** Does something while nobody else can write to the file of a store. */
 export async function whileLocked(place: string, work: () => Promise<void>): Promise<void> {
   const db = new Database(place, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   db.exec('begin immediate')
@@ -78,11 +78,38 @@ export async function whileLocked(place: string, work: () => Promise<void>): Pro
   }
 }
 
-function withStore<T>(place: string, readonly: boolean, work: (db: Database.Database) => T): T {
+function withFile<T>(place: string, readonly: boolean, work: (db: Database.Database) => T): T {
   const db = new Database(place, { readonly, fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   try {
     return work(db)
   } finally {
     db.close()
   }
+}
+
+function isAddress(place: string): boolean {
+  return place.startsWith('postgres://')
+}
+
+/** A connection to each database that a test looks at: to let one in takes the server longer than to answer it. */
+const pools = new Map<string, Pool>()
+
+async function queryDatabase(place: string, query: string, values: readonly StoredValue[]): Promise<QueryResult> {
+  let nth = 0
+  return await poolOf(place).query(
+    query.replaceAll('?', () => `$${++nth}`),
+    [...values],
+  )
+}
+
+function poolOf(place: string): Pool {
+  const known = pools.get(place)
+  if (known !== undefined) return known
+  const pool = openPool(place, { connectionsMax: 1, connectTimeoutMs: LOCK_TIMEOUT_MS, onConnectionLost: () => undefined })
+  pools.set(place, pool)
+  onTestFinished(async () => {
+    pools.delete(place)
+    await pool.end()
+  })
+  return pool
 }

@@ -9,13 +9,13 @@ import { aPoll, type PollFields, type PushFields, pushBody } from './builders.ts
 import { newPlace } from './engines.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 
-/** The write side and the read side on a real store of their own, on a clock that the test moves. */
-export async function openStore(startMs: number, engine: Engine = sqlite) {
+/** The write side and the read side on a real store, one of their own unless a place is given, on a clock that the test moves. */
+export async function openStore(startMs: number, engine: Engine = sqlite, place: string | null = null) {
   let nowMs = startMs
   let monotonicMs = 0
   const clock = { now: () => nowMs, monotonic: () => monotonicMs }
   const errors: object[] = []
-  const path = await newPlace(engine)
+  const path = place ?? (await newPlace(engine))
   const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, {
     error: (fields) => void errors.push(fields),
   })
@@ -25,12 +25,21 @@ export async function openStore(startMs: number, engine: Engine = sqlite) {
     await writes.close()
   })
   const record = async (...batch: readonly Incoming[]): Promise<BatchReport> => await writes.record(batch)
+  const parcelIdOf = async (identifier: string): Promise<number> => {
+    const found = await reads.inspectParcel(identifier)
+    if (found === null) throw new Error(`nobody knows ${identifier}`)
+    return found.state.parcelId
+  }
   return {
     path,
     writes,
     reads,
     errors,
     record,
+    /** Engines number parcels in different ways. */
+    parcelIdOf,
+    /** Of the newest pushes that are kept, the oldest of them first. */
+    inboxIds: async () => (await reads.listInbox({ state: null, before: null, limit: 100 })).pushes.map(({ inboxId }) => inboxId).reverse(),
     push: (fields: PushFields = {}) => record(incomingPush(pushBody(fields), nowMs)),
     poll: (fields: PollFields = {}) => record({ kind: 'poll', observation: aPoll({ askedAtMs: nowMs, ...fields }), watch: true }),
     pass: (ms: number) => {

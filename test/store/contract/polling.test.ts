@@ -37,10 +37,10 @@ describe.each(engines)('the schedule of polls on $name', (engine) => {
       const nowMs = pass(1000)
       const claimed = await claim(10, nowMs)
       expect(claimed).toHaveLength(10)
-      const asking = claimed.map(({ parcelId }) => parcelId)
+      const underWay = claimed.map(({ parcelId }) => parcelId)
       const again = claimed.map(async ({ identifiers: [asked = ''] }) => {
         const recorded = poll({ asked, trackingIds: [], askedAtMs: nowMs })
-        const meanwhile = writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 60_000, asking })
+        const meanwhile = writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 60_000, underWay })
         await recorded
         return await meanwhile
       })

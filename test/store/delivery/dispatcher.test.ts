@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type AttemptResult, CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
 import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
 import { createDispatcher } from '../../../src/flow/delivery/dispatcher.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { engines } from '../../support/engines.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { addEndpoint, endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -12,8 +14,8 @@ const CONCURRENCY = 2
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 
 /** A relay on a store of its own, with an endpoint that answers when the test says so; no network is in it. */
-async function openRelay(settings: Partial<EndpointSettings> = {}) {
-  const store = await openStore(START_MS)
+async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {}) {
+  const store = await openStore(START_MS, engine)
   const { id } = await addEndpoint(store.writes, START_MS, { concurrency: CONCURRENCY, ...settings })
   const underWay: ((result?: AttemptResult) => void)[] = []
   const sent: string[] = []
@@ -115,247 +117,9 @@ async function openRelay(settings: Partial<EndpointSettings> = {}) {
 /** Until promises that wait for nothing outside have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('when an attempt ends the next begins at once, but only so many before what ended is written down', async () => {
-  const { underWay, sent, turns, answer, answerAll, look, pushParcels } = await openRelay()
-  await pushParcels(9)
-  await look()
-  expect(underWay).toHaveLength(CONCURRENCY)
-  await answer()
-  expect([underWay.length, sent.length]).toEqual([CONCURRENCY, CONCURRENCY + 1])
-  for (let nth = 0; nth < 9; nth++) await answerAll()
-  const claims = CLAIMS_PER_ATTEMPT * CONCURRENCY
-  expect([underWay.length, sent.length, turns.length]).toEqual([0, claims, 1])
-  await look()
-  expect(turns.at(-1)?.settled).toHaveLength(claims)
-  expect(underWay).toHaveLength(CONCURRENCY)
-  for (let nth = 0; nth < 9; nth++) await answerAll()
-  expect(sent).toHaveLength(9)
-  expect(new Set(sent).size).toBe(9)
-})
-
-test('while pushes are busy rounds are kept apart, and what ended meanwhile is settled together', async () => {
-  const { relay, turns, wakes, now, elapse, answerAll, look, pushParcels, setBusy } = await openRelay()
-  await pushParcels(20)
-  setBusy(true)
-  await look()
-  await answerAll()
-  elapse(4)
-  await look()
-  expect(turns).toHaveLength(1)
-  expect(wakes.at(-1)).toBe(now() + 6)
-  for (let nth = 0; nth < 3; nth++) await answerAll()
-  elapse(6)
-  setBusy(false)
-  await relay.pass()
-  expect(turns.map(({ settled }) => settled.length)).toEqual([0, CLAIMS_PER_ATTEMPT * CONCURRENCY])
-  await answerAll()
-  await look()
-  expect(turns).toHaveLength(3)
-})
-
-test('an endpoint with a rate is handed out no more than is sent at once', async () => {
-  const { turns, underWay, answerAll, look, pushParcels } = await openRelay({ ratePerSecond: 5 })
-  await pushParcels(5)
-  // The first turn only shows that it has one.
-  for (let nth = 0; nth < 3; nth++) {
-    await look()
-    await answerAll()
-  }
-  expect(turns.map(({ settled: { length } }) => length)).toEqual([0, 1, CONCURRENCY])
-  expect(underWay).toHaveLength(0)
-})
-
-test('an endpoint that refuses everything is sent one probe at a time, and what waits for it is given back', async () => {
-  const failing = await openRelay()
-  await failing.pushParcels(12)
-  await failing.look()
-  const failed: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, ...kept }
-  const claims = CLAIMS_PER_ATTEMPT * CONCURRENCY
-  for (let nth = 0; nth < claims; nth++) await failing.answer(failed)
-  for (const probes of [0, 1]) {
-    await failing.look()
-    expect([failing.underWay.length, failing.sent.length]).toEqual([probes, claims + probes])
-    failing.elapse(5000)
-    await failing.look()
-    expect([failing.underWay.length, failing.sent.length]).toEqual([1, claims + 1])
-  }
-  await failing.answer()
-  await failing.look()
-  expect(failing.underWay).toHaveLength(CONCURRENCY)
-})
-
-test('what waits for an endpoint that is disabled is not sent, and is to be had at once when it is enabled again', async () => {
-  const { sent, answer, look, pushParcels, change } = await openRelay()
-  await pushParcels(4)
-  await look()
-  await change({ enabled: false })
-  await look()
-  await answer()
-  expect(sent).toHaveLength(CONCURRENCY)
-  await look()
-  await change({ enabled: true })
-  await look()
-  await answer()
-  await answer()
-  expect(sent).toHaveLength(4)
-  expect(new Set(sent).size).toBe(4)
-})
-
-test('7.4: an endpoint that answers 410 is sent nothing more, though a turn that began before tells nothing of it', async () => {
-  const { relay, sent, answer, look, pushParcels, holdTurns } = await openRelay()
-  await pushParcels(9)
-  await look()
-  for (let nth = 0; nth < CONCURRENCY; nth++) await answer()
-  const letTurnsEnd = holdTurns()
-  const passing = relay.pass()
-  const before = sent.length
-  await answer({ kind: 'rejected', status: 410, retryAfterMs: null, ...kept })
-  letTurnsEnd()
-  await passing
-  await look()
-  await answer()
-  await look()
-  expect(sent).toHaveLength(before)
-})
-
-test('once an endpoint was changed nothing that waits for it is sent until it is known how', async () => {
-  const { relay, sent, answer, change, look, pushParcels, holdTurns } = await openRelay()
-  await pushParcels(5)
-  await look()
-  await change({ enabled: true })
-  relay.review()
-  const letTurnsEnd = holdTurns()
-  const passing = relay.pass()
-  await answer()
-  expect(sent).toHaveLength(CONCURRENCY)
-  letTurnsEnd()
-  await passing
-  expect(sent).toHaveLength(CONCURRENCY + 1)
-})
-
-test('what waits is given back when the concurrency becomes less, and comes again in its turn', async () => {
-  const { sent, turns, answer, look, pushParcels, change } = await openRelay({ concurrency: 4 })
-  await pushParcels(8)
-  await look()
-  await change({ concurrency: 2 })
-  await look()
-  expect(Object.values(turns.at(-1)?.inFlight ?? {}).flat()).toHaveLength(8)
-  await look()
-  expect(Object.values(turns.at(-1)?.inFlight ?? {}).flat()).toHaveLength(CLAIMS_PER_ATTEMPT * 2)
-  for (let nth = 0; nth < 8; nth++) {
-    await answer()
-    await look()
-  }
-  expect(sent).toHaveLength(8)
-  expect(new Set(sent).size).toBe(8)
-})
-
-test('while nothing can be written down what waits is not sent; afterwards it is, once', async () => {
-  const { sent, answerAll, look, elapse, pushParcels, failTurns } = await openRelay()
-  await pushParcels(5)
-  await look()
-  failTurns(true)
-  await look()
-  await answerAll()
-  expect(sent).toHaveLength(CONCURRENCY)
-  failTurns(false)
-  elapse(1000)
-  for (let nth = 0; nth < 4; nth++) {
-    await look()
-    await answerAll()
-  }
-  expect(sent).toHaveLength(5)
-  expect(new Set(sent).size).toBe(5)
-})
-
-test('what waits for an endpoint whose key is lost is told as such, all of it', async () => {
-  const { sent, turns, look, pushParcels, answer, loseKey } = await openRelay()
-  await pushParcels(6)
-  await look()
-  loseKey()
-  await answer()
-  await look()
-  expect(sent).toHaveLength(CONCURRENCY)
-  expect(turns.at(-1)?.settled.map(({ result: { kind } }) => kind)).toEqual(['accepted', ...Array.from({ length: 4 }, () => 'failed')])
-})
-
-test('once it is told to stop, an attempt that ends is written down and begins no other', async () => {
-  const { relay, sent, turns, answerAll, look, pushParcels } = await openRelay()
-  await pushParcels(5)
-  await look()
-  const stopped = relay.stop()
-  await answerAll()
-  await stopped
-  expect(sent).toHaveLength(CONCURRENCY)
-  expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
-})
-
-test('a turn is asked for at once when as many have ended as may be under way and more is due, and else within 5 ms', async () => {
-  const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay({ concurrency: 3 })
-  await pushParcels(11)
-  await look()
-  wakes.length = 0
-  for (let nth = 0; nth < 4; nth++) await answer()
-  expect(wakes).toEqual([now() + 5, null, null])
-  // Now all that is due fits.
-  await look()
-  wakes.length = 0
-  for (let nth = 0; nth < 3; nth++) await answerAll()
-  expect(wakes).toEqual([now() + 5])
-})
-
-test('the next turn is asked for before what the last one handed out is sent', async () => {
-  const { relay, did, answer, look, pushParcels, holdTurns } = await openRelay({ concurrency: 2 })
-  await pushParcels(20)
-  await look()
-  for (let nth = 0; nth < 2; nth++) await answer()
-  did.length = 0
-  const letTurnsEnd = holdTurns()
-  const passing = relay.pass()
-  for (let nth = 0; nth < 4; nth++) await answer()
-  letTurnsEnd()
-  await passing
-  // Two were waiting.
-  expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
-})
-
-test('of what is handed out a few are sent at a time, and what is at hand on the network is done between them', async () => {
-  const { did, look, pushParcels } = await openRelay({ concurrency: 6 })
-  await pushParcels(6)
-  await look()
-  expect(did).toEqual(['turn', 'post', 'post', 'post', 'post', 'breath', 'post', 'post'])
-})
-
-test('that there was no room does not mean that no more is due: what ends is written down at once', async () => {
-  const { wakes, now, answer, look, pushParcels } = await openRelay()
-  await pushParcels(8)
-  await look()
-  await look()
-  wakes.length = 0
-  for (let nth = 0; nth < CONCURRENCY; nth++) await answer()
-  expect(wakes).toEqual([now() + 5, null])
-})
-
-test('a pass does nothing before what ended has waited for company or something may be due', async () => {
-  const { relay, turns, answer, look, elapse, pushParcels } = await openRelay({ concurrency: 4 })
-  await pushParcels(3)
-  await look()
-  await answer()
-  elapse(4)
-  await relay.pass()
-  expect(turns).toHaveLength(1)
-  elapse(1)
-  await relay.pass()
-  expect(turns).toHaveLength(2)
-  await relay.pass()
-  expect(turns).toHaveLength(2)
-  await look()
-  expect(turns).toHaveLength(3)
-})
-
 /** The write side alone, asked for turns by the test. */
-async function openTurns() {
-  const store = await openStore(START_MS)
+async function openTurns(engine: Engine) {
+  const store = await openStore(START_MS, engine)
   const { id } = await addEndpoint(store.writes, START_MS, endpointSettings)
   const turn = (rest: Partial<DispatchRound> = {}) =>
     store.writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
@@ -369,109 +133,356 @@ async function openTurns() {
 const held = (...claimed: readonly ClaimedDelivery[]): DispatchRound['inFlight'] =>
   Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
 
-test('what is claimed is handed out to nobody else for as long as its holder says so, however late it is', async () => {
-  const { push, pass, turn } = await openTurns()
-  await push()
-  const { claimed } = await turn()
-  expect(claimed).toHaveLength(1)
-  pass(10 * 365 * 24 * 3_600_000)
-  expect(await turn({ inFlight: held(...claimed) })).toMatchObject({ claimed: [], nextAtMs: null })
-  expect((await turn()).claimed).toEqual(claimed)
-})
-
-test('claims are not looked past for more than there is room', async () => {
-  const { push, turn, settle } = await openTurns()
-  for (let parcel = 0; parcel < 20; parcel++) await push({ trackingIds: [`${1000 + parcel}`] })
-  const first = await turn({ claimsMax: 3 })
-  const second = await turn({ claimsMax: 3, inFlight: held(...first.claimed) })
-  expect([first.more.length, second.more.length]).toEqual([1, 1])
-  const rest = await turn({ settled: first.claimed.map(settle), inFlight: held(...second.claimed) })
-  const claimed = [first, second, rest].flatMap((report) => report.claimed.map(({ deliveryId }) => deliveryId))
-  expect(new Set(claimed).size).toBe(claimed.length)
-})
-
-test('7.3: one that a replay put behind an earlier delivery while it was attempted releases nothing when it ends', async () => {
-  const { push, now, id, turn, settle, writes } = await openTurns()
-  for (const minute of [1, 2, 3]) await push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
-  const { claimed: first } = await turn()
-  const { claimed: second } = await turn({ settled: first.map(settle) })
-  const { sequence = 0 } = first[0] ?? {}
-  await writes.replayDeliveries({
-    selection: { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence, parcelId: null },
-    to: id,
-    after: null,
-    untilMs: now(),
-    limit: 10,
-    nowMs: now(),
+describe.each(engines)('the dispatcher on $name', (engine) => {
+  test('when an attempt ends the next begins at once, but only so many before what ended is written down', async () => {
+    const { underWay, sent, turns, answer, answerAll, look, pushParcels } = await openRelay(engine)
+    await pushParcels(9)
+    await look()
+    expect(underWay).toHaveLength(CONCURRENCY)
+    await answer()
+    expect([underWay.length, sent.length]).toEqual([CONCURRENCY, CONCURRENCY + 1])
+    for (let nth = 0; nth < 9; nth++) await answerAll()
+    const claims = CLAIMS_PER_ATTEMPT * CONCURRENCY
+    expect([underWay.length, sent.length, turns.length]).toEqual([0, claims, 1])
+    await look()
+    expect(turns.at(-1)?.settled).toHaveLength(claims)
+    expect(underWay).toHaveLength(CONCURRENCY)
+    for (let nth = 0; nth < 9; nth++) await answerAll()
+    expect(sent).toHaveLength(9)
+    expect(new Set(sent).size).toBe(9)
   })
-  const { claimed: again } = await turn({ settled: second.map(settle) })
-  expect(again.map((delivery) => delivery.sequence)).toEqual([sequence])
-  const { claimed: last } = await turn({ settled: again.map(settle) })
-  expect(last.map((delivery) => delivery.sequence)).toEqual([sequence + 2])
-})
 
-test('7.3: what is pushed while an earlier event of its parcel is replayed waits for it, though a later one ended long ago', async () => {
-  const { push, now, id, turn, settle, writes } = await openTurns()
-  const at = (minute: number) => push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
-  await at(1)
-  await at(2)
-  for (let { claimed } = await turn(); claimed.length > 0; ) ({ claimed } = await turn({ settled: claimed.map(settle) }))
-  const selection = { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, parcelId: null } as const
-  await writes.replayDeliveries({ selection: { ...selection, sequence: 1 }, to: id, after: null, untilMs: now(), limit: 10, nowMs: now() })
-  const { claimed: first } = await turn()
-  await at(3)
-  await at(4)
-  const refused = first.map(
-    (one): SettledAttempt => ({ ...settle(one), result: { kind: 'rejected', status: 500, retryAfterMs: null, ...kept } }),
-  )
-  const sequences = [first, (await turn({ inFlight: held(...first) })).claimed, (await turn({ settled: refused })).claimed]
-  expect(sequences.map((claimed) => claimed.map(({ sequence }) => sequence))).toEqual([[1], [], []])
-})
-
-test('a late second attempt does not overwrite a delivery that has ended, and is kept with its attempts', async () => {
-  const { push, turn, settle, reads } = await openTurns()
-  await push()
-  const { claimed } = await turn()
-  await turn({ settled: claimed.map(settle) })
-  const late = (result: SettledAttempt['result']) => turn({ settled: claimed.map((one) => ({ ...settle(one), result })) })
-  await late({ kind: 'rejected', status: 500, retryAfterMs: null, ...kept })
-  await late({ kind: 'failed', reason: 'body_gone', detail: 'gone', ...kept })
-  const found = await reads.findDelivery(claimed[0]?.deliveryId ?? 0)
-  expect(found?.delivery).toMatchObject({ state: 'delivered', reason: null, attempts: 1 })
-  expect(found?.attempts).toMatchObject([{ status: 200 }, { status: null }, { status: 500 }])
-})
-
-test('what is older goes first, though it stood behind another of its parcel', async () => {
-  const { push, pass, turn, settle } = await openTurns()
-  for (const minute of [1, 2]) await push({ trackingIds: ['1001'], eventTime: `2026-03-01T10:0${minute}:00.000Z` })
-  pass(1000)
-  await push({ trackingIds: ['2002'] })
-  pass(1000)
-  const sequences: number[] = []
-  let { claimed } = await turn({ claimsMax: 1 })
-  while (claimed.length > 0) {
-    sequences.push(...claimed.map(({ sequence }) => sequence))
-    ;({ claimed } = await turn({ settled: claimed.map(settle), claimsMax: 1 }))
-  }
-  expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
-  expect(sequences).toHaveLength(3)
-})
-
-test('of several endpoints the one that is furthest behind is handed out first', async () => {
-  const { push, pass, turn, settle, writes, now } = await openTurns()
-  await addEndpoint(writes, now(), { name: 'slow', concurrency: 1 })
-  for (let parcel = 0; parcel < 4; parcel++) {
-    await push({ trackingIds: [`${1000 + parcel}`] })
-    pass(1)
-  }
-  const { claimed: first } = await turn({ claimsMax: 1 })
-  const behind = first[1]?.endpointId ?? ''
-  const { claimed: second } = await turn({
-    settled: first.slice(0, 1).map(settle),
-    claimsMax: 1,
-    inFlight: { [behind]: Array.from({ length: CLAIMS_PER_ATTEMPT }, (_, nth) => (first[1]?.deliveryId ?? 0) + nth) },
+  test('while pushes are busy rounds are kept apart, and what ended meanwhile is settled together', async () => {
+    const { relay, turns, wakes, now, elapse, answerAll, look, pushParcels, setBusy } = await openRelay(engine)
+    await pushParcels(20)
+    setBusy(true)
+    await look()
+    await answerAll()
+    elapse(4)
+    await look()
+    expect(turns).toHaveLength(1)
+    expect(wakes.at(-1)).toBe(now() + 6)
+    for (let nth = 0; nth < 3; nth++) await answerAll()
+    elapse(6)
+    setBusy(false)
+    await relay.pass()
+    expect(turns.map(({ settled }) => settled.length)).toEqual([0, CLAIMS_PER_ATTEMPT * CONCURRENCY])
+    await answerAll()
+    await look()
+    expect(turns).toHaveLength(3)
   })
-  expect([first.length, second.length]).toEqual([2, 1])
-  const { claimed: third } = await turn({ settled: [...second, ...first.slice(1)].map(settle), claimsMax: 1 })
-  expect(third.map(({ endpointId }) => endpointId === behind)).toEqual([true, false])
+
+  test('an endpoint with a rate is handed out no more than is sent at once', async () => {
+    const { turns, underWay, answerAll, look, pushParcels } = await openRelay(engine, { ratePerSecond: 5 })
+    await pushParcels(5)
+    // The first turn only shows that it has one.
+    for (let nth = 0; nth < 3; nth++) {
+      await look()
+      await answerAll()
+    }
+    expect(turns.map(({ settled: { length } }) => length)).toEqual([0, 1, CONCURRENCY])
+    expect(underWay).toHaveLength(0)
+  })
+
+  test('an endpoint that refuses everything is sent one probe at a time, and what waits for it is given back', async () => {
+    const failing = await openRelay(engine)
+    await failing.pushParcels(12)
+    await failing.look()
+    const failed: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, ...kept }
+    const claims = CLAIMS_PER_ATTEMPT * CONCURRENCY
+    for (let nth = 0; nth < claims; nth++) await failing.answer(failed)
+    for (const probes of [0, 1]) {
+      await failing.look()
+      expect([failing.underWay.length, failing.sent.length]).toEqual([probes, claims + probes])
+      failing.elapse(5000)
+      await failing.look()
+      expect([failing.underWay.length, failing.sent.length]).toEqual([1, claims + 1])
+    }
+    await failing.answer()
+    await failing.look()
+    expect(failing.underWay).toHaveLength(CONCURRENCY)
+  })
+
+  test('what waits for an endpoint that is disabled is not sent, and is to be had at once when it is enabled again', async () => {
+    const { sent, answer, look, pushParcels, change } = await openRelay(engine)
+    await pushParcels(4)
+    await look()
+    await change({ enabled: false })
+    await look()
+    await answer()
+    expect(sent).toHaveLength(CONCURRENCY)
+    await look()
+    await change({ enabled: true })
+    await look()
+    await answer()
+    await answer()
+    expect(sent).toHaveLength(4)
+    expect(new Set(sent).size).toBe(4)
+  })
+
+  test('7.4: an endpoint that answers 410 is sent nothing more, though a turn that began before tells nothing of it', async () => {
+    const { relay, sent, answer, look, pushParcels, holdTurns } = await openRelay(engine)
+    await pushParcels(9)
+    await look()
+    for (let nth = 0; nth < CONCURRENCY; nth++) await answer()
+    const letTurnsEnd = holdTurns()
+    const passing = relay.pass()
+    const before = sent.length
+    await answer({ kind: 'rejected', status: 410, retryAfterMs: null, ...kept })
+    letTurnsEnd()
+    await passing
+    await look()
+    await answer()
+    await look()
+    expect(sent).toHaveLength(before)
+  })
+
+  test('once an endpoint was changed nothing that waits for it is sent until it is known how', async () => {
+    const { relay, sent, answer, change, look, pushParcels, holdTurns } = await openRelay(engine)
+    await pushParcels(5)
+    await look()
+    await change({ enabled: true })
+    relay.review()
+    const letTurnsEnd = holdTurns()
+    const passing = relay.pass()
+    await answer()
+    expect(sent).toHaveLength(CONCURRENCY)
+    letTurnsEnd()
+    await passing
+    expect(sent).toHaveLength(CONCURRENCY + 1)
+  })
+
+  test('what waits is given back when the concurrency becomes less, and comes again in its turn', async () => {
+    const { sent, turns, answer, look, pushParcels, change } = await openRelay(engine, { concurrency: 4 })
+    await pushParcels(8)
+    await look()
+    await change({ concurrency: 2 })
+    await look()
+    expect(Object.values(turns.at(-1)?.inFlight ?? {}).flat()).toHaveLength(8)
+    await look()
+    expect(Object.values(turns.at(-1)?.inFlight ?? {}).flat()).toHaveLength(CLAIMS_PER_ATTEMPT * 2)
+    for (let nth = 0; nth < 8; nth++) {
+      await answer()
+      await look()
+    }
+    expect(sent).toHaveLength(8)
+    expect(new Set(sent).size).toBe(8)
+  })
+
+  test('while nothing can be written down what waits is not sent; afterwards it is, once', async () => {
+    const { sent, answerAll, look, elapse, pushParcels, failTurns } = await openRelay(engine)
+    await pushParcels(5)
+    await look()
+    failTurns(true)
+    await look()
+    await answerAll()
+    expect(sent).toHaveLength(CONCURRENCY)
+    failTurns(false)
+    elapse(1000)
+    for (let nth = 0; nth < 4; nth++) {
+      await look()
+      await answerAll()
+    }
+    expect(sent).toHaveLength(5)
+    expect(new Set(sent).size).toBe(5)
+  })
+
+  test('what waits for an endpoint whose key is lost is told as such, all of it', async () => {
+    const { sent, turns, look, pushParcels, answer, loseKey } = await openRelay(engine)
+    await pushParcels(6)
+    await look()
+    loseKey()
+    await answer()
+    await look()
+    expect(sent).toHaveLength(CONCURRENCY)
+    expect(turns.at(-1)?.settled.map(({ result: { kind } }) => kind)).toEqual(['accepted', ...Array.from({ length: 4 }, () => 'failed')])
+  })
+
+  test('once it is told to stop, an attempt that ends is written down and begins no other', async () => {
+    const { relay, sent, turns, answerAll, look, pushParcels } = await openRelay(engine)
+    await pushParcels(5)
+    await look()
+    const stopped = relay.stop()
+    await answerAll()
+    await stopped
+    expect(sent).toHaveLength(CONCURRENCY)
+    expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
+  })
+
+  test('a turn is asked for at once when as many have ended as may be under way and more is due, and else within 5 ms', async () => {
+    const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay(engine, { concurrency: 3 })
+    await pushParcels(11)
+    await look()
+    wakes.length = 0
+    for (let nth = 0; nth < 4; nth++) await answer()
+    expect(wakes).toEqual([now() + 5, null, null])
+    // Now all that is due fits.
+    await look()
+    wakes.length = 0
+    for (let nth = 0; nth < 3; nth++) await answerAll()
+    expect(wakes).toEqual([now() + 5])
+  })
+
+  test('the next turn is asked for before what the last one handed out is sent', async () => {
+    const { relay, did, answer, look, pushParcels, holdTurns } = await openRelay(engine, { concurrency: 2 })
+    await pushParcels(20)
+    await look()
+    for (let nth = 0; nth < 2; nth++) await answer()
+    did.length = 0
+    const letTurnsEnd = holdTurns()
+    const passing = relay.pass()
+    for (let nth = 0; nth < 4; nth++) await answer()
+    letTurnsEnd()
+    await passing
+    // Two were waiting.
+    expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
+  })
+
+  test('of what is handed out a few are sent at a time, and what is at hand on the network is done between them', async () => {
+    const { did, look, pushParcels } = await openRelay(engine, { concurrency: 6 })
+    await pushParcels(6)
+    await look()
+    expect(did).toEqual(['turn', 'post', 'post', 'post', 'post', 'breath', 'post', 'post'])
+  })
+
+  test('that there was no room does not mean that no more is due: what ends is written down at once', async () => {
+    const { wakes, now, answer, look, pushParcels } = await openRelay(engine)
+    await pushParcels(8)
+    await look()
+    await look()
+    wakes.length = 0
+    for (let nth = 0; nth < CONCURRENCY; nth++) await answer()
+    expect(wakes).toEqual([now() + 5, null])
+  })
+
+  test('a pass does nothing before what ended has waited for company or something may be due', async () => {
+    const { relay, turns, answer, look, elapse, pushParcels } = await openRelay(engine, { concurrency: 4 })
+    await pushParcels(3)
+    await look()
+    await answer()
+    elapse(4)
+    await relay.pass()
+    expect(turns).toHaveLength(1)
+    elapse(1)
+    await relay.pass()
+    expect(turns).toHaveLength(2)
+    await relay.pass()
+    expect(turns).toHaveLength(2)
+    await look()
+    expect(turns).toHaveLength(3)
+  })
+
+  test('what is claimed is handed out to nobody else for as long as its holder says so, however late it is', async () => {
+    const { push, pass, turn } = await openTurns(engine)
+    await push()
+    const { claimed } = await turn()
+    expect(claimed).toHaveLength(1)
+    pass(10 * 365 * 24 * 3_600_000)
+    expect(await turn({ inFlight: held(...claimed) })).toMatchObject({ claimed: [], nextAtMs: null })
+    expect((await turn()).claimed).toEqual(claimed)
+  })
+
+  test('claims are not looked past for more than there is room', async () => {
+    const { push, turn, settle } = await openTurns(engine)
+    for (let parcel = 0; parcel < 20; parcel++) await push({ trackingIds: [`${1000 + parcel}`] })
+    const first = await turn({ claimsMax: 3 })
+    const second = await turn({ claimsMax: 3, inFlight: held(...first.claimed) })
+    expect([first.more.length, second.more.length]).toEqual([1, 1])
+    const rest = await turn({ settled: first.claimed.map(settle), inFlight: held(...second.claimed) })
+    const claimed = [first, second, rest].flatMap((report) => report.claimed.map(({ deliveryId }) => deliveryId))
+    expect(new Set(claimed).size).toBe(claimed.length)
+  })
+
+  test('7.3: one that a replay put behind an earlier delivery while it was attempted releases nothing when it ends', async () => {
+    const { push, now, id, turn, settle, writes } = await openTurns(engine)
+    for (const minute of [1, 2, 3]) await push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+    const { claimed: first } = await turn()
+    const { claimed: second } = await turn({ settled: first.map(settle) })
+    const { sequence = 0 } = first[0] ?? {}
+    await writes.replayDeliveries({
+      selection: { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence, parcelId: null },
+      to: id,
+      after: null,
+      untilMs: now(),
+      limit: 10,
+      nowMs: now(),
+    })
+    const { claimed: again } = await turn({ settled: second.map(settle) })
+    expect(again.map((delivery) => delivery.sequence)).toEqual([sequence])
+    const { claimed: last } = await turn({ settled: again.map(settle) })
+    expect(last.map((delivery) => delivery.sequence)).toEqual([sequence + 2])
+  })
+
+  test('7.3: what is pushed while an earlier event of its parcel is replayed waits for it, though a later one ended long ago', async () => {
+    const { push, now, id, turn, settle, writes } = await openTurns(engine)
+    const at = (minute: number) => push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+    await at(1)
+    await at(2)
+    for (let { claimed } = await turn(); claimed.length > 0; ) ({ claimed } = await turn({ settled: claimed.map(settle) }))
+    const selection = { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, parcelId: null } as const
+    await writes.replayDeliveries({
+      selection: { ...selection, sequence: 1 },
+      to: id,
+      after: null,
+      untilMs: now(),
+      limit: 10,
+      nowMs: now(),
+    })
+    const { claimed: first } = await turn()
+    await at(3)
+    await at(4)
+    const refused = first.map(
+      (one): SettledAttempt => ({ ...settle(one), result: { kind: 'rejected', status: 500, retryAfterMs: null, ...kept } }),
+    )
+    const sequences = [first, (await turn({ inFlight: held(...first) })).claimed, (await turn({ settled: refused })).claimed]
+    expect(sequences.map((claimed) => claimed.map(({ sequence }) => sequence))).toEqual([[1], [], []])
+  })
+
+  test('a late second attempt does not overwrite a delivery that has ended, and is kept with its attempts', async () => {
+    const { push, turn, settle, reads } = await openTurns(engine)
+    await push()
+    const { claimed } = await turn()
+    await turn({ settled: claimed.map(settle) })
+    const late = (result: SettledAttempt['result']) => turn({ settled: claimed.map((one) => ({ ...settle(one), result })) })
+    await late({ kind: 'rejected', status: 500, retryAfterMs: null, ...kept })
+    await late({ kind: 'failed', reason: 'body_gone', detail: 'gone', ...kept })
+    const found = await reads.findDelivery(claimed[0]?.deliveryId ?? 0)
+    expect(found?.delivery).toMatchObject({ state: 'delivered', reason: null, attempts: 1 })
+    expect(found?.attempts).toMatchObject([{ status: 200 }, { status: null }, { status: 500 }])
+  })
+
+  test('what is older goes first, though it stood behind another of its parcel', async () => {
+    const { push, pass, turn, settle } = await openTurns(engine)
+    for (const minute of [1, 2]) await push({ trackingIds: ['1001'], eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+    pass(1000)
+    await push({ trackingIds: ['2002'] })
+    pass(1000)
+    const sequences: number[] = []
+    let { claimed } = await turn({ claimsMax: 1 })
+    while (claimed.length > 0) {
+      sequences.push(...claimed.map(({ sequence }) => sequence))
+      ;({ claimed } = await turn({ settled: claimed.map(settle), claimsMax: 1 }))
+    }
+    expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
+    expect(sequences).toHaveLength(3)
+  })
+
+  test('of several endpoints the one that is furthest behind is handed out first', async () => {
+    const { push, pass, turn, settle, writes, now } = await openTurns(engine)
+    await addEndpoint(writes, now(), { name: 'slow', concurrency: 1 })
+    for (let parcel = 0; parcel < 4; parcel++) {
+      await push({ trackingIds: [`${1000 + parcel}`] })
+      pass(1)
+    }
+    const { claimed: first } = await turn({ claimsMax: 1 })
+    const behind = first[1]?.endpointId ?? ''
+    const { claimed: second } = await turn({
+      settled: first.slice(0, 1).map(settle),
+      claimsMax: 1,
+      inFlight: { [behind]: Array.from({ length: CLAIMS_PER_ATTEMPT }, (_, nth) => (first[1]?.deliveryId ?? 0) + nth) },
+    })
+    expect([first.length, second.length]).toEqual([2, 1])
+    const { claimed: third } = await turn({ settled: [...second, ...first.slice(1)].map(settle), claimsMax: 1 })
+    expect(third.map(({ endpointId }) => endpointId === behind)).toEqual([true, false])
+  })
 })

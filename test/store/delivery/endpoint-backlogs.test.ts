@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -19,13 +20,15 @@ async function fill(path: string, endpointId: string, state: number, count: numb
   )
 }
 
-test('what waits for an endpoint and what is dead is counted to the last, and the first that was queued is found', async () => {
-  const { writes, reads, path } = await openStore(NOW)
-  const [busy, idle] = [await addEndpoint(writes, NOW, { name: 'busy' }), await addEndpoint(writes, NOW, { name: 'idle' })]
-  await fill(path, busy.id, 1, DELIVERIES, `case when n < ${OF_ONE_PARCEL} then 7 else n end`)
-  await fill(path, busy.id, 0, 3, '7')
-  await fill(path, busy.id, 2, 10, 'n')
-  await fill(path, busy.id, 3, DELIVERIES + 1, 'n')
-  expect(await reads.countBacklog(busy.id)).toEqual({ waiting: DELIVERIES + 3, oldestAtMs: NOW - DELIVERIES + 1, dead: DELIVERIES + 1 })
-  expect(await reads.countBacklog(idle.id)).toEqual({ waiting: 0, oldestAtMs: null, dead: 0 })
+describe.each(engines)('what waits for an endpoint on $name', (engine) => {
+  test('what waits for an endpoint and what is dead is counted to the last, and the first that was queued is found', async () => {
+    const { writes, reads, path } = await openStore(NOW, engine)
+    const [busy, idle] = [await addEndpoint(writes, NOW, { name: 'busy' }), await addEndpoint(writes, NOW, { name: 'idle' })]
+    await fill(path, busy.id, 1, DELIVERIES, `case when n < ${OF_ONE_PARCEL} then 7 else n end`)
+    await fill(path, busy.id, 0, 3, '7')
+    await fill(path, busy.id, 2, 10, 'n')
+    await fill(path, busy.id, 3, DELIVERIES + 1, 'n')
+    expect(await reads.countBacklog(busy.id)).toEqual({ waiting: DELIVERIES + 3, oldestAtMs: NOW - DELIVERIES + 1, dead: DELIVERIES + 1 })
+    expect(await reads.countBacklog(idle.id)).toEqual({ waiting: 0, oldestAtMs: null, dead: 0 })
+  })
 })

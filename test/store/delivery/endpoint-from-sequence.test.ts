@@ -1,18 +1,17 @@
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
+import { engines, newPlace, runsOn, withPlace } from '../../support/engines.ts'
 import { observations } from '../../support/observations.ts'
 import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { changeStoredRows, pruneStoredFeed, storedRows } from '../../support/stored-rows.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -25,121 +24,124 @@ async function replayFeed(writes: WriteSide, limit = 100): Promise<number> {
   for (let rounds = 1; ; rounds++) if ((await writes.replayFeed({ limit, nowMs: NOON })).isDone) return rounds
 }
 
-test('7.4: a new endpoint starts now unless given a sequence, and from that on it gets what is in the feed, in order', async () => {
-  const { push, writes } = await openStore(NOON)
-  for (const minute of [3, 1, 2]) await push(at(minute))
-  const [now, all, second] = [
-    await addEndpoint(writes, NOON),
-    await addEndpoint(writes, NOON, { name: 'all', from: 0 }),
-    await addEndpoint(writes, NOON, { name: 'second', from: 2 }),
-  ]
-  await replayFeed(writes)
-  expect(await now.take()).toEqual([])
-  expect(bodiesOf(await all.take())).toEqual([3, 1, 2].map((minute) => String(pushBody(at(minute)))))
-  expect(bodiesOf(await second.take())).toEqual([1, 2].map((minute) => String(pushBody(at(minute)))))
-  await push(at(5))
-  for (const { take } of [now, all, second]) expect(bodiesOf(await take())).toEqual([String(pushBody(at(5)))])
-})
+describe.each(engines)('endpoints that start with a sequence on $name', (engine) => {
+  test('7.4: a new endpoint starts now unless given a sequence, and from that on it gets what is in the feed, in order', async () => {
+    const { push, writes } = await openStore(NOON, engine)
+    for (const minute of [3, 1, 2]) await push(at(minute))
+    const [now, all, second] = [
+      await addEndpoint(writes, NOON),
+      await addEndpoint(writes, NOON, { name: 'all', from: 0 }),
+      await addEndpoint(writes, NOON, { name: 'second', from: 2 }),
+    ]
+    await replayFeed(writes)
+    expect(await now.take()).toEqual([])
+    expect(bodiesOf(await all.take())).toEqual([3, 1, 2].map((minute) => String(pushBody(at(minute)))))
+    expect(bodiesOf(await second.take())).toEqual([1, 2].map((minute) => String(pushBody(at(minute)))))
+    await push(at(5))
+    for (const { take } of [now, all, second]) expect(bodiesOf(await take())).toEqual([String(pushBody(at(5)))])
+  })
 
-test('7.3: what comes while an endpoint is queued what is older waits behind that, each event naming the one before it', async () => {
-  const { push, writes } = await openStore(NOON)
-  for (const minute of [1, 2, 3, 4]) await push(at(minute))
-  const { take } = await addEndpoint(writes, NOON, { from: 1 })
-  await writes.replayFeed({ limit: 2, nowMs: NOON })
-  await push(at(5))
-  const first = await take()
-  expect(bodiesOf(first)).toEqual([1, 2].map((minute) => String(pushBody(at(minute)))))
-  await replayFeed(writes, 2)
-  const rest = await take()
-  expect(bodiesOf(rest)).toEqual([3, 4, 5].map((minute) => String(pushBody(at(minute)))))
-  const chain = [...first, ...rest]
-  for (const [place, { previousSequence }] of chain.entries()) expect(previousSequence).toBe(chain[place - 1]?.sequence ?? 0)
-})
+  test('7.3: what comes while an endpoint is queued what is older waits behind that, each event naming the one before it', async () => {
+    const { push, writes } = await openStore(NOON, engine)
+    for (const minute of [1, 2, 3, 4]) await push(at(minute))
+    const { take } = await addEndpoint(writes, NOON, { from: 1 })
+    await writes.replayFeed({ limit: 2, nowMs: NOON })
+    await push(at(5))
+    const first = await take()
+    expect(bodiesOf(first)).toEqual([1, 2].map((minute) => String(pushBody(at(minute)))))
+    await replayFeed(writes, 2)
+    const rest = await take()
+    expect(bodiesOf(rest)).toEqual([3, 4, 5].map((minute) => String(pushBody(at(minute)))))
+    const chain = [...first, ...rest]
+    for (const [place, { previousSequence }] of chain.entries()) expect(previousSequence).toBe(chain[place - 1]?.sequence ?? 0)
+  })
 
-test('queueing what is older goes on where it was after a restart, and nothing is queued twice', async () => {
-  const path = join(temporaryFolder(), 'relay.db')
-  const clock = { now: () => NOON, monotonic: () => performance.now() }
-  const open = () => openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
-  const first = await open()
-  const push = (writes: WriteSide, minute: number) =>
-    writes.record([parsePush({ body: pushBody(at(minute)), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })])
-  for (const minute of [1, 2, 3, 4, 5]) await push(first, minute)
-  const { id } = await addEndpoint(first, NOON, { from: 0 })
-  await first.replayFeed({ limit: 2, nowMs: NOON })
-  await first.close()
-  const second = await open()
-  await push(second, 6)
-  expect(await replayFeed(second, 2)).toBe(3)
-  await second.close()
-  const inOrder = 'select sequence from delivery where endpoint_id = ? order by id'
-  const queued = await storedRows<{ sequence: number }>(path, inOrder, Number(id))
-  expect(queued.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6])
-})
+  test('queueing what is older goes on where it was after a restart, and nothing is queued twice', async () => {
+    const path = await newPlace(engine)
+    const clock = { now: () => NOON, monotonic: () => performance.now() }
+    const open = () => openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+    const first = await open()
+    const push = (writes: WriteSide, minute: number) =>
+      writes.record([parsePush({ body: pushBody(at(minute)), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })])
+    for (const minute of [1, 2, 3, 4, 5]) await push(first, minute)
+    const { id } = await addEndpoint(first, NOON, { from: 0 })
+    await first.replayFeed({ limit: 2, nowMs: NOON })
+    await first.close()
+    const second = await open()
+    await push(second, 6)
+    expect(await replayFeed(second, 2)).toBe(3)
+    await second.close()
+    const inOrder = 'select sequence from delivery where endpoint_id = ? order by id'
+    const queued = await storedRows<{ sequence: number }>(path, inOrder, Number(id))
+    expect(queued.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6])
+  })
 
-test('filters hold for what is older, and backfill is for endpoints that want it', async () => {
-  const { push, poll, writes } = await openStore(NOON)
-  await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })
-  await push({ ...at(1), status: 'DeliverySucceeded', detailedStatus: 'DeliverySucceededMailbox' })
-  await poll({ askedAtMs: NOON + 1, statuses: [{ eventTimestamp: '2026-03-01T11:00:00Z' }] })
-  const endpoints = [
-    await addEndpoint(writes, NOON, { name: 'plain', from: 0 }),
-    await addEndpoint(writes, NOON, { name: 'backfill', from: 0, backfill: true }),
-    await addEndpoint(writes, NOON, { name: 'delivered', from: 0, filters: { ...noFilters, status: ['DeliverySucceeded'] } }),
-  ]
-  await replayFeed(writes)
-  const times = []
-  for (const { take } of endpoints) times.push(bodiesOf(await take()).map((body) => /T(\d\d:\d\d):/.exec(body)?.[1]))
-  expect(times).toEqual([['10:01', '11:00'], ['09:00', '10:01', '11:00'], ['10:01']])
-})
+  test('filters hold for what is older, and backfill is for endpoints that want it', async () => {
+    const { push, poll, writes } = await openStore(NOON, engine)
+    await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })
+    await push({ ...at(1), status: 'DeliverySucceeded', detailedStatus: 'DeliverySucceededMailbox' })
+    await poll({ askedAtMs: NOON + 1, statuses: [{ eventTimestamp: '2026-03-01T11:00:00Z' }] })
+    const endpoints = [
+      await addEndpoint(writes, NOON, { name: 'plain', from: 0 }),
+      await addEndpoint(writes, NOON, { name: 'backfill', from: 0, backfill: true }),
+      await addEndpoint(writes, NOON, { name: 'delivered', from: 0, filters: { ...noFilters, status: ['DeliverySucceeded'] } }),
+    ]
+    await replayFeed(writes)
+    const times = []
+    for (const { take } of endpoints) times.push(bodiesOf(await take()).map((body) => /T(\d\d:\d\d):/.exec(body)?.[1]))
+    expect(times).toEqual([['10:01', '11:00'], ['09:00', '10:01', '11:00'], ['10:01']])
+  })
 
-test('a push whose bytes are gone by age is told as a polled entry is', async () => {
-  const { push, writes, path } = await openStore(NOON)
-  await push(at(1))
-  await changeStoredRows(path, 'update inbox set body = null')
-  const { take } = await addEndpoint(writes, NOON, { from: 0 })
-  await replayFeed(writes)
-  expect((await take()).map(({ body }) => JSON.parse(String(body)))).toMatchObject([{ eventTime: at(1).eventTime, trackingIds: ['1001'] }])
-})
+  test('a push whose bytes are gone by age is told as a polled entry is', async () => {
+    const { push, writes, path } = await openStore(NOON, engine)
+    await push(at(1))
+    await changeStoredRows(path, 'update inbox set body = null')
+    const { take } = await addEndpoint(writes, NOON, { from: 0 })
+    await replayFeed(writes)
+    expect((await take()).map(({ body }) => JSON.parse(String(body)))).toMatchObject([
+      { eventTime: at(1).eventTime, trackingIds: ['1001'] },
+    ])
+  })
 
-test('an endpoint cannot start with what is no longer kept, or with what nobody knows yet', async () => {
-  const { push, writes, path } = await openStore(NOON)
-  for (const minute of [1, 2, 3]) await push(at(minute))
-  await pruneStoredFeed(path, 2)
-  const add = async (from: number) => {
-    const id = await writes.reserveEndpoint(NOON)
-    const settings = {
-      name: `from ${from}`,
-      url: 'http://shop.internal/',
-      enabled: true,
-      signature: 'carrier',
-      filters: noFilters,
-    } as const
-    const rest = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null }
-    return await writes.addEndpoint({ id, settings: { ...settings, ...rest }, key: 'sealed', from })
-  }
-  expect(await add(2)).toEqual({ kind: 'from_gone', oldest: 3 })
-  expect(await add(0)).toEqual({ kind: 'from_gone', oldest: 3 })
-  expect(await add(5)).toEqual({ kind: 'from_ahead', last: 3 })
-  expect(await add(3)).toMatchObject({ kind: 'done', state: { queuedTo: 2 } })
-  expect(await add(4)).toMatchObject({ kind: 'done', state: { queuedTo: null } })
-})
+  test('an endpoint cannot start with what is no longer kept, or with what nobody knows yet', async () => {
+    const { push, writes, path } = await openStore(NOON, engine)
+    for (const minute of [1, 2, 3]) await push(at(minute))
+    await pruneStoredFeed(path, 2)
+    const add = async (from: number) => {
+      const id = await writes.reserveEndpoint(NOON)
+      const settings = {
+        name: `from ${from}`,
+        url: 'http://shop.internal/',
+        enabled: true,
+        signature: 'carrier',
+        filters: noFilters,
+      } as const
+      const rest = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null }
+      return await writes.addEndpoint({ id, settings: { ...settings, ...rest }, key: 'sealed', from })
+    }
+    expect(await add(2)).toEqual({ kind: 'from_gone', oldest: 3 })
+    expect(await add(0)).toEqual({ kind: 'from_gone', oldest: 3 })
+    expect(await add(5)).toEqual({ kind: 'from_ahead', last: 3 })
+    expect(await add(3)).toMatchObject({ kind: 'done', state: { queuedTo: 2 } })
+    expect(await add(4)).toMatchObject({ kind: 'done', state: { queuedTo: null } })
+  })
 
-test('whatever was observed, an endpoint that starts with the first sequence gets exactly what one got that was there all along', async () => {
-  const folder = temporaryFolder()
-  const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
-  let file = 0
-  await fc.assert(
-    fc.asyncProperty(observations, fc.boolean(), async (all, backfill) => {
-      const path = join(folder, `${file++}.db`)
-      const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
-      const early = await addEndpoint(writes, clock.now(), { name: 'early', backfill })
-      for (const one of all) await writes.record([incomingOf(one, clock.now())])
-      const late = await addEndpoint(writes, clock.now(), { name: 'late', backfill, from: 0 })
-      await replayFeed(writes, 3)
-      const bySequence = (of: readonly ClaimedDelivery[]) => eventsOf(of.toSorted((a, b) => a.sequence - b.sequence))
-      expect(bySequence(await late.take())).toEqual(bySequence(await early.take()))
-      await writes.close()
-    }),
-    { numRuns: 80, seed: 20261123 },
-  )
-}, 120_000)
+  test('whatever was observed, an endpoint that starts with the first sequence gets exactly what one got that was there all along', async () => {
+    const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
+    await fc.assert(
+      fc.asyncProperty(observations, fc.boolean(), (all, backfill) =>
+        withPlace(engine, async (path) => {
+          const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+          const early = await addEndpoint(writes, clock.now(), { name: 'early', backfill })
+          for (const one of all) await writes.record([incomingOf(one, clock.now())])
+          const late = await addEndpoint(writes, clock.now(), { name: 'late', backfill, from: 0 })
+          await replayFeed(writes, 3)
+          const bySequence = (of: readonly ClaimedDelivery[]) => eventsOf(of.toSorted((a, b) => a.sequence - b.sequence))
+          expect(bySequence(await late.take())).toEqual(bySequence(await early.take()))
+          await writes.close()
+        }),
+      ),
+      { numRuns: runsOn(engine, 80, 6), seed: 20261123 },
+    )
+  }, 120_000)
+})

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
 import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { engines } from '../../support/engines.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -9,8 +11,8 @@ const HOUR_MS = 3_600_000
 const START_MS = Date.parse('2026-03-01T12:00:00Z')
 
 /** An endpoint that answers as the test says, on a clock that the test moves; no network is in it. */
-async function startEndpoint() {
-  const store = await openStore(START_MS)
+async function startEndpoint(engine: Engine) {
+  const store = await openStore(START_MS, engine)
   const id = await store.writes.reserveEndpoint(START_MS)
   await store.writes.addEndpoint({ id, settings: endpointSettings, key: 'sealed', from: null })
   let claimed: readonly ClaimedDelivery[] = []
@@ -44,163 +46,165 @@ async function startEndpoint() {
 
 const at = (minute: number, trackingIds = ['1001']) => ({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds })
 
-test('O6: nothing dies while an endpoint is down for three days, and then each parcel’s events come in order', async () => {
-  const { push, pass, turn, accepted } = await startEndpoint()
-  for (const minute of [1, 2, 3]) await push(at(minute))
-  await push(at(1, ['2002']))
-  await turn()
-  for (let hour = 0; hour < 72; hour++) {
-    pass(HOUR_MS)
-    expect((await turn(503)).notices).toEqual([])
-  }
-  for (let round = 0; round < 4; round++) await turn()
-  expect(accepted).toHaveLength(4)
-  const ofFirst = accepted
-    .filter(({ parcelId }) => parcelId === accepted.find(({ previousSequence }) => previousSequence > 0)?.parcelId)
-    .map(({ sequence }) => sequence)
-  expect(ofFirst).toHaveLength(3)
-  expect(ofFirst).toEqual(ofFirst.toSorted((a, b) => a - b))
-})
-
-test('O6: what was queued just before an endpoint went down for three days is not dead, though another got through meanwhile', async () => {
-  const { push, pass, turn, accepted } = await startEndpoint()
-  await push(at(1, ['2002']))
-  await turn()
-  await push(at(1))
-  pass(1)
-  await turn()
-  expect(accepted).toHaveLength(1)
-  for (let hour = 0; hour < 72; hour++) {
-    pass(HOUR_MS)
-    await turn(503)
-  }
-  await turn()
-  expect(accepted).toHaveLength(2)
-})
-
-test('O6: one that is refused while its endpoint accepts others dies at the end of its schedule; replayed, it begins anew', async () => {
-  const { push, pass, turn, writes, reads, id, now } = await startEndpoint()
-  await push(at(1))
-  const [refused] = (await turn()).claimed
-  const deliveryId = refused?.deliveryId ?? 0
-  let others = 0
-  /** How many attempts it had when it was dead. */
-  const attemptsUntilDead = async (answerToOthers: 200 | 503): Promise<number | undefined> => {
-    for (let hour = 1; hour <= 24; hour++) {
-      await push(at(1, [String(9000 + others++)]))
+describe.each(engines)('the health of an endpoint on $name', (engine) => {
+  test('O6: nothing dies while an endpoint is down for three days, and then each parcel’s events come in order', async () => {
+    const { push, pass, turn, accepted } = await startEndpoint(engine)
+    for (const minute of [1, 2, 3]) await push(at(minute))
+    await push(at(1, ['2002']))
+    await turn()
+    for (let hour = 0; hour < 72; hour++) {
       pass(HOUR_MS)
-      await turn((delivery) => (delivery.deliveryId === deliveryId ? 503 : answerToOthers))
-      const found = await reads.findDelivery(deliveryId)
-      if (found?.delivery.state === 'dead') return found.delivery.attempts
+      expect((await turn(503)).notices).toEqual([])
     }
-    return undefined
-  }
-  expect(await attemptsUntilDead(200)).toBe(3)
-  const any = { endpointId: id, fromSequence: 0, fromMs: 0, sequence: null, parcelId: null }
-  await writes.replayDeliveries({
-    selection: { ...any, deliveryId, states: ['dead'] },
-    to: id,
-    after: null,
-    untilMs: now(),
-    limit: 10,
-    nowMs: pass(1),
+    for (let round = 0; round < 4; round++) await turn()
+    expect(accepted).toHaveLength(4)
+    const ofFirst = accepted
+      .filter(({ parcelId }) => parcelId === accepted.find(({ previousSequence }) => previousSequence > 0)?.parcelId)
+      .map(({ sequence }) => sequence)
+    expect(ofFirst).toHaveLength(3)
+    expect(ofFirst).toEqual(ofFirst.toSorted((a, b) => a - b))
   })
-  expect(await attemptsUntilDead(503)).toBeUndefined()
-  expect(await attemptsUntilDead(200)).toBeGreaterThanOrEqual(3)
-})
 
-test('O15: a clock put back by a day delays no attempt by it, and no success in the day taken back lets anything die', async () => {
-  const { push, pass, turn, writes, now, accepted } = await startEndpoint()
-  await push(at(1, ['2002']))
-  await turn()
-  await turn()
-  expect(accepted).toHaveLength(1)
-  await push(at(1))
-  await turn()
-  await turn(503)
-  pass(-24 * HOUR_MS)
-  await writes.shiftSchedule({ byMs: 24 * HOUR_MS, nowMs: now(), afterParcelId: 0, limit: 500 })
-  expect((await turn()).nextAtMs).toBe(now() + 5000)
-  // Down for three days: the success of the other delivery lies before all of this, though a clock once said otherwise.
-  for (let hour = 0; hour < 72; hour++) {
-    pass(HOUR_MS)
+  test('O6: what was queued just before an endpoint went down for three days is not dead, though another got through meanwhile', async () => {
+    const { push, pass, turn, accepted } = await startEndpoint(engine)
+    await push(at(1, ['2002']))
+    await turn()
+    await push(at(1))
+    pass(1)
+    await turn()
+    expect(accepted).toHaveLength(1)
+    for (let hour = 0; hour < 72; hour++) {
+      pass(HOUR_MS)
+      await turn(503)
+    }
+    await turn()
+    expect(accepted).toHaveLength(2)
+  })
+
+  test('O6: one that is refused while its endpoint accepts others dies at the end of its schedule; replayed, it begins anew', async () => {
+    const { push, pass, turn, writes, reads, id, now } = await startEndpoint(engine)
+    await push(at(1))
+    const [refused] = (await turn()).claimed
+    const deliveryId = refused?.deliveryId ?? 0
+    let others = 0
+    /** How many attempts it had when it was dead. */
+    const attemptsUntilDead = async (answerToOthers: 200 | 503): Promise<number | undefined> => {
+      for (let hour = 1; hour <= 24; hour++) {
+        await push(at(1, [String(9000 + others++)]))
+        pass(HOUR_MS)
+        await turn((delivery) => (delivery.deliveryId === deliveryId ? 503 : answerToOthers))
+        const found = await reads.findDelivery(deliveryId)
+        if (found?.delivery.state === 'dead') return found.delivery.attempts
+      }
+      return undefined
+    }
+    expect(await attemptsUntilDead(200)).toBe(3)
+    const any = { endpointId: id, fromSequence: 0, fromMs: 0, sequence: null, parcelId: null }
+    await writes.replayDeliveries({
+      selection: { ...any, deliveryId, states: ['dead'] },
+      to: id,
+      after: null,
+      untilMs: now(),
+      limit: 10,
+      nowMs: pass(1),
+    })
+    expect(await attemptsUntilDead(503)).toBeUndefined()
+    expect(await attemptsUntilDead(200)).toBeGreaterThanOrEqual(3)
+  })
+
+  test('O15: a clock put back by a day delays no attempt by it, and no success in the day taken back lets anything die', async () => {
+    const { push, pass, turn, writes, now, accepted } = await startEndpoint(engine)
+    await push(at(1, ['2002']))
+    await turn()
+    await turn()
+    expect(accepted).toHaveLength(1)
+    await push(at(1))
+    await turn()
     await turn(503)
-  }
-  pass(HOUR_MS)
-  for (let round = 0; round < 2; round++) await turn()
-  expect(accepted).toHaveLength(2)
-})
-
-test('O15: a clock put forward sends no more at once than an endpoint takes, and one probe to one that is failing', async () => {
-  const { push, setClock, now, turn } = await startEndpoint()
-  for (let parcel = 0; parcel < 60; parcel++) await push(at(1, [String(3000 + parcel)]))
-  const jump = () => setClock(now() + 48 * HOUR_MS)
-  let answers = 0
-  await turn()
-  // Not five in a row.
-  for (let round = 0; round < 2; round++) await turn(() => (answers++ % 3 === 0 ? 200 : 503))
-  jump()
-  expect((await turn()).claimed.length).toBeLessThanOrEqual(deliverOptions.perEndpoint * CLAIMS_PER_ATTEMPT)
-  for (let round = 0; round < 4; round++) await turn(503)
-  jump()
-  expect((await turn(503)).claimed).toHaveLength(1)
-})
-
-test('O7: 120 h of nothing but failures disable an endpoint, which is told once; everything is kept, and enabled again it goes on', async () => {
-  const { push, pass, now, turn, writes, reads, id, accepted } = await startEndpoint()
-  await push(at(1))
-  await turn()
-  const notices = []
-  for (let hour = 0; hour < 130; hour++) {
-    pass(HOUR_MS)
-    // A probe is claimed, and settled.
-    for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices.map(({ kind }) => ({ kind, hour })))
-  }
-  expect(notices).toEqual([{ kind: 'disabled_failing', hour: 120 }])
-  await push(at(2))
-  expect((await turn()).claimed).toEqual([])
-  expect(await reads.listDeliveries({ endpointId: id, state: 'held', parcelId: null, before: null, limit: 10 })).toMatchObject({
-    deliveries: [{}, {}],
-  })
-  await writes.changeEndpoint({ id, change: { enabled: true }, key: null, nowMs: now() })
-  for (let round = 0; round < 3; round++) await turn()
-  expect(accepted).toHaveLength(2)
-})
-
-test('O7: one success in between keeps an endpoint enabled', async () => {
-  const { push, pass, turn } = await startEndpoint()
-  await push(at(1))
-  await push(at(1, ['2002']))
-  await turn()
-  const notices = []
-  for (let hour = 0; hour < 130; hour++) {
-    pass(HOUR_MS)
-    if (hour === 90) await push(at(1, ['3003']))
-    for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(hour === 91 ? 200 : 503)).notices)
-  }
-  expect(notices.map(({ kind }) => kind)).toEqual(['recovered'])
-})
-
-test('O15: two failures with six years of clock between them do not disable an endpoint: what counts is time that was seen to pass', async () => {
-  const { push, pass, now, setClock, turn } = await startEndpoint()
-  // A machine that starts with the clock of its battery, and then asks the network.
-  setClock(Date.parse('2020-01-01T00:00:00Z'))
-  await push(at(1))
-  await turn()
-  await turn(503)
-  const notices = []
-  for (const jumpedTo of [START_MS, START_MS + 200 * HOUR_MS]) {
-    setClock(jumpedTo)
-    for (let nth = 0; nth < 4; nth++) {
-      notices.push(...(await turn(503)).notices)
-      pass(6000)
+    pass(-24 * HOUR_MS)
+    await writes.shiftSchedule({ byMs: 24 * HOUR_MS, nowMs: now(), afterParcelId: 0, limit: 500 })
+    expect((await turn()).nextAtMs).toBe(now() + 5000)
+    // Down for three days: the success of the other delivery lies before all of this, though a clock once said otherwise.
+    for (let hour = 0; hour < 72; hour++) {
+      pass(HOUR_MS)
+      await turn(503)
     }
-  }
-  expect(notices).toEqual([])
-  expect(now()).toBeGreaterThan(START_MS + 200 * HOUR_MS)
-  for (let hour = 0; hour < 121; hour++) {
     pass(HOUR_MS)
-    for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices)
-  }
-  expect(notices.map(({ kind }) => kind)).toEqual(['disabled_failing'])
+    for (let round = 0; round < 2; round++) await turn()
+    expect(accepted).toHaveLength(2)
+  })
+
+  test('O15: a clock put forward sends no more at once than an endpoint takes, and one probe to one that is failing', async () => {
+    const { push, setClock, now, turn } = await startEndpoint(engine)
+    for (let parcel = 0; parcel < 60; parcel++) await push(at(1, [String(3000 + parcel)]))
+    const jump = () => setClock(now() + 48 * HOUR_MS)
+    let answers = 0
+    await turn()
+    // Not five in a row.
+    for (let round = 0; round < 2; round++) await turn(() => (answers++ % 3 === 0 ? 200 : 503))
+    jump()
+    expect((await turn()).claimed.length).toBeLessThanOrEqual(deliverOptions.perEndpoint * CLAIMS_PER_ATTEMPT)
+    for (let round = 0; round < 4; round++) await turn(503)
+    jump()
+    expect((await turn(503)).claimed).toHaveLength(1)
+  })
+
+  test('O7: 120 h of nothing but failures disable an endpoint, which is told once; everything is kept, and enabled again it goes on', async () => {
+    const { push, pass, now, turn, writes, reads, id, accepted } = await startEndpoint(engine)
+    await push(at(1))
+    await turn()
+    const notices = []
+    for (let hour = 0; hour < 130; hour++) {
+      pass(HOUR_MS)
+      // A probe is claimed, and settled.
+      for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices.map(({ kind }) => ({ kind, hour })))
+    }
+    expect(notices).toEqual([{ kind: 'disabled_failing', hour: 120 }])
+    await push(at(2))
+    expect((await turn()).claimed).toEqual([])
+    expect(await reads.listDeliveries({ endpointId: id, state: 'held', parcelId: null, before: null, limit: 10 })).toMatchObject({
+      deliveries: [{}, {}],
+    })
+    await writes.changeEndpoint({ id, change: { enabled: true }, key: null, nowMs: now() })
+    for (let round = 0; round < 3; round++) await turn()
+    expect(accepted).toHaveLength(2)
+  })
+
+  test('O7: one success in between keeps an endpoint enabled', async () => {
+    const { push, pass, turn } = await startEndpoint(engine)
+    await push(at(1))
+    await push(at(1, ['2002']))
+    await turn()
+    const notices = []
+    for (let hour = 0; hour < 130; hour++) {
+      pass(HOUR_MS)
+      if (hour === 90) await push(at(1, ['3003']))
+      for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(hour === 91 ? 200 : 503)).notices)
+    }
+    expect(notices.map(({ kind }) => kind)).toEqual(['recovered'])
+  })
+
+  test('O15: two failures with six years of clock between them do not disable an endpoint: what counts is time that was seen to pass', async () => {
+    const { push, pass, now, setClock, turn } = await startEndpoint(engine)
+    // A machine that starts with the clock of its battery, and then asks the network.
+    setClock(Date.parse('2020-01-01T00:00:00Z'))
+    await push(at(1))
+    await turn()
+    await turn(503)
+    const notices = []
+    for (const jumpedTo of [START_MS, START_MS + 200 * HOUR_MS]) {
+      setClock(jumpedTo)
+      for (let nth = 0; nth < 4; nth++) {
+        notices.push(...(await turn(503)).notices)
+        pass(6000)
+      }
+    }
+    expect(notices).toEqual([])
+    expect(now()).toBeGreaterThan(START_MS + 200 * HOUR_MS)
+    for (let hour = 0; hour < 121; hour++) {
+      pass(HOUR_MS)
+      for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices)
+    }
+    expect(notices.map(({ kind }) => kind)).toEqual(['disabled_failing'])
+  })
 })

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
+import { engines } from '../../support/engines.ts'
 import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
 
 const START_MS = Date.parse('2026-03-01T12:00:00Z')
@@ -13,9 +15,9 @@ const ofParcel = (parcel: number, second = 0) => ({
 })
 
 /** An endpoint that is down from the start until it is mended, but for what a test says. */
-async function openDown(rest: { readonly statusOf?: (delivery: ClaimedDelivery, upAtMs: number) => number | null } = {}) {
+async function openDown(engine: Engine, rest: { readonly statusOf?: (delivery: ClaimedDelivery, upAtMs: number) => number | null } = {}) {
   let upAtMs = Number.POSITIVE_INFINITY
-  const world = await openDeliveryWorld(START_MS, {
+  const world = await openDeliveryWorld(engine, START_MS, {
     statusOf: (delivery, atMs) => rest.statusOf?.(delivery, upAtMs) ?? (atMs >= upAtMs ? 200 : 500),
   })
   return {
@@ -32,165 +34,167 @@ async function openDown(rest: { readonly statusOf?: (delivery: ClaimedDelivery, 
   }
 }
 
-test('10,000 parcels that wait for an endpoint that refuses everything are a handful of attempts an hour, and all arrive when it is mended', async () => {
-  const { path, now, run, attempts, mend, pushParcels, id } = await openDown()
-  await pushParcels(1)
-  // As many as a push each would make, in one statement.
-  const asPushed = `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms)
+describe.each(engines)('failing endpoints on $name', (engine) => {
+  test('10,000 parcels that wait for an endpoint that refuses everything are a handful of attempts an hour, and all arrive when it is mended', async () => {
+    const { path, now, run, attempts, mend, pushParcels, id } = await openDown(engine)
+    await pushParcels(1)
+    // As many as a push each would make, in one statement.
+    const asPushed = `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms)
     with recursive nth(n) as (select 1 union all select n + 1 from nth where n < 9999)
     select ${id}, 1000000 + n, 1000000 + n, 0, (select inbox_id from delivery), 1, 0, ${START_MS}, ${START_MS} from nth`
-  await changeStoredRows(path, asPushed)
-  await run(now() + HOUR_MS)
-  // What was handed out before it was known, the probes at 5, 10, 20 ... 160 s, and one in five minutes.
-  expect(attempts.length).toBeLessThan(50)
-  expect(await storedNumber(path, 'select count(*) from attempt')).toBe(attempts.length)
-  const before = attempts.length
-  mend()
-  await run(now() + 6 * MINUTE_MS)
-  expect(await storedNumber(path, 'select count(*) from delivery where state = 2')).toBe(10_000)
-  expect(attempts.length - before).toBe(10_000)
-}, 60_000)
-
-describe('an endpoint that is failing', () => {
-  test('is probed one at a time, after 5 s and doubling to 5 min, with what was never attempted first', async () => {
-    const { now, run, attempts, pushParcels, endpoint } = await openDown()
-    await pushParcels(40)
-    await run(now() + 1000)
-    expect((await endpoint()).health.probing).not.toBeNull()
-    const before = attempts.length
+    await changeStoredRows(path, asPushed)
     await run(now() + HOUR_MS)
-    const probes = attempts.slice(before)
-    const gaps = probes.slice(1).map(({ beganMs }, nth) => Math.round((beganMs - (probes[nth]?.beganMs ?? 0)) / 1000))
-    expect(gaps.slice(0, 8)).toEqual([10, 20, 40, 80, 160, 300, 300, 300])
-    expect(new Set(attempts.map(({ delivery }) => delivery.sequence)).size).toBe(attempts.length)
-  })
-
-  test('goes on being so after a restart', async () => {
-    const { now, run, kill, attempts, pushParcels, endpoint } = await openDown()
-    await pushParcels(40)
-    await run(now() + 20 * MINUTE_MS)
-    const { health } = await endpoint()
+    // What was handed out before it was known, the probes at 5, 10, 20 ... 160 s, and one in five minutes.
+    expect(attempts.length).toBeLessThan(50)
+    expect(await storedNumber(path, 'select count(*) from attempt')).toBe(attempts.length)
     const before = attempts.length
-    await kill()
-    await run((health.probing?.atMs ?? 0) - 1)
-    expect(attempts).toHaveLength(before)
-    await run(now() + 2)
-    expect(attempts).toHaveLength(before + 1)
-  })
-
-  test('O7: is disabled after 120 h of nothing but failures, those before a restart included', async () => {
-    const { now, run, kill, pushParcels, endpoint } = await openDown()
-    await pushParcels(3)
-    await run(now() + 100 * HOUR_MS)
-    expect((await endpoint()).disabled).toBeNull()
-    await kill()
-    await run(now() + 19 * HOUR_MS)
-    expect((await endpoint()).disabled).toBeNull()
-    await run(now() + 2 * HOUR_MS)
-    expect((await endpoint()).disabled).toBe('failing')
-  })
-
-  test('is sent everything that waits at its first success, whatever the schedule says', async () => {
-    const { now, run, attempts, mend, pushParcels, countOf, endpoint } = await openDown()
-    await pushParcels(60)
-    await run(now() + 5 * HOUR_MS)
     mend()
-    await run(now() + 5 * MINUTE_MS + 2000)
-    expect(await countOf('delivered')).toBe(60)
-    const first = attempts.find(({ status }) => status === 200)
-    expect((attempts.at(-1)?.endsMs ?? 0) - (first?.beganMs ?? 0)).toBeLessThan(1000)
-    expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
+    await run(now() + 6 * MINUTE_MS)
+    expect(await storedNumber(path, 'select count(*) from delivery where state = 2')).toBe(10_000)
+    expect(attempts.length - before).toBe(10_000)
+  }, 60_000)
+
+  describe('an endpoint that is failing', () => {
+    test('is probed one at a time, after 5 s and doubling to 5 min, with what was never attempted first', async () => {
+      const { now, run, attempts, pushParcels, endpoint } = await openDown(engine)
+      await pushParcels(40)
+      await run(now() + 1000)
+      expect((await endpoint()).health.probing).not.toBeNull()
+      const before = attempts.length
+      await run(now() + HOUR_MS)
+      const probes = attempts.slice(before)
+      const gaps = probes.slice(1).map(({ beganMs }, nth) => Math.round((beganMs - (probes[nth]?.beganMs ?? 0)) / 1000))
+      expect(gaps.slice(0, 8)).toEqual([10, 20, 40, 80, 160, 300, 300, 300])
+      expect(new Set(attempts.map(({ delivery }) => delivery.sequence)).size).toBe(attempts.length)
+    })
+
+    test('goes on being so after a restart', async () => {
+      const { now, run, kill, attempts, pushParcels, endpoint } = await openDown(engine)
+      await pushParcels(40)
+      await run(now() + 20 * MINUTE_MS)
+      const { health } = await endpoint()
+      const before = attempts.length
+      await kill()
+      await run((health.probing?.atMs ?? 0) - 1)
+      expect(attempts).toHaveLength(before)
+      await run(now() + 2)
+      expect(attempts).toHaveLength(before + 1)
+    })
+
+    test('O7: is disabled after 120 h of nothing but failures, those before a restart included', async () => {
+      const { now, run, kill, pushParcels, endpoint } = await openDown(engine)
+      await pushParcels(3)
+      await run(now() + 100 * HOUR_MS)
+      expect((await endpoint()).disabled).toBeNull()
+      await kill()
+      await run(now() + 19 * HOUR_MS)
+      expect((await endpoint()).disabled).toBeNull()
+      await run(now() + 2 * HOUR_MS)
+      expect((await endpoint()).disabled).toBe('failing')
+    })
+
+    test('is sent everything that waits at its first success, whatever the schedule says', async () => {
+      const { now, run, attempts, mend, pushParcels, countOf, endpoint } = await openDown(engine)
+      await pushParcels(60)
+      await run(now() + 5 * HOUR_MS)
+      mend()
+      await run(now() + 5 * MINUTE_MS + 2000)
+      expect(await countOf('delivered')).toBe(60)
+      const first = attempts.find(({ status }) => status === 200)
+      expect((attempts.at(-1)?.endsMs ?? 0) - (first?.beganMs ?? 0)).toBeLessThan(1000)
+      expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
+    })
+
+    test('is sent everything at once when an operator says retry, and probed with one delivery when he says it of that', async () => {
+      const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown(engine)
+      await pushParcels(30)
+      await run(now() + HOUR_MS)
+      const { deliveries } = await reads.listDeliveries({ endpointId: id, parcelId: null, state: 'retrying', before: null, limit: 1 })
+      const deliveryId = deliveries[0]?.deliveryId ?? 0
+      const before = attempts.length
+      expect(await writes().retryDelivery({ deliveryId, nowMs: now() })).toBe('done')
+      await run(now() + 100)
+      expect(attempts.slice(before).map(({ delivery }) => delivery.deliveryId)).toEqual([deliveryId])
+      expect((await endpoint()).health.probing).not.toBeNull()
+      mend()
+      expect(await writes().retryEndpoint({ id, nowMs: now() })).toBe('done')
+      await run(now() + 1000)
+      expect(await countOf('delivered')).toBe(30)
+    })
+
+    test('keeps no more than the newest attempts of a delivery', async () => {
+      const { now, run, reads, pushParcels, attempts } = await openDown(engine)
+      await pushParcels(1)
+      await run(now() + 10 * HOUR_MS)
+      expect(attempts.length).toBeGreaterThan(60)
+      const [waiting] = (await reads.listDeliveries({ endpointId: null, parcelId: null, state: null, before: null, limit: 1 })).deliveries
+      expect(waiting?.attempts).toBe(attempts.length)
+      expect((await reads.findDelivery(waiting?.deliveryId ?? 0))?.attempts).toHaveLength(50)
+    })
   })
 
-  test('is sent everything at once when an operator says retry, and probed with one delivery when he says it of that', async () => {
-    const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown()
-    await pushParcels(30)
-    await run(now() + HOUR_MS)
-    const { deliveries } = await reads.listDeliveries({ endpointId: id, parcelId: null, state: 'retrying', before: null, limit: 1 })
-    const deliveryId = deliveries[0]?.deliveryId ?? 0
-    const before = attempts.length
-    expect(await writes().retryDelivery({ deliveryId, nowMs: now() })).toBe('done')
-    await run(now() + 100)
-    expect(attempts.slice(before).map(({ delivery }) => delivery.deliveryId)).toEqual([deliveryId])
-    expect((await endpoint()).health.probing).not.toBeNull()
-    mend()
-    expect(await writes().retryEndpoint({ id, nowMs: now() })).toBe('done')
-    await run(now() + 1000)
-    expect(await countOf('delivered')).toBe(30)
-  })
+  describe('an event that is never accepted', () => {
+    const POISON = 1
+    const isPoison = ({ sequence }: ClaimedDelivery) => sequence === POISON
+    const openPoisoned = () => openDown(engine, { statusOf: (delivery) => (isPoison(delivery) ? 500 : 200) })
 
-  test('keeps no more than the newest attempts of a delivery', async () => {
-    const { now, run, reads, pushParcels, attempts } = await openDown()
-    await pushParcels(1)
-    await run(now() + 10 * HOUR_MS)
-    expect(attempts.length).toBeGreaterThan(60)
-    const [waiting] = (await reads.listDeliveries({ endpointId: null, parcelId: null, state: null, before: null, limit: 1 })).deliveries
-    expect(waiting?.attempts).toBe(attempts.length)
-    expect((await reads.findDelivery(waiting?.deliveryId ?? 0))?.attempts).toHaveLength(50)
-  })
-})
+    test('does not make its endpoint failing while there are others, and dies by its schedule', async () => {
+      const { now, run, pushParcels, endpoint, countOf, timesOf } = await openPoisoned()
+      await pushParcels(1)
+      for (let nth = 1; nth < 30; nth++) {
+        await pushParcels(1, nth)
+        await run(now() + MINUTE_MS)
+        expect((await endpoint()).health.probing).toBeNull()
+      }
+      expect([await countOf('delivered'), await countOf('dead')]).toEqual([29, 1])
+      expect(timesOf(POISON)).toHaveLength(3)
+    })
 
-describe('an event that is never accepted', () => {
-  const POISON = 1
-  const isPoison = ({ sequence }: ClaimedDelivery) => sequence === POISON
-  const openPoisoned = () => openDown({ statusOf: (delivery) => (isPoison(delivery) ? 500 : 200) })
+    test('makes it failing when it is all there is, and keeps nothing that comes then waiting', async () => {
+      const { now, run, pushParcels, endpoint, timesOf, countOf } = await openPoisoned()
+      await pushParcels(1)
+      await run(now() + HOUR_MS)
+      expect((await endpoint()).health.probing).not.toBeNull()
+      await pushParcels(1, 1)
+      const pushedMs = now()
+      await run(now() + 100)
+      expect(timesOf(2)).toEqual([pushedMs])
+      expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([1, null])
+    })
 
-  test('does not make its endpoint failing while there are others, and dies by its schedule', async () => {
-    const { now, run, pushParcels, endpoint, countOf, timesOf } = await openPoisoned()
-    await pushParcels(1)
-    for (let nth = 1; nth < 30; nth++) {
-      await pushParcels(1, nth)
+    test('does not keep an endpoint failing that is mended: it is not the only one that is probed', async () => {
+      const { now, run, mend, pushParcels, countOf } = await openDown(engine, {
+        statusOf: (delivery, upAtMs) => (isPoison(delivery) && upAtMs < Number.POSITIVE_INFINITY ? 500 : null),
+      })
+      await pushParcels(3)
+      await run(now() + 3 * HOUR_MS)
+      mend()
+      await run(now() + 10 * MINUTE_MS + 1000)
+      expect(await countOf('delivered')).toBe(2)
+    })
+
+    test('is woken with the others, and that attempt uses up nothing of its schedule', async () => {
+      let isDown = false
+      const { now, run, pushParcels, timesOf, reads } = await openDown(engine, {
+        statusOf: (delivery) => (isPoison(delivery) || isDown ? 500 : 200),
+      })
+      await pushParcels(2)
       await run(now() + MINUTE_MS)
-      expect((await endpoint()).health.probing).toBeNull()
-    }
-    expect([await countOf('delivered'), await countOf('dead')]).toEqual([29, 1])
-    expect(timesOf(POISON)).toHaveLength(3)
-  })
-
-  test('makes it failing when it is all there is, and keeps nothing that comes then waiting', async () => {
-    const { now, run, pushParcels, endpoint, timesOf, countOf } = await openPoisoned()
-    await pushParcels(1)
-    await run(now() + HOUR_MS)
-    expect((await endpoint()).health.probing).not.toBeNull()
-    await pushParcels(1, 1)
-    const pushedMs = now()
-    await run(now() + 100)
-    expect(timesOf(2)).toEqual([pushedMs])
-    expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([1, null])
-  })
-
-  test('does not keep an endpoint failing that is mended: it is not the only one that is probed', async () => {
-    const { now, run, mend, pushParcels, countOf } = await openDown({
-      statusOf: (delivery, upAtMs) => (isPoison(delivery) && upAtMs < Number.POSITIVE_INFINITY ? 500 : null),
+      const [first = 0, second = 0] = timesOf(POISON)
+      expect(second - first).toBeLessThan(6000)
+      const planned = second + 300_000
+      isDown = true
+      await pushParcels(8, 2)
+      await run(now() + 3000)
+      isDown = false
+      await run(planned - 1000)
+      // Woken, and attempted with the others long before it was to be.
+      expect(timesOf(POISON)).toHaveLength(3)
+      await pushParcels(1, 10)
+      await run(planned + 1000)
+      expect(timesOf(POISON)).toHaveLength(4)
+      const poison = (await reads.listDeliveries({ endpointId: null, parcelId: null, state: 'dead', before: null, limit: 10 })).deliveries
+      expect(poison).toMatchObject([{ sequence: POISON, attempts: 4, reason: 'receiver_refused' }])
     })
-    await pushParcels(3)
-    await run(now() + 3 * HOUR_MS)
-    mend()
-    await run(now() + 10 * MINUTE_MS + 1000)
-    expect(await countOf('delivered')).toBe(2)
-  })
-
-  test('is woken with the others, and that attempt uses up nothing of its schedule', async () => {
-    let isDown = false
-    const { now, run, pushParcels, timesOf, reads } = await openDown({
-      statusOf: (delivery) => (isPoison(delivery) || isDown ? 500 : 200),
-    })
-    await pushParcels(2)
-    await run(now() + MINUTE_MS)
-    const [first = 0, second = 0] = timesOf(POISON)
-    expect(second - first).toBeLessThan(6000)
-    const planned = second + 300_000
-    isDown = true
-    await pushParcels(8, 2)
-    await run(now() + 3000)
-    isDown = false
-    await run(planned - 1000)
-    // Woken, and attempted with the others long before it was to be.
-    expect(timesOf(POISON)).toHaveLength(3)
-    await pushParcels(1, 10)
-    await run(planned + 1000)
-    expect(timesOf(POISON)).toHaveLength(4)
-    const poison = (await reads.listDeliveries({ endpointId: null, parcelId: null, state: 'dead', before: null, limit: 10 })).deliveries
-    expect(poison).toMatchObject([{ sequence: POISON, attempts: 4, reason: 'receiver_refused' }])
   })
 })

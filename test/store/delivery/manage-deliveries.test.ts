@@ -1,14 +1,16 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 
 /** So many are selected, and every stretch queues a hundred. */
-async function openReplays(selected: number) {
-  const store = await openStore(NOON)
+async function openReplays(engine: Engine, selected: number) {
+  const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON)
   const endpoints: readonly EndpointState[] = await store.reads.listEndpoints()
   const stopping = new AbortController()
@@ -46,26 +48,28 @@ async function openReplays(selected: number) {
   }
 }
 
-test('a replay ends where it is when the one who asked for it goes away', async () => {
-  const { replay, stretches, afterStretches } = await openReplays(10_000)
-  afterStretches(3, 'asker')
-  expect(await replay({ since: 0 })).toEqual({ kind: 'replayed', count: 300 })
-  expect(stretches()).toBe(3)
-})
-
-test('a replay ends where it is when the relay stops, and says how far it came', async () => {
-  const { replay, stretches, afterStretches } = await openReplays(10_000)
-  afterStretches(2, 'relay')
-  await expect(replay({ since: 0 })).rejects.toMatchObject({
-    code: 'storage_unavailable',
-    message: expect.stringContaining('200 deliveries'),
+describe.each(engines)('replays of many on $name', (engine) => {
+  test('a replay ends where it is when the one who asked for it goes away', async () => {
+    const { replay, stretches, afterStretches } = await openReplays(engine, 10_000)
+    afterStretches(3, 'asker')
+    expect(await replay({ since: 0 })).toEqual({ kind: 'replayed', count: 300 })
+    expect(stretches()).toBe(3)
   })
-  expect(stretches()).toBe(2)
-})
 
-test('a replay of more than 10,000 is a job, and is counted no further than that', async () => {
-  const { replay, stretches } = await openReplays(1_400_000)
-  expect(await replay({ since: 0, dryRun: true })).toEqual({ kind: 'counted', count: 10_001, more: true })
-  expect(await replay({ since: 0 })).toMatchObject({ kind: 'job', job: { state: 'waiting', by: 'admin', task: { kind: 'replay' } } })
-  expect(stretches()).toBe(0)
+  test('a replay ends where it is when the relay stops, and says how far it came', async () => {
+    const { replay, stretches, afterStretches } = await openReplays(engine, 10_000)
+    afterStretches(2, 'relay')
+    await expect(replay({ since: 0 })).rejects.toMatchObject({
+      code: 'storage_unavailable',
+      message: expect.stringContaining('200 deliveries'),
+    })
+    expect(stretches()).toBe(2)
+  })
+
+  test('a replay of more than 10,000 is a job, and is counted no further than that', async () => {
+    const { replay, stretches } = await openReplays(engine, 1_400_000)
+    expect(await replay({ since: 0, dryRun: true })).toEqual({ kind: 'counted', count: 10_001, more: true })
+    expect(await replay({ since: 0 })).toMatchObject({ kind: 'job', job: { state: 'waiting', by: 'admin', task: { kind: 'replay' } } })
+    expect(stretches()).toBe(0)
+  })
 })

@@ -1,15 +1,15 @@
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { engines, runsOn, withPlace } from '../../support/engines.ts'
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { pruneStoredFeed, storedNumber } from '../../support/stored-rows.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -104,8 +104,8 @@ function createModel() {
   }
 }
 
-async function run(path: string, steps: readonly Step[]): Promise<void> {
-  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+async function run(engine: Engine, path: string, steps: readonly Step[]): Promise<void> {
+  const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
   const model = createModel()
   const endpoints: (Owed & Awaited<ReturnType<typeof addEndpoint>>)[] = []
   let isPruned = false
@@ -193,11 +193,11 @@ async function pruneFeed(path: string): Promise<boolean> {
   return last > 0
 }
 
-test('7.1, 6.6: whatever comes by push, poll and question in whatever order, every endpoint is sent every event it is owed once', async () => {
-  const folder = temporaryFolder()
-  let file = 0
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 30 }), (steps) => run(join(folder, `${file++}.db`), steps)),
-    { numRuns: Number(process.env.RUNS ?? 60), seed: Number(process.env.SEED ?? 20261124) },
-  )
-}, 120_000)
+describe.each(engines)('what is owed to endpoints on $name', (engine) => {
+  test('7.1, 6.6: whatever comes by push, poll and question in whatever order, every endpoint is sent every event it is owed once', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 30 }), (steps) => withPlace(engine, (path) => run(engine, path, steps))),
+      { numRuns: Number(process.env.RUNS ?? runsOn(engine, 60, 6)), seed: Number(process.env.SEED ?? 20261124) },
+    )
+  }, 120_000)
+})

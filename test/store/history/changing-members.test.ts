@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ANSWERS_MAX } from '../../../src/domain/history/parcel-record.ts'
 import { encodeAll } from '../../../src/domain/history/pull-response.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { readBack } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
 import { recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
@@ -27,8 +29,8 @@ async function feedOf(path: string): Promise<readonly (readonly [number, number]
 }
 
 /** A carrier that says at every poll how long ago it was asked itself. */
-async function start() {
-  const store = await openStore(NOON)
+async function start(engine: Engine) {
+  const store = await openStore(NOON, engine)
   const pollOnce = (ageSeconds: number) =>
     store.poll({
       askedAtMs: store.pass(1000),
@@ -43,50 +45,52 @@ async function start() {
   return { ...store, pollOnce, served }
 }
 
-test('2: a member that the carrier changes at every poll does not make each poll be kept', async () => {
-  const { pollOnce, served, path } = await start()
-  for (let age = 1; age <= ANSWERS_MAX; age++) await pollOnce(age)
-  const before = await rowsOf(path)
-  expect(before).toEqual({ sightings: times.length, contents: 1, answers: ANSWERS_MAX, deliveries: 0 })
-  for (let age = 1; age <= POLLS; age++) await pollOnce(100 * age)
-  expect(await rowsOf(path)).toEqual(before)
-  const ages = times.map((eventTimestamp, at) => ({ eventTimestamp, ageSeconds: 100 * POLLS + at }))
-  expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
-})
+describe.each(engines)('members that change at every poll on $name', (engine) => {
+  test('2: a member that the carrier changes at every poll does not make each poll be kept', async () => {
+    const { pollOnce, served, path } = await start(engine)
+    for (let age = 1; age <= ANSWERS_MAX; age++) await pollOnce(age)
+    const before = await rowsOf(path)
+    expect(before).toEqual({ sightings: times.length, contents: 1, answers: ANSWERS_MAX, deliveries: 0 })
+    for (let age = 1; age <= POLLS; age++) await pollOnce(100 * age)
+    expect(await rowsOf(path)).toEqual(before)
+    const ages = times.map((eventTimestamp, at) => ({ eventTimestamp, ageSeconds: 100 * POLLS + at }))
+    expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
+  })
 
-test('2.4: of equal listings the last asked is kept whole, whichever came first', async () => {
-  const { poll, served } = await start()
-  const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
-  await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })
-  await poll({ askedAtMs: NOON + 1, statuses: listed(9, 9) })
-  expect(await served()).toMatchObject({ statuses: [{ weight: 3 }, { weight: 4 }] })
-  // Asked at once, the greater is kept: not the greater of each of its sightings.
-  await poll({ askedAtMs: NOON + 2, statuses: listed(2, 5) })
-  await poll({ askedAtMs: NOON + 2, statuses: listed(4, 1) })
-  expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })
-})
+  test('2.4: of equal listings the last asked is kept whole, whichever came first', async () => {
+    const { poll, served } = await start(engine)
+    const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
+    await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })
+    await poll({ askedAtMs: NOON + 1, statuses: listed(9, 9) })
+    expect(await served()).toMatchObject({ statuses: [{ weight: 3 }, { weight: 4 }] })
+    // Asked at once, the greater is kept: not the greater of each of its sightings.
+    await poll({ askedAtMs: NOON + 2, statuses: listed(2, 5) })
+    await poll({ askedAtMs: NOON + 2, statuses: listed(4, 1) })
+    expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })
+  })
 
-test('a listing that takes the place of another keeps its sequence, and is told of as an update of the same entries', async () => {
-  const { pollOnce, path } = await start()
-  await pollOnce(1)
-  const first = await feedOf(path)
-  const entries = new Set(first.map(([, entry]) => entry))
-  expect(first.map(([kind]) => kind)).toEqual(times.map(() => 0))
-  await pollOnce(2)
-  const told = (await feedOf(path)).slice(times.length)
-  expect(told.map(([kind]) => kind)).toEqual(times.map(() => 1))
-  expect(new Set(told.map(([, entry]) => entry))).toEqual(entries)
-})
+  test('a listing that takes the place of another keeps its sequence, and is told of as an update of the same entries', async () => {
+    const { pollOnce, path } = await start(engine)
+    await pollOnce(1)
+    const first = await feedOf(path)
+    const entries = new Set(first.map(([, entry]) => entry))
+    expect(first.map(([kind]) => kind)).toEqual(times.map(() => 0))
+    await pollOnce(2)
+    const told = (await feedOf(path)).slice(times.length)
+    expect(told.map(([kind]) => kind)).toEqual(times.map(() => 1))
+    expect(new Set(told.map(([, entry]) => entry))).toEqual(entries)
+  })
 
-test('6.6: what was told as backfill is revealed by its push and is no missed push, though its listing was replaced', async () => {
-  const { pollOnce, push, pass, writes } = await start()
-  const { take } = await addEndpoint(writes, NOON + 3_600_000)
-  for (let age = 1; age <= 3; age++) await pollOnce(age)
-  expect(await take()).toEqual([])
-  expect(await writes.settleMissedPushes(pass(recordOptions.missedPushGraceMs + 1))).toEqual([])
-  await push({ eventTime: times[3]?.replace('Z', '.000Z') ?? '' })
-  expect((await take()).map(({ body }) => String(body))).toEqual([expect.stringContaining('09:00:00')])
-  await pollOnce(4)
-  await push({ eventTime: times[3]?.replace('Z', '.000Z') ?? '', texts: { en: 'Again' } })
-  expect(await take()).toEqual([])
+  test('6.6: what was told as backfill is revealed by its push and is no missed push, though its listing was replaced', async () => {
+    const { pollOnce, push, pass, writes } = await start(engine)
+    const { take } = await addEndpoint(writes, NOON + 3_600_000)
+    for (let age = 1; age <= 3; age++) await pollOnce(age)
+    expect(await take()).toEqual([])
+    expect(await writes.settleMissedPushes(pass(recordOptions.missedPushGraceMs + 1))).toEqual([])
+    await push({ eventTime: times[3]?.replace('Z', '.000Z') ?? '' })
+    expect((await take()).map(({ body }) => String(body))).toEqual([expect.stringContaining('09:00:00')])
+    await pollOnce(4)
+    await push({ eventTime: times[3]?.replace('Z', '.000Z') ?? '', texts: { en: 'Again' } })
+    expect(await take()).toEqual([])
+  })
 })

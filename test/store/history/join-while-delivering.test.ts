@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
+import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -12,15 +13,17 @@ const acceptedAt = ({ body: _body, previousSequence: _previous, ...delivery }: C
   random: 0.5,
 })
 
-test('7.3: a delivery that is under way while its parcel is joined to another releases what waits behind it there', async () => {
-  const { push, writes } = await openStore(NOON)
-  await writes.watch({ identifier: '1001', nowMs: NOON })
-  await addEndpoint(writes, NOON)
-  await push({ trackingIds: ['2002'] })
-  const turn = { inFlight: {}, allowance: {}, claimsMax: 10, nowMs: NOON }
-  const { claimed } = await writes.dispatchRound({ ...turn, settled: [] })
-  expect(claimed).toHaveLength(1)
-  await push({ trackingIds: ['1001', '2002'], eventTime: '2026-03-01T11:00:00.000Z' })
-  const { claimed: next } = await writes.dispatchRound({ ...turn, settled: claimed.map(acceptedAt) })
-  expect(next.map(({ body }) => String(body))).toEqual([expect.stringContaining('11:00:00.000Z')])
+describe.each(engines)('a join while something is delivered on $name', (engine) => {
+  test('7.3: a delivery that is under way while its parcel is joined to another releases what waits behind it there', async () => {
+    const { push, writes } = await openStore(NOON, engine)
+    await writes.watch({ identifier: '1001', nowMs: NOON })
+    await addEndpoint(writes, NOON)
+    await push({ trackingIds: ['2002'] })
+    const turn = { inFlight: {}, allowance: {}, claimsMax: 10, nowMs: NOON }
+    const { claimed } = await writes.dispatchRound({ ...turn, settled: [] })
+    expect(claimed).toHaveLength(1)
+    await push({ trackingIds: ['1001', '2002'], eventTime: '2026-03-01T11:00:00.000Z' })
+    const { claimed: next } = await writes.dispatchRound({ ...turn, settled: claimed.map(acceptedAt) })
+    expect(next.map(({ body }) => String(body))).toEqual([expect.stringContaining('11:00:00.000Z')])
+  })
 })

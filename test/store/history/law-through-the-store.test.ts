@@ -1,36 +1,20 @@
-import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeAll, encodeLatest } from '../../../src/domain/history/pull-response.ts'
-import type { Incoming } from '../../../src/domain/history/recording.ts'
-import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
-import { createReadStore } from '../../../src/store/read-store.ts'
-import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
+import type { ReadSide } from '../../../src/flow/read-side.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { engines, runsOn, withPlace } from '../../support/engines.ts'
 import { answers, recordAll } from '../../support/model.ts'
 import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
+import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
 
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
-const log = {
-  error: (fields: object) => {
-    throw new Error(`unexpected: ${JSON.stringify(fields, Object.getOwnPropertyNames(new Error()))}`)
-  },
-}
 
-function incoming({ observation, body }: Seen): Incoming {
-  if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
-  return parsePush({ body, contentEncoding: null, receivedAtMs: clock.now(), keyIndex: 0 })
-}
-
-/** Every answer of every identifier after recording batch by batch into a file of its own. */
-async function served(path: string, batches: readonly (readonly Seen[])[]): Promise<Readonly<Record<string, string>>> {
-  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, log)
-  for (const batch of batches) await writes.record(batch.map(incoming))
-  await writes.close()
-  const reads = createReadStore(openSqliteReader(path))
+/** Every answer of every identifier, as its bytes. */
+async function answersIn(reads: ReadSide): Promise<Readonly<Record<string, string>>> {
   const answers: Record<string, string> = {}
   for (const id of IDENTIFIERS) {
     const view = await reads.findParcel(id)
@@ -40,38 +24,81 @@ async function served(path: string, batches: readonly (readonly Seen[])[]): Prom
       answers[`${id}/latest?${language}`] = encodeLatest(view, [language, 'en', 'sv'])?.body ?? 'none'
     }
   }
-  await reads.close()
   return answers
 }
+
+/** What a new store serves after it recorded batch by batch, and what it serves once it has been closed and opened again. */
+async function served(engine: Engine, batches: readonly (readonly Seen[])[]) {
+  return await withPlace(engine, async (path) => {
+    const open = () => openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+    const look = async () => {
+      const reads = engine.openReadStore(path)
+      const answers = await answersIn(reads)
+      await reads.close()
+      return answers
+    }
+    const writes = await open()
+    for (const batch of batches) await writes.record(batch.map((seen) => incomingOf(seen, clock.now())))
+    const before = await look()
+    await writes.close()
+    const again = await open()
+    const after = await look()
+    await again.close()
+    return { before, after }
+  })
+}
+
+/** Observations, then the same in another order, some of them repeated or split, in batches. */
+const told = fc
+  .tuple(
+    observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all))),
+    fc.integer({ min: 1, max: 5 }),
+  )
+  .map(([[all, again], size]) => ({
+    all,
+    batches: Array.from({ length: Math.ceil(again.length / size) }, (_, at) => again.slice(at * size, at * size + size)),
+  }))
+
+test.each(engines)(
+  'gives the bytes of the model through the store, whatever the order, the duplicates and the batches, before and after a restart, on $name',
+  async (engine) => {
+    await fc.assert(
+      fc.asyncProperty(told, async ({ all, batches }) => {
+        const model = answers(recordAll(all))
+        expect(await served(engine, [all])).toEqual({ before: model, after: model })
+        expect(await served(engine, batches)).toEqual({ before: model, after: model })
+      }),
+      { numRuns: runsOn(engine, 250, 8), seed: 20261121 },
+    )
+  },
+  600_000,
+)
+
+test('every engine serves the same bytes of the same observations, before and after a restart', async () => {
+  const runs = Math.min(...engines.map((engine) => runsOn(engine, 250, 6)))
+  await fc.assert(
+    fc.asyncProperty(told, async ({ batches }) => {
+      const [first, ...others] = await Promise.all(engines.map((engine) => served(engine, batches)))
+      for (const other of others) expect(other).toEqual(first)
+    }),
+    { numRuns: runs, seed: 20261124 },
+  )
+}, 600_000)
 
 function inBatches(all: readonly Seen[], size: number): readonly (readonly Seen[])[] {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, at * size + size))
 }
 
-test('gives the bytes of the model through the store, whatever the order, the duplicates and the batches', async () => {
-  const folder = temporaryFolder()
-  let file = 0
-  await fc.assert(
-    fc.asyncProperty(
-      observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all))),
-      fc.integer({ min: 1, max: 5 }),
-      async ([all, again], size) => {
-        const one = await served(join(folder, `${file++}.db`), [all])
-        expect(one).toEqual(answers(recordAll(all)))
-        expect(await served(join(folder, `${file++}.db`), inBatches(again, size))).toEqual(one)
-      },
-    ),
-    { numRuns: 250, seed: 20261121 },
-  )
-}, 120_000)
-
-test('copies of a listing, and another that could join between them, give the same bytes through the store in every order, however repeated', async () => {
-  const folder = temporaryFolder()
-  const expected = answers(recordAll(copiesAroundAnother))
-  for (const [at, order] of everyOrder(copiesAroundAnother).entries()) {
-    const once = inBatches(order, 1)
-    const again = inBatches([...order, ...order.toReversed()], 1 + (at % 4))
-    expect(await served(join(folder, `${at}.db`), once)).toEqual(expected)
-    expect(await served(join(folder, `${at}-again.db`), again)).toEqual(expected)
-  }
-}, 60_000)
+test.each(engines)(
+  'copies of a listing, and another that could join between them, give the same bytes on $name in every order, however repeated',
+  async (engine) => {
+    const model = answers(recordAll(copiesAroundAnother))
+    const orders = everyOrder(copiesAroundAnother)
+    for (const [at, order] of orders.slice(0, runsOn(engine, orders.length, 4)).entries()) {
+      const again = inBatches([...order, ...order.toReversed()], 1 + (at % 4))
+      expect(await served(engine, inBatches(order, 1))).toEqual({ before: model, after: model })
+      expect(await served(engine, again)).toEqual({ before: model, after: model })
+    }
+  },
+  600_000,
+)

@@ -1,16 +1,14 @@
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { createRecord } from '../../../src/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import type { WriteStore } from '../../../src/flow/write-store.ts'
-import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { engines, newPlace } from '../../support/engines.ts'
 import { strictLog } from '../../support/observed.ts'
 import { recordOptions } from '../../support/policy.ts'
 import { storedRows } from '../../support/stored-rows.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -18,11 +16,10 @@ const FULL = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date
 const early = '2026-02-01T00:00:00.000Z'
 
 /** A store that counts how often a batch is begun, and how often one observation of it is recorded on its own. */
-async function startCounting() {
-  const path = join(temporaryFolder(), 'relay.db')
-  const engine = await openSqliteWriter(path)
-  onTestFinished(() => engine.close())
-  const whole = createSqliteWriteStore(engine)
+async function startCounting(engine: Engine) {
+  const path = await newPlace(engine)
+  const whole = await engine.openWriteStore(path)
+  onTestFinished(() => whole.close())
   const counts = { transactions: 0, savepoints: 0 }
   const store: WriteStore = {
     ...whole,
@@ -59,35 +56,37 @@ async function startCounting() {
 const push = (trackingIds: readonly string[], eventTime = early) => incomingPush(pushBody({ trackingIds, eventTime }), NOON)
 const once = { transactions: 1, savepoints: 0 }
 
-test('1.6: a push that a full parcel refuses undoes nothing of the batch it came in, however often it is sent', async () => {
-  const { record, read } = await startCounting()
-  const refused = push(['1001', '9009'])
-  expect(await record(push(['2001']), refused, push(['3001']))).toEqual({ kinds: ['recorded', 'quarantined', 'recorded'], ...once })
-  expect(await record(push(['4001']), refused)).toEqual({ kinds: ['recorded', 'duplicate'], ...once })
-  expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
-  expect(await read('select state, reason, parcel_id, duplicates from inbox where reason is not null')).toEqual([
-    { state: 1, reason: 'parcel_full', parcel_id: 0, duplicates: 1 },
-  ])
-  expect(await read('select count(*) as count from inbox')).toEqual([{ count: 4 }])
-  expect(await read('select entry_count, is_full from parcel where is_full = 1')).toEqual([{ entry_count: 2000, is_full: 1 }])
-})
-
-test('1.6: what says nothing new of a full parcel is recorded', async () => {
-  const { record } = await startCounting()
-  expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['recorded'], ...once })
-  expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['duplicate'], ...once })
-})
-
-test('1.4, 1.6: nor does a push that names a full parcel and another, or a poll that lists too much', async () => {
-  const { record, poll, read } = await startCounting()
-  await record(push(['2001']))
-  expect(await record(push(['1001', '2001'], '2026-02-02T00:00:00.000Z'), push(['3001']))).toEqual({
-    kinds: ['quarantined', 'recorded'],
-    ...once,
+describe.each(engines)('what a full parcel refuses on $name', (engine) => {
+  test('1.6: a push that a full parcel refuses undoes nothing of the batch it came in, however often it is sent', async () => {
+    const { record, read } = await startCounting(engine)
+    const refused = push(['1001', '9009'])
+    expect(await record(push(['2001']), refused, push(['3001']))).toEqual({ kinds: ['recorded', 'quarantined', 'recorded'], ...once })
+    expect(await record(push(['4001']), refused)).toEqual({ kinds: ['recorded', 'duplicate'], ...once })
+    expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+    expect(await read('select state, reason, parcel_id, duplicates from inbox where reason is not null')).toEqual([
+      { state: 1, reason: 'parcel_full', parcel_id: 0, duplicates: 1 },
+    ])
+    expect(await read('select count(*) as count from inbox')).toEqual([{ count: 4 }])
+    expect(await read('select entry_count, is_full from parcel where is_full = 1')).toEqual([{ entry_count: 2000, is_full: 1 }])
   })
-  expect(await record(push(['4001']), poll('1001', [{ eventTimestamp: early }], ['1001', '9009']))).toEqual({
-    kinds: ['recorded', 'quarantined'],
-    ...once,
+
+  test('1.6: what says nothing new of a full parcel is recorded', async () => {
+    const { record } = await startCounting(engine)
+    expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['recorded'], ...once })
+    expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['duplicate'], ...once })
   })
-  expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+
+  test('1.4, 1.6: nor does a push that names a full parcel and another, or a poll that lists too much', async () => {
+    const { record, poll, read } = await startCounting(engine)
+    await record(push(['2001']))
+    expect(await record(push(['1001', '2001'], '2026-02-02T00:00:00.000Z'), push(['3001']))).toEqual({
+      kinds: ['quarantined', 'recorded'],
+      ...once,
+    })
+    expect(await record(push(['4001']), poll('1001', [{ eventTimestamp: early }], ['1001', '9009']))).toEqual({
+      kinds: ['recorded', 'quarantined'],
+      ...once,
+    })
+    expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+  })
 })

@@ -1,19 +1,15 @@
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { CarrierMemory } from '../../../src/domain/polling/carrier-memory.ts'
 import { createCarrierMemory } from '../../../src/flow/polling/carrier-memory.tx.ts'
-import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { engines, openBareStore } from '../../support/engines.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const AT_MS = Date.UTC(2026, 2, 1, 8)
 
 /** What is read of a memory that is kept as this text. */
-async function read(text: string): Promise<CarrierMemory | null> {
-  const engine = await openSqliteWriter(join(temporaryFolder(), 'relay.db'))
-  onTestFinished(() => engine.close())
-  const store = createSqliteWriteStore(engine)
+async function read(engine: Engine, text: string): Promise<CarrierMemory | null> {
+  const { store } = await openBareStore(engine)
   await store.transaction((tx) => tx.saveSetting('carrier-memory', new TextEncoder().encode(text)))
   return await createCarrierMemory(store).carrierMemory()
 }
@@ -26,19 +22,25 @@ const memory: CarrierMemory = {
   refusal: { tries: 2, untilMs: AT_MS + 900_000, mark: { salt: 'a', digest: 'b' } },
 }
 
-test('what is kept about the carrier is read back as it was', async () => {
-  const { writes } = await openStore(AT_MS)
-  expect(await writes.carrierMemory()).toBeNull()
-  await writes.rememberCarrier(memory)
-  expect(await writes.carrierMemory()).toEqual(memory)
-})
+describe.each(engines)('the memory of the carrier on $name', (engine) => {
+  test('what is kept about the carrier is read back as it was', async () => {
+    const { writes } = await openStore(AT_MS, engine)
+    expect(await writes.carrierMemory()).toBeNull()
+    await writes.rememberCarrier(memory)
+    expect(await writes.carrierMemory()).toEqual(memory)
+  })
 
-test('what an earlier version kept, a sum of calls and no waits, is read', async () => {
-  const { refusal } = memory
-  expect(await read(JSON.stringify({ atMs: AT_MS, callsToday: 41, refusal }))).toEqual({ ...memory, pausedUntilMs: null, refusal })
-})
+  test('what an earlier version kept, a sum of calls and no waits, is read', async () => {
+    const { refusal } = memory
+    expect(await read(engine, JSON.stringify({ atMs: AT_MS, callsToday: 41, refusal }))).toEqual({
+      ...memory,
+      pausedUntilMs: null,
+      refusal,
+    })
+  })
 
-test.each(['{}', '7', '{"atMs":1,"days":[{"day":1}],"pausedUntilMs":null,"tokenPausedUntilMs":null,"refusal":null}'])(
-  'a damaged memory is told of, not guessed at: %s',
-  async (text) => await expect(read(text)).rejects.toThrow('damaged'),
-)
+  test.each(['{}', '7', '{"atMs":1,"days":[{"day":1}],"pausedUntilMs":null,"tokenPausedUntilMs":null,"refusal":null}'])(
+    'a damaged memory is told of, not guessed at: %s',
+    async (text) => await expect(read(engine, text)).rejects.toThrow('damaged'),
+  )
+})

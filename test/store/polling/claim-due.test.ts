@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -10,6 +11,9 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const NOW = Date.UTC(2026, 2, 1, 12)
 
+/** Some seconds at most, and of each parcel another time: ids grow by one, or by 10,000 where replicas draw runs of them. */
+const APART = 'id % 9973'
+
 const iso = (atMs: number) => new Date(atMs).toISOString()
 const named = (at: number) => `CD${String(at).padStart(6, '0')}`
 
@@ -17,133 +21,135 @@ async function nextCheckOf({ reads }: Awaited<ReturnType<typeof openStore>>, ide
   return (await reads.inspectParcel(identifier))?.state.nextPollAtMs
 }
 
-test('a check that a push moves to later stays where it is, is put off when that time has come, and nobody is asked', async () => {
-  const store = await openStore(NOW)
-  const { writes, push, pass } = store
-  await push({ trackingIds: ['1001'] })
-  const planned = (await nextCheckOf(store, '1001')) ?? 0
-  pass(30 * MINUTE_MS)
-  await push({ trackingIds: ['1001'], eventTime: iso(NOW + 30 * MINUTE_MS) })
-  expect(await nextCheckOf(store, '1001')).toBe(planned)
-  const claimAt = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: MINUTE_MS })
-  expect(await claimAt(pass(planned + 1 - NOW - 30 * MINUTE_MS))).toEqual([])
-  const putOff = (await nextCheckOf(store, '1001')) ?? 0
-  expect(putOff).toBeGreaterThan(planned + 20 * MINUTE_MS)
-  expect(await claimAt(putOff + 1)).toHaveLength(1)
-})
+describe.each(engines)('claims of due polls on $name', (engine) => {
+  test('a check that a push moves to later stays where it is, is put off when that time has come, and nobody is asked', async () => {
+    const store = await openStore(NOW, engine)
+    const { writes, push, pass } = store
+    await push({ trackingIds: ['1001'] })
+    const planned = (await nextCheckOf(store, '1001')) ?? 0
+    pass(30 * MINUTE_MS)
+    await push({ trackingIds: ['1001'], eventTime: iso(NOW + 30 * MINUTE_MS) })
+    expect(await nextCheckOf(store, '1001')).toBe(planned)
+    const claimAt = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: MINUTE_MS })
+    expect(await claimAt(pass(planned + 1 - NOW - 30 * MINUTE_MS))).toEqual([])
+    const putOff = (await nextCheckOf(store, '1001')) ?? 0
+    expect(putOff).toBeGreaterThan(planned + 20 * MINUTE_MS)
+    expect(await claimAt(putOff + 1)).toHaveLength(1)
+  })
 
-test('what was not pushed since its last check is asked about when the time that was kept has come', async () => {
-  const { writes, poll, path, pass } = await openStore(NOW)
-  await poll({ asked: named(1), trackingIds: ['1001'] })
-  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW + MINUTE_MS)
-  expect(await writes.claimDuePolls({ nowMs: pass(2 * MINUTE_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
-})
+  test('what was not pushed since its last check is asked about when the time that was kept has come', async () => {
+    const { writes, poll, path, pass } = await openStore(NOW, engine)
+    await poll({ asked: named(1), trackingIds: ['1001'] })
+    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW + MINUTE_MS)
+    expect(await writes.claimDuePolls({ nowMs: pass(2 * MINUTE_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
+  })
 
-test('P13: what was pushed in a future that the clock was taken back from is not put off to it', async () => {
-  const { writes, push, path, pass } = await openStore(NOW)
-  await push({ trackingIds: ['1001'], eventTime: iso(NOW) })
-  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW - 23 * HOUR_MS)
-  expect(await writes.claimDuePolls({ nowMs: pass(-22 * HOUR_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
-})
+  test('P13: what was pushed in a future that the clock was taken back from is not put off to it', async () => {
+    const { writes, push, path, pass } = await openStore(NOW, engine)
+    await push({ trackingIds: ['1001'], eventTime: iso(NOW) })
+    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW - 23 * HOUR_MS)
+    expect(await writes.claimDuePolls({ nowMs: pass(-22 * HOUR_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
+  })
 
-test('one claim passes over any number of checks that are put off, and brings the one that is due', async () => {
-  const { writes, push, path, pass } = await openStore(NOW)
-  for (let at = 0; at < 600; at++) await push({ trackingIds: [String(2000 + at)], eventTime: iso(NOW) })
-  await writes.watch({ identifier: named(1), nowMs: NOW })
-  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ? + id', NOW + MINUTE_MS)
-  const claim = async () => await writes.claimDuePolls({ nowMs: NOW + 5 * MINUTE_MS, limit: 1, leaseMs: MINUTE_MS })
-  pass(5 * MINUTE_MS)
-  expect((await claim()).map(({ identifiers }) => identifiers)).toEqual([[named(1)]])
-  expect(await claim()).toEqual([])
-})
+  test('one claim passes over any number of checks that are put off, and brings the one that is due', async () => {
+    const { writes, push, path, pass } = await openStore(NOW, engine)
+    for (let at = 0; at < 600; at++) await push({ trackingIds: [String(2000 + at)], eventTime: iso(NOW) })
+    await writes.watch({ identifier: named(1), nowMs: NOW })
+    await changeStoredRows(path, `UPDATE parcel SET next_poll_at_ms = ? + ${APART}`, NOW + MINUTE_MS)
+    const claim = async () => await writes.claimDuePolls({ nowMs: NOW + 5 * MINUTE_MS, limit: 1, leaseMs: MINUTE_MS })
+    pass(5 * MINUTE_MS)
+    expect((await claim()).map(({ identifiers }) => identifiers)).toEqual([[named(1)]])
+    expect(await claim()).toEqual([])
+  })
 
-test('a claim ends with its poll: what could not be asked is due again after a minute, not when the lease lapses', async () => {
-  const { writes, push, poll, pass } = await openStore(NOW)
-  await push({ trackingIds: ['1001'] })
-  const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: 24 * HOUR_MS })
-  expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
-  await writes.notePollFailure({ parcelId: 1, kind: 'unavailable', atMs: NOW + 2 * HOUR_MS })
-  expect(await claim(pass(2 * MINUTE_MS))).toHaveLength(1)
-  await poll({ asked: '1001', trackingIds: ['1001'] })
-  expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
-})
+  test('a claim ends with its poll: what could not be asked is due again after a minute, not when the lease lapses', async () => {
+    const { writes, push, poll, pass, parcelIdOf } = await openStore(NOW, engine)
+    await push({ trackingIds: ['1001'] })
+    const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: 24 * HOUR_MS })
+    expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
+    await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unavailable', atMs: NOW + 2 * HOUR_MS })
+    expect(await claim(pass(2 * MINUTE_MS))).toHaveLength(1)
+    await poll({ asked: '1001', trackingIds: ['1001'] })
+    expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
+  })
 
-test('P12: who was being asked about when the relay was killed is due at once after the start', async () => {
-  const { path, push, writes, pass } = await openStore(NOW)
-  await push({ trackingIds: ['1001'] })
-  const nowMs = pass(2 * HOUR_MS)
-  const claim = { nowMs, limit: 4, leaseMs: HOUR_MS }
-  expect([(await writes.claimDuePolls(claim)).length, (await writes.claimDuePolls(claim)).length]).toEqual([1, 0])
-  await writes.close()
-  const clock = { now: () => nowMs, monotonic: () => 0 }
-  const again = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, console)
-  expect(await again.claimDuePolls(claim)).toHaveLength(1)
-  await again.close()
-})
+  test('P12: who was being asked about when the relay was killed is due at once after the start', async () => {
+    const { path, push, writes, pass } = await openStore(NOW, engine)
+    await push({ trackingIds: ['1001'] })
+    const nowMs = pass(2 * HOUR_MS)
+    const claim = { nowMs, limit: 4, leaseMs: HOUR_MS }
+    expect([(await writes.claimDuePolls(claim)).length, (await writes.claimDuePolls(claim)).length]).toEqual([1, 0])
+    await writes.close()
+    const clock = { now: () => nowMs, monotonic: () => 0 }
+    const again = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, console)
+    expect(await again.claimDuePolls(claim)).toHaveLength(1)
+    await again.close()
+  })
 
-test('6.4: of a backlog larger than is weighed at once, the worthiest come first within a minute or two, and then the others', async () => {
-  const { writes, path, poll, pass, now } = await openStore(NOW)
-  const backlog = 2600
-  await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOW })
-  // All delivered and checked, so that nothing is expected of them, and due for hours.
-  await changeStoredRows(
-    path,
-    "UPDATE parcel SET latest_status = 'DeliverySucceeded', latest_at_ms = ?, checked_at_ms = ?, next_poll_at_ms = ? + id",
-    NOW - HOUR_MS,
-    NOW,
-    NOW,
-  )
-  await poll({ asked: 'ONTHEWAY1SE', trackingIds: ['1'], statuses: [{ eventTimestamp: iso(NOW - HOUR_MS) }] })
-  await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ? WHERE id > ?', NOW + 2 * MINUTE_MS, backlog)
-  pass(HOUR_MS)
-  const claim = async () =>
-    (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: HOUR_MS })).map(({ identifiers }) => identifiers[0])
-  const claimed = await claim()
-  for (let turns = 0; !claimed.includes('ONTHEWAY1SE') && turns < 10; turns++) {
-    pass(15_000)
-    claimed.push(...(await claim()))
-  }
-  expect(claimed.length).toBeLessThan(40)
-  expect(claimed).toContain('ONTHEWAY1SE')
-  for (let some = await claim(); some.length > 0; some = await claim()) claimed.push(...some)
-  expect([claimed.length, new Set(claimed).size]).toEqual([backlog + 1, backlog + 1])
-})
-
-test('a parcel whose answers are quarantined is asked about at its interval, not every time a lease lapses', async () => {
-  const { writes, reads, pass, now } = await openStore(NOW)
-  await writes.watch({ identifier: named(1), nowMs: NOW })
-  const refresh = createRefresh(
-    {
-      carrier: { fetchAll: async () => ({ kind: 'found', observation: aPoll({ asked: named(1) }) }) },
-      recorder: { submit: async () => ({ kind: 'quarantined', reason: 'parcel_full' }) },
-      reads,
-      write: writes,
-      meter: { pollEnded: () => undefined },
-      clock: { now, monotonic: now },
-    },
-    { languages: ['en'] },
-  )
-  let asked = 0
-  for (let minute = 0; minute < 24 * 60; minute++) {
-    for (const due of await writes.claimDuePolls({ nowMs: pass(MINUTE_MS), limit: 4, leaseMs: 5 * MINUTE_MS })) {
-      asked += 1
-      await refresh.poll(due)
+  test('6.4: of a backlog larger than is weighed at once, the worthiest come first within a minute or two, and then the others', async () => {
+    const { writes, path, poll, pass, now, parcelIdOf } = await openStore(NOW, engine)
+    const backlog = 2600
+    await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOW })
+    // All delivered and checked, so that nothing is expected of them, and due for hours.
+    await changeStoredRows(
+      path,
+      `UPDATE parcel SET latest_status = 'DeliverySucceeded', latest_at_ms = ?, checked_at_ms = ?, next_poll_at_ms = ? + ${APART}`,
+      NOW - HOUR_MS,
+      NOW,
+      NOW,
+    )
+    await poll({ asked: 'ONTHEWAY1SE', trackingIds: ['1'], statuses: [{ eventTimestamp: iso(NOW - HOUR_MS) }] })
+    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ? WHERE id = ?', NOW + 2 * MINUTE_MS, await parcelIdOf('ONTHEWAY1SE'))
+    pass(HOUR_MS)
+    const claim = async () =>
+      (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: HOUR_MS })).map(({ identifiers }) => identifiers[0])
+    const claimed = await claim()
+    for (let turns = 0; !claimed.includes('ONTHEWAY1SE') && turns < 10; turns++) {
+      pass(15_000)
+      claimed.push(...(await claim()))
     }
-  }
-  // A few tries soon after the first, then one about every hour.
-  expect(asked).toBeLessThan(40)
-  expect(asked).toBeGreaterThan(20)
-})
+    expect(claimed.length).toBeLessThan(40)
+    expect(claimed).toContain('ONTHEWAY1SE')
+    for (let some = await claim(); some.length > 0; some = await claim()) claimed.push(...some)
+    expect([claimed.length, new Set(claimed).size]).toEqual([backlog + 1, backlog + 1])
+  })
 
-test('P13: a lease goes back with the clock, so that a parcel is not held for as long as the clock was put back', async () => {
-  const { writes, push, pass, now } = await openStore(NOW)
-  await push({ trackingIds: ['1001'] })
-  const claim = async () => (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: 5 * MINUTE_MS })).length
-  pass(2 * HOUR_MS)
-  expect([await claim(), await claim()]).toEqual([1, 0])
-  const nowMs = pass(-12 * HOUR_MS)
-  await writes.shiftSchedule({ byMs: 12 * HOUR_MS, nowMs, afterParcelId: 0, limit: 10 })
-  expect(await claim()).toBe(0)
-  pass(6 * MINUTE_MS)
-  expect(await claim()).toBe(1)
+  test('a parcel whose answers are quarantined is asked about at its interval, not every time a lease lapses', async () => {
+    const { writes, reads, pass, now } = await openStore(NOW, engine)
+    await writes.watch({ identifier: named(1), nowMs: NOW })
+    const refresh = createRefresh(
+      {
+        carrier: { fetchAll: async () => ({ kind: 'found', observation: aPoll({ asked: named(1) }) }) },
+        recorder: { submit: async () => ({ kind: 'quarantined', reason: 'parcel_full' }) },
+        reads,
+        write: writes,
+        meter: { pollEnded: () => undefined },
+        clock: { now, monotonic: now },
+      },
+      { languages: ['en'] },
+    )
+    let asked = 0
+    for (let minute = 0; minute < 24 * 60; minute++) {
+      for (const due of await writes.claimDuePolls({ nowMs: pass(MINUTE_MS), limit: 4, leaseMs: 5 * MINUTE_MS })) {
+        asked += 1
+        await refresh.poll(due)
+      }
+    }
+    // A few tries soon after the first, then one about every hour.
+    expect(asked).toBeLessThan(40)
+    expect(asked).toBeGreaterThan(20)
+  })
+
+  test('P13: a lease goes back with the clock, so that a parcel is not held for as long as the clock was put back', async () => {
+    const { writes, push, pass, now } = await openStore(NOW, engine)
+    await push({ trackingIds: ['1001'] })
+    const claim = async () => (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: 5 * MINUTE_MS })).length
+    pass(2 * HOUR_MS)
+    expect([await claim(), await claim()]).toEqual([1, 0])
+    const nowMs = pass(-12 * HOUR_MS)
+    await writes.shiftSchedule({ byMs: 12 * HOUR_MS, nowMs, afterParcelId: 0, limit: 10 })
+    expect(await claim()).toBe(0)
+    pass(6 * MINUTE_MS)
+    expect(await claim()).toBe(1)
+  })
 })

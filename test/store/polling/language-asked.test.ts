@@ -1,10 +1,12 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { IncomingPoll, RecordOutcome } from '../../../src/domain/history/recording.ts'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
 import { createFetchKnown } from '../../../src/flow/history/fetch-on-miss.ts'
 import { createFetchOnce } from '../../../src/flow/history/fetch-once.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { aPoll } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -14,8 +16,8 @@ const later = { eventTimestamp: '2026-03-01T11:00:00Z' }
 const pushedLater = { eventTime: '2026-03-01T11:00:00.000Z', texts: { en: 'Arrived' } }
 
 /** A parcel that is known in English, and a carrier that is asked for Swedish while something happens. */
-async function startAsking(answer: () => Promise<CarrierAnswer>) {
-  const store = await openStore(NOON)
+async function startAsking(engine: Engine, answer: () => Promise<CarrierAnswer>) {
+  const store = await openStore(NOON, engine)
   const { reads, writes: write, pass } = store
   await store.poll({ asked: NUMBER, statuses: [known] })
   const recorder = {
@@ -38,7 +40,7 @@ async function startAsking(answer: () => Promise<CarrierAnswer>) {
   return {
     ...store,
     ask: async () => await questions(await view(), { app: 'shop', identifier: NUMBER, language: 'sv', kind: 'all' }, 'sv', true),
-    refresh: () => refresh.poll({ parcelId: 1, identifiers: [NUMBER] }),
+    refresh: async () => refresh.poll({ parcelId: (await view()).parcelId, identifiers: [NUMBER] }),
     languagesAsked: async () => (await view()).languagesAsked,
   }
 }
@@ -48,45 +50,47 @@ const found = (language: string, statuses: readonly object[]): CarrierAnswer => 
   observation: aPoll({ asked: NUMBER, language, askedAtMs: NOON + 5, statuses: statuses.map((one) => ({ ...one })) }),
 })
 
-test('4.2: an entry pushed while a language is fetched lacks it, because the fetch began before the entry came', async () => {
-  let during = async (): Promise<unknown> => undefined
-  const { ask, push, languagesAsked } = await startAsking(async () => {
-    await during()
-    return found('sv', [known])
+describe.each(engines)('languages asked for on $name', (engine) => {
+  test('4.2: an entry pushed while a language is fetched lacks it, because the fetch began before the entry came', async () => {
+    let during = async (): Promise<unknown> => undefined
+    const { ask, push, languagesAsked } = await startAsking(engine, async () => {
+      await during()
+      return found('sv', [known])
+    })
+    during = () => push(pushedLater)
+    await ask()
+    expect(await languagesAsked()).toEqual([])
+    during = async () => undefined
+    await ask()
+    expect(await languagesAsked()).toEqual(['sv'])
   })
-  during = () => push(pushedLater)
-  await ask()
-  expect(await languagesAsked()).toEqual([])
-  during = async () => undefined
-  await ask()
-  expect(await languagesAsked()).toEqual(['sv'])
-})
 
-test('4.2: the same on schedule', async () => {
-  const languages = ['en', 'sv', 'en', 'sv']
-  let during = async (): Promise<unknown> => undefined
-  const { refresh, push, languagesAsked } = await startAsking(async () => {
-    const language = languages.shift() ?? ''
-    if (language === 'sv') await during()
-    return found(language, [known])
+  test('4.2: the same on schedule', async () => {
+    const languages = ['en', 'sv', 'en', 'sv']
+    let during = async (): Promise<unknown> => undefined
+    const { refresh, push, languagesAsked } = await startAsking(engine, async () => {
+      const language = languages.shift() ?? ''
+      if (language === 'sv') await during()
+      return found(language, [known])
+    })
+    during = () => push(pushedLater)
+    await refresh()
+    expect(await languagesAsked()).toEqual([])
+    during = async () => undefined
+    await refresh()
+    expect(await languagesAsked()).toEqual(['sv'])
+    expect(languages).toEqual([])
   })
-  during = () => push(pushedLater)
-  await refresh()
-  expect(await languagesAsked()).toEqual([])
-  during = async () => undefined
-  await refresh()
-  expect(await languagesAsked()).toEqual(['sv'])
-  expect(languages).toEqual([])
-})
 
-test('4.2: an entry that the answer itself brought, in another language than was asked for, was asked for', async () => {
-  const { ask, languagesAsked } = await startAsking(async () => found('en', [later, known]))
-  await ask()
-  expect(await languagesAsked()).toEqual(['sv'])
-})
+  test('4.2: an entry that the answer itself brought, in another language than was asked for, was asked for', async () => {
+    const { ask, languagesAsked } = await startAsking(engine, async () => found('en', [later, known]))
+    await ask()
+    expect(await languagesAsked()).toEqual(['sv'])
+  })
 
-test('4.2: what is no longer listed is not asked for again and again', async () => {
-  const { ask, languagesAsked } = await startAsking(async () => found('sv', []))
-  await ask()
-  expect(await languagesAsked()).toEqual(['sv'])
+  test('4.2: what is no longer listed is not asked for again and again', async () => {
+    const { ask, languagesAsked } = await startAsking(engine, async () => found('sv', []))
+    await ask()
+    expect(await languagesAsked()).toEqual(['sv'])
+  })
 })

@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { pruneStoredFeed, storedNumber } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -18,8 +20,8 @@ const minutesOf = (deliveries: readonly ClaimedDelivery[]) =>
   deliveries.map(({ body }) => Number(/"eventTime":"2026-03-01T10:0(\d)/.exec(String(body))?.[1]))
 
 /** An app asked for a parcel nobody knew, and the carrier told all of its entries at once. */
-async function startAsked() {
-  const store = await openStore(NOON)
+async function startAsked(engine: Engine) {
+  const store = await openStore(NOON, engine)
   const plain = await addEndpoint(store.writes, NOON)
   const backfill = await addEndpoint(store.writes, NOON, { name: 'backfill', backfill: true })
   await store.poll({ statuses: MINUTES.toReversed().map(polled) })
@@ -28,92 +30,97 @@ async function startAsked() {
   return { ...store, plain, backfill }
 }
 
-test.each([
-  ['in their own order', MINUTES],
-  ['newest first', MINUTES.toReversed()],
-  ['in no order', [4, 1, 7, 2, 6, 3, 5]],
-])(
-  '6.6: every late push of what a question found as backfill is relayed, though the first of them moves the first push back: %s',
-  async (_, order) => {
-    const { push, plain, backfill } = await startAsked()
-    for (const minute of [...order, ...order]) await push(pushed(minute))
-    expect(bodiesOf(await plain.take())).toEqual(order.map(bodyOf))
-    expect(await backfill.take()).toEqual([])
-  },
-)
-
-test('6.6: what was told as backfill is known from the sighting, whatever has been pruned from the feed', async () => {
-  const { push, plain, backfill, path } = await startAsked()
-  await push(pushed(1))
-  await pruneFeed(path)
-  for (const minute of MINUTES) await push(pushed(minute))
-  expect(minutesOf(await plain.take())).toEqual(MINUTES)
-  expect(await backfill.take()).toEqual([])
-})
-
 async function pruneFeed(path: string): Promise<void> {
   await pruneStoredFeed(path, await storedNumber(path, 'select max(sequence) from feed'))
 }
 
-test('6.6: one push that joins two parcels reveals every pushed entry of both that was told as backfill', async () => {
-  const { push, poll, plain } = await startAsked()
-  // Its entries are told from the poll before the pushes that the join shows to be theirs.
-  await push({ ...pushed(3), trackingIds: ['2002'] })
-  await push({ ...pushed(5), trackingIds: ['2002'] })
-  expect(minutesOf(await plain.take())).toEqual([3, 5])
-  await push({ eventTime: '2026-03-01T10:08:00.000Z', trackingIds: ['1001', '2002'] })
-  expect(minutesOf(await plain.take())).toEqual([8])
-  await poll({ askedAtMs: NOON + 1, statuses: MINUTES.map(polled) })
-  for (const minute of MINUTES) await push(pushed(minute))
-  expect(minutesOf(await plain.take())).toEqual([1, 2, 4, 6, 7])
-})
+describe.each(engines)('late pushes on $name', (engine) => {
+  test.each([
+    ['in their own order', MINUTES],
+    ['newest first', MINUTES.toReversed()],
+    ['in no order', [4, 1, 7, 2, 6, 3, 5]],
+  ])(
+    '6.6: every late push of what a question found as backfill is relayed, though the first of them moves the first push back: %s',
+    async (_, order) => {
+      const { push, plain, backfill } = await startAsked(engine)
+      for (const minute of [...order, ...order]) await push(pushed(minute))
+      expect(bodiesOf(await plain.take())).toEqual(order.map(bodyOf))
+      expect(await backfill.take()).toEqual([])
+    },
+  )
 
-test('6.6: an endpoint that came after the backfill, and wants backfill, is sent the push as everybody is', async () => {
-  const { push, writes, backfill } = await startAsked()
-  await push(pushed(1))
-  const [late, all] = [
-    await addEndpoint(writes, NOON, { name: 'late', backfill: true }),
-    await addEndpoint(writes, NOON, { name: 'all', backfill: true, from: 0 }),
-  ]
-  await writes.replayFeed({ limit: 100, nowMs: NOON })
-  await push(pushed(2))
-  expect([minutesOf(await late.take()), minutesOf(await all.take())]).toEqual([[2], MINUTES])
-  expect(await backfill.take()).toEqual([])
-})
+  test('6.6: what was told as backfill is known from the sighting, whatever has been pruned from the feed', async () => {
+    const { push, plain, backfill, path } = await startAsked(engine)
+    await push(pushed(1))
+    await pruneFeed(path)
+    for (const minute of MINUTES) await push(pushed(minute))
+    expect(minutesOf(await plain.take())).toEqual(MINUTES)
+    expect(await backfill.take()).toEqual([])
+  })
 
-test('6.6: an endpoint that no longer wants backfill is not sent what it had as backfill again', async () => {
-  const { push, writes, plain, backfill } = await startAsked()
-  await writes.changeEndpoint({ id: backfill.id, change: { backfill: false }, key: null, nowMs: NOON })
-  await writes.changeEndpoint({ id: plain.id, change: { backfill: true }, key: null, nowMs: NOON })
-  for (const minute of MINUTES) await push(pushed(minute))
-  expect([minutesOf(await plain.take()), await backfill.take()]).toEqual([MINUTES, []])
-})
+  test('6.6: one push that joins two parcels reveals every pushed entry of both that was told as backfill', async () => {
+    const { push, poll, plain } = await startAsked(engine)
+    // Its entries are told from the poll before the pushes that the join shows to be theirs.
+    await push({ ...pushed(3), trackingIds: ['2002'] })
+    await push({ ...pushed(5), trackingIds: ['2002'] })
+    expect(minutesOf(await plain.take())).toEqual([3, 5])
+    await push({ eventTime: '2026-03-01T10:08:00.000Z', trackingIds: ['1001', '2002'] })
+    expect(minutesOf(await plain.take())).toEqual([8])
+    await poll({ askedAtMs: NOON + 1, statuses: MINUTES.map(polled) })
+    for (const minute of MINUTES) await push(pushed(minute))
+    expect(minutesOf(await plain.take())).toEqual([1, 2, 4, 6, 7])
+  })
 
-test('6.6: filters hold for a push of what was told as backfill', async () => {
-  const { push, writes, plain } = await startAsked()
-  const other = await addEndpoint(writes, NOON, { name: 'other', filters: { ...noFilters, status: ['DeliverySucceeded'] } })
-  await push(pushed(1))
-  expect([minutesOf(await plain.take()), await other.take()]).toEqual([[1], []])
-})
+  test('6.6: an endpoint that came after the backfill, and wants backfill, is sent the push as everybody is', async () => {
+    const { push, writes, backfill } = await startAsked(engine)
+    await push(pushed(1))
+    const [late, all] = [
+      await addEndpoint(writes, NOON, { name: 'late', backfill: true }),
+      await addEndpoint(writes, NOON, { name: 'all', backfill: true, from: 0 }),
+    ]
+    await writes.replayFeed({ limit: 100, nowMs: NOON })
+    await push(pushed(2))
+    expect([minutesOf(await late.take()), minutesOf(await all.take())]).toEqual([[2], MINUTES])
+    expect(await backfill.take()).toEqual([])
+  })
 
-test('6.6: an entry told as backfill is never a missed push, though a later push brings an earlier event', async () => {
-  const { push, writes, pass } = await startAsked()
-  await push(pushed(1))
-  expect(await writes.settleMissedPushes(pass(86_400_000))).toEqual([])
-})
+  test('6.6: an endpoint that no longer wants backfill is not sent what it had as backfill again', async () => {
+    const { push, writes, plain, backfill } = await startAsked(engine)
+    await writes.changeEndpoint({ id: backfill.id, change: { backfill: false }, key: null, nowMs: NOON })
+    await writes.changeEndpoint({ id: plain.id, change: { backfill: true }, key: null, nowMs: NOON })
+    for (const minute of MINUTES) await push(pushed(minute))
+    expect([minutesOf(await plain.take()), await backfill.take()]).toEqual([MINUTES, []])
+  })
 
-test('7.1: a push that reveals an entry and then proves to be another is sent to nobody twice', async () => {
-  const { push, poll, writes } = await openStore(NOON)
-  const plain = await addEndpoint(writes, NOON)
-  const backfill = await addEndpoint(writes, NOON, { name: 'backfill', backfill: true })
-  await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z', location: '' }] })
-  const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
-  await push(inLund)
-  expect([bodiesOf(await plain.take()), minutesOf(await backfill.take())]).toEqual([[String(pushBody(inLund))], [0]])
-  // Comes before Lund in the order of founding, so what was vague is of this one now, and Lund is on its own.
-  const inUmea = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
-  await push(inUmea)
-  expect([bodiesOf(await plain.take()), bodiesOf(await backfill.take())]).toEqual([[String(pushBody(inUmea))], [String(pushBody(inLund))]])
-  for (const again of [inLund, inUmea]) await push({ ...again, consumer: { en: 'Again' } })
-  expect([await plain.take(), await backfill.take()]).toEqual([[], []])
+  test('6.6: filters hold for a push of what was told as backfill', async () => {
+    const { push, writes, plain } = await startAsked(engine)
+    const other = await addEndpoint(writes, NOON, { name: 'other', filters: { ...noFilters, status: ['DeliverySucceeded'] } })
+    await push(pushed(1))
+    expect([minutesOf(await plain.take()), await other.take()]).toEqual([[1], []])
+  })
+
+  test('6.6: an entry told as backfill is never a missed push, though a later push brings an earlier event', async () => {
+    const { push, writes, pass } = await startAsked(engine)
+    await push(pushed(1))
+    expect(await writes.settleMissedPushes(pass(86_400_000))).toEqual([])
+  })
+
+  test('7.1: a push that reveals an entry and then proves to be another is sent to nobody twice', async () => {
+    const { push, poll, writes } = await openStore(NOON, engine)
+    const plain = await addEndpoint(writes, NOON)
+    const backfill = await addEndpoint(writes, NOON, { name: 'backfill', backfill: true })
+    await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z', location: '' }] })
+    const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
+    await push(inLund)
+    expect([bodiesOf(await plain.take()), minutesOf(await backfill.take())]).toEqual([[String(pushBody(inLund))], [0]])
+    // Comes before Lund in the order of founding, so what was vague is of this one now, and Lund is on its own.
+    const inUmea = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
+    await push(inUmea)
+    expect([bodiesOf(await plain.take()), bodiesOf(await backfill.take())]).toEqual([
+      [String(pushBody(inUmea))],
+      [String(pushBody(inLund))],
+    ])
+    for (const again of [inLund, inUmea]) await push({ ...again, consumer: { en: 'Again' } })
+    expect([await plain.take(), await backfill.take()]).toEqual([[], []])
+  })
 })

@@ -1,53 +1,57 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
+import { engines } from '../../support/engines.ts'
 import { createLogBook } from '../../support/log-book.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const CONCURRENCY = 4
 const START_MS = Date.UTC(2026, 2, 1, 12)
 
-test('a poll that waits for its turn longer than its lease lasts is not claimed again, nor is what an operator asks about', async () => {
-  const store = await openStore(START_MS)
-  await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: START_MS })
-  store.pass(120_000)
-  const underWay = createPollsUnderWay()
-  const turn = Promise.withResolvers<Refreshed>()
-  const asked: number[] = []
-  const pass = createPoller(
-    {
-      write: store.writes,
-      underWay,
-      refresh: {
-        async poll({ parcelId, identifiers: [identifier = ''] }) {
-          asked.push(parcelId)
-          if (parcelId === 1) return await turn.promise
-          // The others take their time, so that six minutes go by while the first one waits.
-          store.pass(60_000)
-          await store.poll({ asked: identifier, trackingIds: [`9${identifier.slice(2)}`] })
-          return 'recorded'
+describe.each(engines)('long polls on $name', (engine) => {
+  test('a poll that waits for its turn longer than its lease lasts is not claimed again, nor is what an operator asks about', async () => {
+    const store = await openStore(START_MS, engine)
+    await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: START_MS })
+    store.pass(120_000)
+    const [first, second] = [await store.parcelIdOf('WT0010'), await store.parcelIdOf('WT0011')]
+    const asking = createPollsUnderWay()
+    const turn = Promise.withResolvers<Refreshed>()
+    const asked: number[] = []
+    const pass = createPoller(
+      {
+        write: store.writes,
+        underWay: asking,
+        refresh: {
+          async poll({ parcelId, identifiers: [identifier = ''] }) {
+            asked.push(parcelId)
+            if (parcelId === first) return await turn.promise
+            // The others take their time, so that six minutes go by while the first one waits.
+            store.pass(60_000)
+            await store.poll({ asked: identifier, trackingIds: [`9${identifier.slice(2)}`] })
+            return 'recorded'
+          },
         },
+        meter: { missedPush: () => undefined },
+        clock: { now: store.now, monotonic: store.now },
+        log: createLogBook().log,
+        isQuiet: () => false,
       },
-      meter: { missedPush: () => undefined },
-      clock: { now: store.now, monotonic: store.now },
-      log: createLogBook().log,
-      isQuiet: () => false,
-    },
-    { concurrency: CONCURRENCY },
-  )
-  const ordered = Promise.withResolvers<void>()
-  const order = underWay.during(2, () => ordered.promise)
-  const passes = (async () => {
-    while ((await pass()) === 'busy');
-  })()
-  await expect.poll(() => asked.length).toBe(11)
-  store.pass(6 * 60_000)
-  turn.resolve('unavailable')
-  await passes
-  expect([asked.length, new Set(asked).size, asked.includes(2)]).toEqual([11, 11, false])
-  ordered.resolve()
-  await order
-  await pass()
-  expect(asked.at(-1)).toBe(2)
+      { concurrency: CONCURRENCY },
+    )
+    const ordered = Promise.withResolvers<void>()
+    const order = asking.during(second, () => ordered.promise)
+    const passes = (async () => {
+      while ((await pass()) === 'busy');
+    })()
+    await expect.poll(() => asked.length).toBe(11)
+    store.pass(6 * 60_000)
+    turn.resolve('unavailable')
+    await passes
+    expect([asked.length, new Set(asked).size, asked.includes(second)]).toEqual([11, 11, false])
+    ordered.resolve()
+    await order
+    await pass()
+    expect(asked.at(-1)).toBe(second)
+  })
 })

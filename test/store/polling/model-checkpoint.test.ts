@@ -1,13 +1,12 @@
-import { copyFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { parseScanRate } from '../../../src/domain/polling/model-codec.ts'
+import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { copyPlace, engines, newPlace } from '../../support/engines.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
 const MINUTE_MS = 60_000
@@ -15,10 +14,10 @@ const HOUR_MS = 60 * MINUTE_MS
 const NOW = Date.UTC(2026, 2, 2, 8)
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-/** A store over several runs. Of a kill there remains what was on the disk: a copy of its files. */
-function openRuns() {
+/** A store over several runs. Of a kill there remains what was durable by then: a copy of it. */
+async function openRuns(engine: Engine) {
   let nowMs = NOW
-  let path = join(temporaryFolder(), 'relay.db')
+  let path = await newPlace(engine)
   let parcels = 0
   const errors: object[] = []
   const clock = { now: () => nowMs, monotonic: () => nowMs }
@@ -31,7 +30,7 @@ function openRuns() {
     pass,
     now: clock.now,
     async start() {
-      const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, {
+      const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, {
         error: (fields) => void errors.push(fields),
       })
       let isClosed = false
@@ -43,10 +42,8 @@ function openRuns() {
       return { ...writes, close }
     },
     /** What runs on now runs on another copy. */
-    kill() {
-      const copy = join(temporaryFolder(), 'relay.db')
-      for (const ending of ['', '-wal', '.marker']) copyFileSync(path + ending, copy + ending)
-      path = copy
+    async kill() {
+      path = await copyPlace(engine, path)
     },
     /** A push that brings a new entry of a new parcel. */
     async pushed({ record }: { readonly record: Awaited<ReturnType<typeof openWriteSide>>['record'] }, count = 1) {
@@ -62,119 +59,122 @@ function openRuns() {
         { kind: 'poll', observation: aPoll({ asked: '5000', trackingIds: ['5000'], statuses, askedAtMs: nowMs }), watch: false },
       ])
     },
+    /** The texts of the rows of a query, which gives one column named `text`. */
     read: async (sql: string) => {
-      const rows = z.array(z.object({ text: z.string() })).parse(await storedRows(path, sql))
-      return rows.map(({ text }) => text)
+      const rows = z.array(z.object({ text: z.union([z.string(), z.instanceof(Uint8Array)]) })).parse(await storedRows(path, sql))
+      return rows.map(({ text }) => Buffer.from(text).toString())
     },
-    write: (sql: string) => changeStoredRows(path, sql),
+    write: (sql: string, ...values: readonly (string | Uint8Array)[]) => changeStoredRows(path, sql, ...values),
   }
 }
 
-type Runs = ReturnType<typeof openRuns>
-const RHYTHM = "select cast(value as text) as text from setting where name = 'rhythm'"
-const EVENTS = 'select cast(body as text) as text from composed_event order by sequence'
+type Runs = Awaited<ReturnType<typeof openRuns>>
+const RHYTHM = "select value as text from setting where name = 'rhythm'"
+const EVENTS = 'select body as text from composed_event order by sequence'
 const rhythmOf = async (runs: Runs) => parseScanRate((await runs.read(RHYTHM))[0] ?? '')
 const eventsOf = async (runs: Runs) => (await runs.read(EVENTS)).map((text): unknown => JSON.parse(text).event)
 
-test('how pushes fare and how many were missed is known after a kill, as of a minute before', async () => {
-  const runs = openRuns()
-  const first = await runs.start()
-  await runs.pushed(first, 30)
-  runs.pass(20 * MINUTE_MS)
-  await runs.found(first)
-  expect(await first.settleMissedPushes(runs.pass(11 * MINUTE_MS))).toHaveLength(1)
-  await first.checkpointModel()
-  const before = await first.pushChannel()
-  expect(before).toMatchObject({ health: 'healthy', missed: { count: 1, sinceMs: NOW } })
-  runs.kill()
-  runs.pass(HOUR_MS)
-  const after = await (await runs.start()).pushChannel()
-  expect(after).toEqual({ ...before, missedSincePush: 0 })
-})
-
-test('what was learnt of the rhythm goes on growing over a stop', async () => {
-  const runs = openRuns()
-  const learn = async () => {
-    const run = await runs.start()
-    await runs.pushed(run)
-    const [id = ''] = await runs.read('select value as text from identifier order by parcel_id desc limit 1')
-    // The second so soon after the first that it still waits to be learnt at the stop.
-    for (const ms of [HOUR_MS, MINUTE_MS]) {
-      await run.record([incomingPush(pushBody({ trackingIds: [id], eventTime: iso(runs.pass(ms)) }), runs.now())])
-    }
-    await run.close()
-    const [kind] = Object.values((await rhythmOf(runs))?.kinds ?? {})
-    return kind?.scans.reduce((sum, scans) => sum + scans, 0)
-  }
-  expect(await learn()).toBeCloseTo(2, 2)
-  expect(await learn()).toBeCloseTo(4, 2)
-})
-
-test('a kill forgets no more than an hour of the rhythm', async () => {
-  const runs = openRuns()
-  const run = await runs.start()
-  await runs.pushed(run)
-  await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
-  // Any push asks for the model, which learns what waits.
-  await runs.pushed(run, 20)
-  await run.checkpointModel()
-  expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])
-})
-
-test('what is damaged, or of another format, is learnt anew, and the log says so', async () => {
-  const runs = openRuns()
-  const run = await runs.start()
-  await runs.pushed(run, 30)
-  await run.close()
-  await runs.write(`UPDATE setting SET value = replace(CAST(value AS TEXT), '"format":1', '"format":0') WHERE name = 'push-channel'`)
-  await runs.write(
-    'INSERT INTO setting (name, value) VALUES (\'rhythm\', \'{"format":1,"kinds":\') ON CONFLICT DO UPDATE SET value = excluded.value',
-  )
-  const again = await runs.start()
-  expect(await again.pushChannel()).toMatchObject({ health: 'unknown', missed: { count: 0 } })
-  expect(runs.errors).toEqual([{ setting: 'rhythm' }, { setting: 'push-channel' }])
-})
-
-test('operators are told once when pushes fall silent and once when they are trusted again, whatever restarts in between', async () => {
-  const runs = openRuns()
-  const first = await runs.start()
-  await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')
-  const turn = async (run: typeof first) => {
-    await run.settleMissedPushes(runs.now())
-    return (await run.checkpointModel()).eventQueued
-  }
-  await runs.pushed(first, 40)
-  expect(await turn(first)).toBe(false)
-  const told: boolean[] = []
-  for (let at = 0; at < 8; at++) {
+describe.each(engines)('what is remembered of the carrier on $name', (engine) => {
+  test('how pushes fare and how many were missed is known after a kill, as of a minute before', async () => {
+    const runs = await openRuns(engine)
+    const first = await runs.start()
+    await runs.pushed(first, 30)
     runs.pass(20 * MINUTE_MS)
     await runs.found(first)
-    told.push(await turn(first))
-  }
-  expect(told.filter((one) => one)).toHaveLength(1)
-  expect((await first.pushChannel()).health).toBe('silent')
-  expect(await eventsOf(runs)).toEqual(['pushes_silent'])
-  runs.kill()
-  const second = await runs.start()
-  expect([await turn(second), (await second.pushChannel()).health]).toEqual([false, 'silent'])
-  await runs.pushed(second)
-  expect([await turn(second), (await second.pushChannel()).health]).toEqual([false, 'lossy'])
-  await second.close()
-  const third = await runs.start()
-  await runs.pushed(third, 60)
-  expect([await turn(third), (await third.pushChannel()).health]).toEqual([true, 'healthy'])
-  expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
-})
+    expect(await first.settleMissedPushes(runs.pass(11 * MINUTE_MS))).toHaveLength(1)
+    await first.checkpointModel()
+    const before = await first.pushChannel()
+    expect(before).toMatchObject({ health: 'healthy', missed: { count: 1, sinceMs: NOW } })
+    await runs.kill()
+    runs.pass(HOUR_MS)
+    const after = await (await runs.start()).pushChannel()
+    expect(after).toEqual({ ...before, missedSincePush: 0 })
+  })
 
-test('P12: what happened while the relay was down is no evidence that pushes are silent', async () => {
-  const runs = openRuns()
-  const first = await runs.start()
-  await runs.pushed(first, 40)
-  await first.close()
-  const downAtMs = runs.now()
-  runs.pass(24 * HOUR_MS)
-  const second = await runs.start()
-  for (let hour = 1; hour < 24; hour++) await runs.found(second, downAtMs + hour * HOUR_MS)
-  for (let minutes = 0; minutes < 60; minutes++) await second.settleMissedPushes(runs.pass(MINUTE_MS))
-  expect(await second.pushChannel()).toMatchObject({ health: 'healthy', lastPushAtMs: downAtMs, missed: { count: 23 } })
+  test('what was learnt of the rhythm goes on growing over a stop', async () => {
+    const runs = await openRuns(engine)
+    const learn = async () => {
+      const run = await runs.start()
+      await runs.pushed(run)
+      const [id = ''] = await runs.read('select value as text from identifier order by parcel_id desc limit 1')
+      // The second so soon after the first that it still waits to be learnt at the stop.
+      for (const ms of [HOUR_MS, MINUTE_MS]) {
+        await run.record([incomingPush(pushBody({ trackingIds: [id], eventTime: iso(runs.pass(ms)) }), runs.now())])
+      }
+      await run.close()
+      const [kind] = Object.values((await rhythmOf(runs))?.kinds ?? {})
+      return kind?.scans.reduce((sum, scans) => sum + scans, 0)
+    }
+    expect(await learn()).toBeCloseTo(2, 2)
+    expect(await learn()).toBeCloseTo(4, 2)
+  })
+
+  test('a kill forgets no more than an hour of the rhythm', async () => {
+    const runs = await openRuns(engine)
+    const run = await runs.start()
+    await runs.pushed(run)
+    await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
+    // Any push asks for the model, which learns what waits.
+    await runs.pushed(run, 20)
+    await run.checkpointModel()
+    expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])
+  })
+
+  test('what is damaged, or of another format, is learnt anew, and the log says so', async () => {
+    const runs = await openRuns(engine)
+    const run = await runs.start()
+    await runs.pushed(run, 30)
+    await run.close()
+    const keep = 'insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value'
+    const [channel = ''] = await runs.read("select value as text from setting where name = 'push-channel'")
+    await runs.write(keep, 'push-channel', Buffer.from(channel.replace('"format":1', '"format":0')))
+    await runs.write(keep, 'rhythm', Buffer.from('{"format":1,"kinds":'))
+    const again = await runs.start()
+    expect(await again.pushChannel()).toMatchObject({ health: 'unknown', missed: { count: 0 } })
+    expect(runs.errors).toEqual([{ setting: 'rhythm' }, { setting: 'push-channel' }])
+  })
+
+  test('operators are told once when pushes fall silent and once when they are trusted again, whatever restarts in between', async () => {
+    const runs = await openRuns(engine)
+    const first = await runs.start()
+    await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')
+    const turn = async (run: typeof first) => {
+      await run.settleMissedPushes(runs.now())
+      return (await run.checkpointModel()).eventQueued
+    }
+    await runs.pushed(first, 40)
+    expect(await turn(first)).toBe(false)
+    const told: boolean[] = []
+    for (let at = 0; at < 8; at++) {
+      runs.pass(20 * MINUTE_MS)
+      await runs.found(first)
+      told.push(await turn(first))
+    }
+    expect(told.filter((one) => one)).toHaveLength(1)
+    expect((await first.pushChannel()).health).toBe('silent')
+    expect(await eventsOf(runs)).toEqual(['pushes_silent'])
+    await runs.kill()
+    const second = await runs.start()
+    expect([await turn(second), (await second.pushChannel()).health]).toEqual([false, 'silent'])
+    await runs.pushed(second)
+    expect([await turn(second), (await second.pushChannel()).health]).toEqual([false, 'lossy'])
+    await second.close()
+    const third = await runs.start()
+    await runs.pushed(third, 60)
+    expect([await turn(third), (await third.pushChannel()).health]).toEqual([true, 'healthy'])
+    expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
+  })
+
+  test('P12: what happened while the relay was down is no evidence that pushes are silent', async () => {
+    const runs = await openRuns(engine)
+    const first = await runs.start()
+    await runs.pushed(first, 40)
+    await first.close()
+    const downAtMs = runs.now()
+    runs.pass(24 * HOUR_MS)
+    const second = await runs.start()
+    for (let hour = 1; hour < 24; hour++) await runs.found(second, downAtMs + hour * HOUR_MS)
+    for (let minutes = 0; minutes < 60; minutes++) await second.settleMissedPushes(runs.pass(MINUTE_MS))
+    expect(await second.pushChannel()).toMatchObject({ health: 'healthy', lastPushAtMs: downAtMs, missed: { count: 23 } })
+  })
 })

@@ -1,8 +1,7 @@
-import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
+import { engines, runsOn } from '../../support/engines.ts'
 import { CONCURRENCY, type Ended, MINUTE_MS, openPollingWorld, parcelOf, trackingNumber, type World } from '../../support/polling-world.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
 
 const SEEDS = process.env.RELAY_FAULTS === 'long' ? 60 : 3
 const PARCELS = 10
@@ -134,37 +133,39 @@ async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
   }
 }
 
-test('6.1, 6.2, P12, P13: whatever fails, hangs, jumps and is killed, nobody is asked about twice at once or too soon, and nobody is forgotten', async () => {
-  for (let seed = 1; seed <= SEEDS; seed++) {
-    const oracle = createOracle()
-    const world = await openPollingWorld(seed * 7919, join(temporaryFolder(), 'relay.db'), PARCELS, oracle)
-    oracle.watch(world)
-    const offset = { ms: 0 }
-    for (let step = 0; step < 120; step++) {
-      await world.pass(world.pick(1000, 6 * MINUTE_MS))
-      await befall(world, oracle, offset)
+describe.each(engines)('the poller on $name', (engine) => {
+  test('6.1, 6.2, P12, P13: whatever fails, hangs, jumps and is killed, nobody is asked about twice at once or too soon, and nobody is forgotten', async () => {
+    for (let seed = 1; seed <= runsOn(engine, SEEDS, 1); seed++) {
+      const oracle = createOracle()
+      const world = await openPollingWorld(engine, seed * 7919, PARCELS, oracle)
+      oracle.watch(world)
+      const offset = { ms: 0 }
+      for (let step = 0; step < 120; step++) {
+        await world.pass(world.pick(1000, 6 * MINUTE_MS))
+        await befall(world, oracle, offset)
+      }
+      // All is well again; what was slow has its time to end.
+      setClock(world, oracle, offset, 0)
+      Object.assign(world.state, { isQuiet: false, callsAllowed: CONCURRENCY, isWell: true })
+      await world.pass(70 * MINUTE_MS)
+      const wellMs = world.clock.monotonic()
+      for (let parcel = 0; parcel < PARCELS; parcel++) {
+        oracle.doing(parcel)
+        await world.relay().write.watch({ identifier: trackingNumber(parcel), nowMs: world.clock.now() })
+      }
+      for (let look = 0; look < 28; look++) {
+        await world.pass(HOUR_MS)
+        await lookForForgotten(world, oracle)
+      }
+      for (let parcel = 0; parcel < PARCELS; parcel++) {
+        const found = await world.relay().reads.inspectParcel(trackingNumber(parcel))
+        // The carrier said 404 to all its identifiers: then it rests, and says so.
+        const isStopped = (found?.state.stopped ?? null) !== null
+        if (!isStopped && oracle.lastPolledMs(parcel) < wellMs) oracle.say(`${trackingNumber(parcel)} was never asked about again`)
+      }
+      await world.relay().close()
+      expect({ seed, wrong: oracle.wrong.slice(0, 5) }).toEqual({ seed, wrong: [] })
+      expect(oracle.polls()).toBeGreaterThan(PARCELS * 3)
     }
-    // All is well again; what was slow has its time to end.
-    setClock(world, oracle, offset, 0)
-    Object.assign(world.state, { isQuiet: false, callsAllowed: CONCURRENCY, isWell: true })
-    await world.pass(70 * MINUTE_MS)
-    const wellMs = world.clock.monotonic()
-    for (let parcel = 0; parcel < PARCELS; parcel++) {
-      oracle.doing(parcel)
-      await world.relay().write.watch({ identifier: trackingNumber(parcel), nowMs: world.clock.now() })
-    }
-    for (let look = 0; look < 28; look++) {
-      await world.pass(HOUR_MS)
-      await lookForForgotten(world, oracle)
-    }
-    for (let parcel = 0; parcel < PARCELS; parcel++) {
-      const found = await world.relay().reads.inspectParcel(trackingNumber(parcel))
-      // The carrier said 404 to all its identifiers: then it rests, and says so.
-      const isStopped = (found?.state.stopped ?? null) !== null
-      if (!isStopped && oracle.lastPolledMs(parcel) < wellMs) oracle.say(`${trackingNumber(parcel)} was never asked about again`)
-    }
-    await world.relay().close()
-    expect({ seed, wrong: oracle.wrong.slice(0, 5) }).toEqual({ seed, wrong: [] })
-    expect(oracle.polls()).toBeGreaterThan(PARCELS * 3)
-  }
-}, 600_000)
+  }, 600_000)
+})

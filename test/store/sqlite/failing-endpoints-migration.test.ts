@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { failingEndpoints } from '../../../src/store/sqlite/migrations/0009-failing-endpoints.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { migrateAnew } from './taken-back.ts'
 
@@ -18,7 +19,7 @@ const BEFORE = `
 const NOON = Date.UTC(2026, 2, 1, 12)
 
 test('in a store from before, what was attempted waits for its time, and what was not is due at once', async () => {
-  const world = await openDeliveryWorld(NOON, { statusOf: () => 500, settings: { concurrency: 1, ratePerSecond: 1 } })
+  const world = await openDeliveryWorld(sqlite, NOON, { statusOf: () => 500, settings: { concurrency: 1, ratePerSecond: 1 } })
   for (const parcel of [1001, 1002, 1003]) await world.push({ trackingIds: [String(parcel)] })
   await world.run(NOON + 100)
   const attempted = new Set(world.attempts.map(({ delivery }) => delivery.sequence))

@@ -1,0 +1,118 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Incoming } from '../../../src/domain/history/recording.ts'
+import { createRecord } from '../../../src/flow/history/record.tx.ts'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
+import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { aPoll, pushBody } from '../../support/builders.ts'
+import { countWork } from '../../support/counted-engine.ts'
+import { strictLog } from '../../support/observed.ts'
+import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { storedRows } from '../../support/stored-rows.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { incomingPush } from '../../support/write-side.ts'
+
+// Only on SQLite: the statements and rows are those of its own load and apply, counted at its engine.
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const clock = { now: () => NOON, monotonic: () => performance.now() }
+const PARCELS = 100
+const IDS = Array.from({ length: PARCELS }, (_, parcel) => String(100_000 + parcel))
+
+const open = (path: string) => openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+/** A second that no other entry of no other parcel has. */
+const timeOf = (parcel: number, entry: number) => new Date(NOON - (1 + entry * PARCELS + parcel) * 1000).toISOString()
+
+/** Tells of what happened first to the first parcel once more, and that all of them are one. */
+const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0, 0) }), NOON)
+
+/** What recording takes of the store, on a file that was written before. */
+async function recordCounted(path: string, incoming: Incoming) {
+  const { engine, work } = countWork(await openSqliteWriter(path))
+  const model = createCarrierModelKeeper(clock).current
+  const ports = {
+    store: createSqliteWriteStore(engine),
+    clock,
+    log: strictLog,
+    model,
+    learn: () => undefined,
+    foundByPoll: () => undefined,
+  }
+  const record = createRecord(ports, recordOptions)
+  const before = process.cpuUsage()
+  const { outcomes } = await record([incoming])
+  const { user, system } = process.cpuUsage(before)
+  await engine.close()
+  return { outcomes, work, cpuMs: (user + system) / 1000 }
+}
+
+test('1.4: a push that names 100 parcels joins them in sets: each is read once, and written once, not once for each that was joined before', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  const entries = 20
+  const writes = await open(path)
+  const endpoints = [await addEndpoint(writes, NOON, { name: 'one' }), await addEndpoint(writes, NOON, { name: 'two' })]
+  for (let entry = 0; entry < entries; entry++) {
+    await writes.record(IDS.map((id, parcel) => incomingPush(pushBody({ trackingIds: [id], eventTime: timeOf(parcel, entry) }), NOON)))
+    if (entry === 9) for (const { take } of endpoints) await take()
+  }
+  await writes.close()
+
+  const { outcomes, work, cpuMs } = await recordCounted(path, namingAll)
+  expect(outcomes).toMatchObject([{ kind: 'recorded', newEntries: 0, queued: 0 }])
+  expect(work.rowsRead).toBeLessThan(PARCELS * (entries + 6))
+  expect(work.statements).toBeLessThan(PARCELS * 3)
+  expect(cpuMs).toBeLessThan(2000)
+  expect(await storedRows(path, 'select kind, count(*) as count from feed group by kind')).toEqual([
+    { kind: 0, count: PARCELS * entries },
+    { kind: 4, count: PARCELS - 1 },
+  ])
+  expect(await storedRows(path, 'select count(*) as count from delivery where parcel_id != 1')).toEqual([{ count: 0 }])
+  expect(await storedRows(path, 'select endpoint_id, count(*) as due from delivery where state = 1 group by endpoint_id')).toHaveLength(2)
+  expect(await storedRows(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
+})
+
+test('1.6: parcels that do not fit into one are not joined, and no more of them is read than shows it', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  const entries = 300
+  const writes = await open(path)
+  for (const [parcel, id] of IDS.entries()) {
+    const statuses = Array.from({ length: entries }, (_, entry) => ({ eventTimestamp: timeOf(parcel, entry) }))
+    await writes.record([{ kind: 'poll', observation: aPoll({ asked: id, trackingIds: [id], statuses, askedAtMs: NOON }), watch: true }])
+  }
+  await writes.close()
+
+  const { outcomes, work, cpuMs } = await recordCounted(path, namingAll)
+  expect(outcomes).toEqual([{ kind: 'quarantined', reason: 'parcel_full' }])
+  expect(work.rowsRead).toBeLessThan(2000 + entries + 3 * PARCELS)
+  expect(work.rowsWritten).toBeLessThan(10)
+  expect(cpuMs).toBeLessThan(2000)
+  expect(await storedRows(path, 'select id, is_full from parcel where is_full = 1')).toEqual([{ id: 1, is_full: 1 }])
+  expect(await storedRows(path, 'select count(*) as parcels from parcel')).toEqual([{ parcels: PARCELS }])
+  expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
+})
+
+test('7.1: of entries that a join sets apart the pushes are read once, not once for each', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  const seconds = 30
+  const writes = await open(path)
+  await addEndpoint(writes, NOON)
+  for (let at = 0; at < seconds; at++) {
+    const second = timeOf(0, at).slice(0, -5)
+    // Said without a place, it is taken for what happened in Lund, until an earlier one shows otherwise.
+    for (const [id, time, location] of [
+      ['1001', '.000', null],
+      ['1001', '.100', 'Lund'],
+      ['2002', '.050', 'Umeå'],
+    ] as const) {
+      await writes.record([incomingPush(pushBody({ trackingIds: [id], eventTime: `${second}${time}Z`, location }), NOON)])
+    }
+  }
+  await writes.close()
+  const naming = pushBody({ trackingIds: ['1001', '2002'], eventTime: new Date(NOON).toISOString() })
+  const { outcomes, work } = await recordCounted(path, incomingPush(naming, NOON))
+  expect(outcomes).toMatchObject([{ kind: 'recorded', queued: seconds + 1 }])
+  expect(work.rowsRead).toBeLessThan(3 * seconds * 4)
+})
