@@ -1,6 +1,7 @@
 import type { ClaimedDelivery, SettledAttempt } from '../../src/domain/delivery/dispatch-round.ts'
 import type { EndpointSettings } from '../../src/domain/delivery/endpoint.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
+import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { strictLog } from './observed.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
@@ -32,10 +33,14 @@ function answered(delivery: ClaimedDelivery, atMs: number, random: () => number,
  * happens: dispatch rounds, polls that fail, languages that were asked for, watches, jobs. Nothing of it is left to chance, so neither a
  * token key nor a relay's id is made.
  */
-export async function writeSeededStore(sqlitePath: string): Promise<void> {
+export async function writeSeededStore(sqlitePath: string, engine?: Engine): Promise<void> {
   let nowMs = START_MS
   const clock = { now: () => nowMs, monotonic: () => nowMs - START_MS }
-  const writes = await openWriteSide({ sqlitePath, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
+  const writes = await openWriteSide(
+    { sqlitePath, ...(engine === undefined ? {} : { engine }), record: recordOptions, deliver: deliverOptions },
+    clock,
+    strictLog,
+  )
   const observations = seededObservations(20_260_301, PARCELS)
   const goneId = await addEndpoints(writes, nowMs)
   const dispatch = createDispatching(writes, goneId)

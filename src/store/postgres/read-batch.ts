@@ -27,15 +27,16 @@ export const findTwins = rawStatement<{ parcelIds: readonly number[]; digests: r
 
 type SightingRow = Tables['sighting'] & { readonly json: string }
 
+/** Looked up for each row: a join may be planned to read all contents in order. */
+const json = sql`(select json from content where content.id = sighting.content_id) as json`
+
 const ofSeconds = rawStatement<{ parcelIds: readonly number[]; fromMs: readonly number[] }>()(
   (p) => sql<SightingRow>`
-    select sighting.*, content.json from unnest(${p.parcelIds}::bigint[], ${p.fromMs}::bigint[]) as u (parcel_id, from_ms)
-    join sighting on sighting.parcel_id = u.parcel_id and sighting.at_ms >= u.from_ms and sighting.at_ms < u.from_ms + 1000
-    join content on content.id = sighting.content_id`,
+    select sighting.*, ${json} from unnest(${p.parcelIds}::bigint[], ${p.fromMs}::bigint[]) as u (parcel_id, from_ms)
+    join sighting on sighting.parcel_id = u.parcel_id and sighting.at_ms >= u.from_ms and sighting.at_ms < u.from_ms + 1000`,
 )
 const ofParcels = rawStatement<{ ids: readonly number[] }>()(
-  (p) => sql<SightingRow>`
-    select sighting.*, content.json from sighting join content on content.id = sighting.content_id where sighting.parcel_id = any(${p.ids}::bigint[])`,
+  (p) => sql<SightingRow>`select sighting.*, ${json} from sighting where sighting.parcel_id = any(${p.ids}::bigint[])`,
 )
 
 function decodeRow({ contents }: BatchSource, row: SightingRow): KeptSighting {

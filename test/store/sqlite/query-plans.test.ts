@@ -1,5 +1,8 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { usedOnSqlite } from '../../support/hot-statements.ts'
 import { storedRows } from '../../support/stored-rows.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOW = Date.UTC(2026, 2, 1, 12)
@@ -37,4 +40,24 @@ test('what waits for an endpoint and what is dead is counted on indexes alone, s
   expect(await planOf(dead)).toEqual([
     expect.stringMatching(/USING COVERING INDEX delivery_ended \(endpoint_id=\? AND state=\? AND sequence>/),
   ])
+})
+
+const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt'
+
+test('no statement of a busy store reads a table from end to end, and none sorts what waits to find the first', async () => {
+  // SQLite plans without looking at how much a table holds, so an empty one shows it.
+  const path = join(temporaryFolder(), 'relay.db')
+  const used = await usedOnSqlite(path)
+  expect(used.length).toBeGreaterThan(80)
+  const plans = await Promise.all(
+    used.map(async (statement) => {
+      const nothing = Array.from(statement.matchAll(/\?/g), () => null)
+      const steps = await storedRows<{ readonly detail: string }>(path, `explain query plan ${statement}`, ...nothing)
+      return { statement, details: steps.map(({ detail }) => detail) }
+    }),
+  )
+  const scans = plans.filter(({ details }) => details.some((detail) => new RegExp(`^SCAN (?:${LARGE})\\b`).test(detail)))
+  expect(scans).toEqual([])
+  const sorts = plans.filter(({ statement, details }) => /limit/.test(statement) && details.some((detail) => /TEMP B-TREE/.test(detail)))
+  expect(sorts).toEqual([])
 })

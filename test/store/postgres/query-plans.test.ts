@@ -1,0 +1,120 @@
+import { sql } from 'kysely'
+import type pg from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { createPostgresReader, createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
+import { rawStatement } from '../../../src/store/postgres/raw-statement.ts'
+import { usedOnPostgres } from '../../support/hot-statements.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { openTestPool } from '../../support/postgres-pool.ts'
+
+const LARGE = ['parcel', 'identifier', 'content', 'sighting', 'answer', 'inbox', 'feed', 'composed_event', 'delivery', 'attempt']
+
+interface Step {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string | undefined
+  readonly 'Index Cond'?: string | undefined
+  readonly Plans?: readonly Step[] | undefined
+}
+
+const step: z.ZodType<Step> = z.lazy(() =>
+  z.object({
+    'Node Type': z.string(),
+    'Relation Name': z.string().optional(),
+    'Index Cond': z.string().optional(),
+    Plans: z.array(step).optional(),
+  }),
+)
+const explained = z.tuple([z.object({ 'QUERY PLAN': z.tuple([z.object({ Plan: step })]) })])
+
+/** As it is planned once for all its runs, whatever is asked. */
+async function planOf(client: pg.ClientBase, statement: string): Promise<Step> {
+  const { rows } = await client.query(`explain (generic_plan, format json) ${statement}`)
+  return explained.parse(rows)[0]['QUERY PLAN'][0].Plan
+}
+
+function stepsOf(plan: Step): readonly Step[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(stepsOf)]
+}
+
+const isLarge = (of: Step) => LARGE.includes(of['Relation Name'] ?? '')
+/** Reads a large table, or an index of it, from end to end. */
+const isScan = (of: Step) =>
+  isLarge(of) && (of['Node Type'] === 'Seq Scan' || (of['Node Type'].startsWith('Index') && of['Index Cond'] === undefined))
+/** Reads all that could be asked for, and puts it in order, to give the first. */
+const isSortOfAll = (of: Step) =>
+  of['Node Type'] === 'Limit' && stepsOf(of).some((below) => /Sort/.test(below['Node Type'])) && stepsOf(of).some(isLarge)
+
+/** The statements whose plans have such a step, each with its plan. */
+async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, statements: readonly string[]): Promise<readonly string[]> {
+  const plans: string[] = []
+  for (const statement of statements) {
+    const plan = await planOf(client, statement)
+    if (stepsOf(plan).some(isFound)) plans.push(`${statement.trim()}\n${JSON.stringify(plan)}`)
+  }
+  return plans
+}
+
+const FROM = 1_000_000
+// The planner scans a table only for being small below a few hundred rows; the full number takes a minute to write.
+const PARCELS = process.env.RELAY_FAULTS === 'long' ? 200_000 : 20_000
+const EVENTS_EACH = 7
+const parcels = `generate_series(${FROM}, ${FROM + PARCELS - 1}) as g (n)`
+const events = `generate_series(${FROM}, ${FROM + PARCELS * EVENTS_EACH - 1}) as g (n)`
+const parcelOf = `${FROM} + (n - ${FROM}) / ${EVENTS_EACH}`
+const isLast = `n % ${EVENTS_EACH} = 0`
+
+/** A store that has run for a while: of a tenth of the parcels deliveries wait. */
+const FILL = [
+  `insert into parcel (id, revived_at_ms, entry_count, failures, is_full, next_poll_at_ms, heard_at_ms)
+     select n, n, 7, 0, 0, case when n % 4 = 0 then null else n end, n from ${parcels}`,
+  `insert into identifier (value, parcel_id, is_tracking_id) select 'T' || n, n, 1 from ${parcels}`,
+  `insert into content (digest, json) select decode(md5(n::text), 'hex'), '{}' from ${parcels}`,
+  `insert into answer (parcel_id, asked_at_ms, entry_count, is_flawed, decides_order, language, digest, head)
+     select n, 0, 0, 0, 1, 'en', '', '' from ${parcels}`,
+  `insert into sighting (parcel_id, at_ms, content_id, listing, asked_at_ms, sequence, ordinal, has_ms)
+     select ${parcelOf}, n, n % ${PARCELS}, 0, 0, n, 0, 0 from ${events}`,
+  `insert into inbox (id, parcel_id, received_at_ms, key_index, state, digest, body)
+     select n, ${parcelOf}, n, 0, 0, int8send(n), int8send(n) from ${events}`,
+  `insert into feed (sequence, parcel_id, entry, kind) select n, ${parcelOf}, n, 0 from ${events}`,
+  `insert into composed_event (sequence, body) select n, int8send(n) from ${parcels}`,
+  `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, queued_at_ms, next_attempt_at_ms, attempts, state)
+     select 2, ${parcelOf}, n, 0, n, n, n, 0, case when n % 70 < 7 then case when ${isLast} then 1 else 0 end else 2 end from ${events}`,
+  `insert into attempt (delivery_id, at_ms, duration_ms) select n, n, 0 from ${parcels}`,
+  'analyze',
+]
+
+async function openUsed() {
+  const { url } = await createDatabase()
+  const used = await usedOnPostgres(url)
+  const client = await openTestPool(url).connect()
+  onTestFinished(() => client.release())
+  return { client, used }
+}
+
+test(`with ${PARCELS} parcels and ${PARCELS * EVENTS_EACH} deliveries no statement reads a table from end to end, and none sorts what waits to find the first`, async () => {
+  const { client, used } = await openUsed()
+  expect(used.length).toBeGreaterThan(80)
+  for (const part of FILL) await client.query(part)
+  for (const mode of ['on', 'off']) {
+    await client.query(`set enable_seqscan = ${mode}`)
+    expect(await plansWith(isScan, client, used)).toEqual([])
+    expect(await plansWith(isSortOfAll, client, used)).toEqual([])
+  }
+}, 240_000)
+
+test('a plan that a connection made while the tables were small reads none from end to end either, since it is kept when they have grown', async () => {
+  const { client, used } = await openUsed()
+  await client.query('set enable_seqscan = off')
+  expect(await plansWith(isScan, client, used)).toEqual([])
+})
+
+test('every transaction is planned so', async () => {
+  const pool = openTestPool((await createDatabase()).url)
+  const shown = rawStatement()(() => sql<{ enable_seqscan: string }>`show enable_seqscan`)
+  const writer = createPostgresWriter(pool, { named: true })
+  const reader = createPostgresReader(pool, { named: true })
+  expect(await writer.transaction((session) => session.all(shown, {}))).toEqual([{ enable_seqscan: 'off' }])
+  expect(await reader.snapshot((session) => session.all(shown, {}))).toEqual([{ enable_seqscan: 'off' }])
+  expect(await reader.session.all(shown, {})).toEqual([{ enable_seqscan: 'on' }])
+})

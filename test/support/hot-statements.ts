@@ -1,0 +1,93 @@
+import type { Engine } from '../../src/store/contract.ts'
+import type { ReadEngine, Session } from '../../src/store/engine.ts'
+import { createPostgresReader, createPostgresWriter } from '../../src/store/postgres/postgres.ts'
+import { compileForPostgres } from '../../src/store/postgres/postgres-dialect.ts'
+import { createPostgresWriteStore } from '../../src/store/postgres/postgres-write-store.ts'
+import { createReadStore } from '../../src/store/read-store.ts'
+import { openSqliteReader, openSqliteWriter } from '../../src/store/sqlite/sqlite.ts'
+import { compileForSqlite } from '../../src/store/sqlite/sqlite-dialect.ts'
+import { createSqliteWriteStore } from '../../src/store/sqlite/sqlite-write-store.ts'
+import type { Statement } from '../../src/store/statement.ts'
+import { openTestPool } from './postgres-pool.ts'
+import { trackingIdOf } from './seeded-observations.ts'
+import { writeSeededStore } from './seeded-store.ts'
+
+type AnyStatement = Statement<never, unknown>
+
+/** A session that notes what it is asked. */
+function noting<S extends Session>(session: S, seen: Set<AnyStatement>): S {
+  return {
+    ...session,
+    all: (statement, params) => session.all(note(statement), params),
+    run: (statement, params) => session.run(note(statement), params),
+    enqueueWrite: (statement, params) => session.enqueueWrite(note(statement), params),
+  }
+  function note<Kind extends AnyStatement>(statement: Kind): Kind {
+    seen.add(statement)
+    return statement
+  }
+}
+
+function notingReads(engine: ReadEngine, seen: Set<AnyStatement>): ReadEngine {
+  return { ...engine, session: noting(engine.session, seen), snapshot: (work) => engine.snapshot((session) => work(noting(session, seen))) }
+}
+
+const NOW = Date.UTC(2026, 2, 2)
+
+/** Does all that a busy store is asked to do, on an engine, and looks at what was written as apps, readers and operators do. */
+async function useStore(engine: Engine, place: string): Promise<void> {
+  await writeSeededStore(place, engine)
+  const store = await engine.openWriteStore(place)
+  // What only endpoints that fail, and joins, lead to.
+  await store.transaction(async (tx) => {
+    const look = { endpointId: '2', besides: [7], limit: 5, nowMs: NOW }
+    await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
+    await tx.findProbe({ ...look, exceptParcelId: null })
+    await tx.waitsForOthers('2', 7)
+    await tx.hastenDelivery(1)
+    const due = await tx.duePolls({ nowMs: NOW, limit: 5, after: null })
+    await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
+    await tx.queueDelivery({ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW })
+  })
+  await store.close()
+  const reads = engine.openReadStore(place)
+  for (let parcel = 0; parcel < 5; parcel++) await reads.findParcel(trackingIdOf(parcel))
+  await reads.readFeed({ after: 0, limit: 500 })
+  await reads.countBacklog('2')
+  await reads.close()
+}
+
+const USED = { named: true }
+
+/** Every statement of a used store on PostgreSQL, as it is sent. */
+export async function usedOnPostgres(url: string): Promise<readonly string[]> {
+  const seen = new Set<AnyStatement>()
+  const pool = openTestPool(url, 6)
+  const writer = createPostgresWriter(pool, USED)
+  const watched: Engine = {
+    name: 'postgres',
+    openWriteStore: async () => ({
+      ...createPostgresWriteStore({ transaction: (work) => writer.transaction((session) => work(noting(session, seen))) }),
+      close: async () => undefined,
+    }),
+    openReadStore: () => createReadStore(notingReads(createPostgresReader(openTestPool(url, 2), USED), seen)),
+  }
+  await useStore(watched, url)
+  return [...new Set([...seen].map((statement) => compileForPostgres(statement).text))]
+}
+
+/** Every statement of a used store on SQLite, as it is prepared. */
+export async function usedOnSqlite(path: string): Promise<readonly string[]> {
+  const seen = new Set<AnyStatement>()
+  const watched: Engine = {
+    name: 'sqlite',
+    async openWriteStore() {
+      const engine = await openSqliteWriter(path)
+      const store = createSqliteWriteStore({ ...engine, session: noting(engine.session, seen) })
+      return { ...store, close: () => engine.close() }
+    },
+    openReadStore: () => createReadStore(notingReads(openSqliteReader(path), seen)),
+  }
+  await useStore(watched, path)
+  return [...new Set([...seen].map((statement) => compileForSqlite(statement).sql))]
+}
