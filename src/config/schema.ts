@@ -87,7 +87,8 @@ function store(context: SchemaContext) {
     })
     .prefault('sqlite:data/relay.db')
     .describe(
-      'sqlite:PATH (PATH relative to the working directory) or postgres://user:password@host:5432/database, which needs secrets.atRestKeys.',
+      'sqlite:PATH (PATH relative to the working directory) or postgres://user:password@host:5432/database, which needs secrets.atRestKeys. ' +
+        'Behind a pooler that knows no named statements: postgres://...?pgbouncer=true.',
     )
 }
 

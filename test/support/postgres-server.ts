@@ -134,7 +134,8 @@ function startLeash(folder: string): { release(): Promise<void> } {
   }
 }
 
-async function freePort(): Promise<number> {
+/** One that nothing listens on. */
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.from + Math.floor(Math.random() * PORTS.count)
     const probe = createServer()

@@ -5,6 +5,7 @@ const TOOLS = {
   bash: { look: ['bash', '-c', 'exit'], remedy: 'apt-get install bash' },
   curl: { look: ['curl', '--version'], remedy: 'apt-get install curl' },
   openssl: { look: ['openssl', 'version'], remedy: 'apt-get install openssl' },
+  pgbouncer: { look: ['pgbouncer', '--version'], remedy: 'apt-get install pgbouncer' },
   strace: { look: ['strace', '-f', '-o', '/dev/null', 'true'], remedy: 'apt-get install strace, and the right to trace' },
   'a small file system': { look: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt'], remedy: 'run as root with SYS_ADMIN' },
 } as const

@@ -1,7 +1,8 @@
 import type { Pool } from 'pg'
 import type { Engine } from '../contract.ts'
 import { createReadStore } from '../read-store.ts'
-import { createPostgresReader, createPostgresWriter } from './postgres.ts'
+import { takePoolerParameter } from './pooler-parameter.ts'
+import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
 import { createPostgresWriteStore } from './postgres-write-store.ts'
@@ -13,15 +14,12 @@ const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6
 
-/** How connections are used. */
-const OPTIONS = { named: true }
-
 /** A place is the address of the database. */
 export const postgres: Engine = {
   name: 'postgres',
   async openWriteStore(place) {
     const name = nameDatabase(place)
-    const pool = openPostgres(place, WRITERS)
+    const { pool, options } = openPostgres(place, WRITERS)
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
@@ -29,9 +27,12 @@ export const postgres: Engine = {
       await pool.end()
       throw error
     }
-    return { ...createPostgresWriteStore(createPostgresWriter(pool, OPTIONS)), close: () => end(pool) }
+    return { ...createPostgresWriteStore(createPostgresWriter(pool, options)), close: () => end(pool) }
   },
-  openReadStore: (place) => createReadStore(createPostgresReader(openPostgres(place, READERS), OPTIONS)),
+  openReadStore(place) {
+    const { pool, options } = openPostgres(place, READERS)
+    return createReadStore(createPostgresReader(pool, options))
+  },
 }
 
 /** Once, however often it is asked for. */
@@ -39,12 +40,14 @@ async function end(pool: Pool): Promise<void> {
   if (!pool.ending) await pool.end()
 }
 
-function openPostgres(place: string, connectionsMax: number) {
-  return openPool(place, {
+function openPostgres(place: string, connectionsMax: number): { readonly pool: Pool; readonly options: PostgresOptions } {
+  const { url, named } = takePoolerParameter(place)
+  const pool = openPool(url, {
     connectionsMax,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
     pipeline: true,
     onConnectionLost: () => undefined,
   })
+  return { pool, options: { named } }
 }
