@@ -1,0 +1,63 @@
+import pg from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { startPostgres } from '../../support/postgres-server.ts'
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  onTestFinished(() => client.end().catch(() => undefined))
+  return client
+}
+
+test('numbers of a PostgreSQL sequence, read only below the oldest transaction under way, show 3 before 2', async () => {
+  // Of its own: transactions of other tests would hold the reader back.
+  await using server = await startPostgres()
+  const url = server.url()
+  const [slow, quick, reader] = [await connect(url), await connect(url), await connect(url)]
+  await reader.query(
+    "create sequence number; select nextval('number'); create table event (number bigint, written_by xid8 default pg_current_xact_id())",
+  )
+  const seen: number[] = []
+  const read = async () => {
+    const { rows } = await reader.query<{ number: string }>(
+      'select number from event where written_by < pg_snapshot_xmin(pg_current_snapshot()) order by number',
+    )
+    for (const { number } of rows) if (!seen.includes(Number(number))) seen.push(Number(number))
+  }
+  await slow.query('begin')
+  const { rows } = await slow.query<{ number: string }>("select nextval('number') as number")
+  // It has a number and, as it has written nothing yet, no transaction id that would hold a reader back.
+  await quick.query("insert into event (number) values (nextval('number'))")
+  await read()
+  await slow.query('insert into event (number) values ($1)', [rows[0]?.number])
+  await slow.query('commit')
+  await read()
+  expect(seen).toEqual([3, 2])
+})
+
+test('a client that stops while it holds the counter loses it within seconds, and what it did with it', async () => {
+  const { url } = await createDatabase()
+  const store = await postgres.openWriteStore(url)
+  onTestFinished(() => store.close())
+  const watcher = await connect(url)
+  let isHeld = false
+  const stopped = store.transaction(async (tx) => {
+    await tx.nextSequence()
+    isHeld = true
+    // As a process that was paused: it sends nothing more until the server has given its transaction up.
+    await expect
+      .poll(async () => (await watcher.query("select 1 from pg_stat_activity where state = 'idle in transaction'")).rowCount, {
+        timeout: 10_000,
+      })
+      .toBe(0)
+    await tx.saveSetting('stopped', Buffer.from('x'))
+  })
+  const failed = expect(stopped).rejects.toThrow()
+  await expect.poll(() => isHeld).toBe(true)
+  expect(await store.transaction((tx) => tx.nextSequence())).toBeGreaterThan(0)
+  await failed
+  expect(await store.transaction((tx) => tx.loadSetting('stopped'))).toBeNull()
+})
