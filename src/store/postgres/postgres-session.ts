@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Session } from '../engine.ts'
 import type { Params, SqlValue, Statement } from '../statement.ts'
+import { endlessConflict, isConflict } from './conflicts.ts'
 import { bind, compileForPostgres, type PostgresStatement } from './postgres-dialect.ts'
 
 /** What a connection or a pool of them runs. */
@@ -27,8 +28,14 @@ function compile(statement: Statement<never, unknown>): PostgresStatement {
   return made
 }
 
-/** `named`: whether statements stay prepared on a connection; not behind a pooler that knows no named statements. */
-export function createSession(runner: Runner, { named }: { readonly named: boolean }): PostgresSession {
+export interface SessionOptions {
+  /** Whether statements stay prepared on a connection; not behind a pooler that knows no named statements. */
+  readonly named: boolean
+  /** Whether its transaction is not begun again, whatever it meets. */
+  readonly isLastTry?: boolean
+}
+
+export function createSession(runner: Runner, { named, isLastTry = false }: SessionOptions): PostgresSession {
   let enqueued: Promise<unknown>[] = []
   let failure: { readonly error: unknown } | null = null
 
@@ -75,7 +82,7 @@ export function createSession(runner: Runner, { named }: { readonly named: boole
         await flush().catch(() => undefined)
         failure = null
         await runner.query({ text: 'rollback to savepoint one' })
-        throw error
+        throw isLastTry && isConflict(error) ? endlessConflict(error) : error
       }
     },
   }

@@ -2,8 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { systemCode } from '../../domain/errors.ts'
 import type { ReadEngine } from '../engine.ts'
+import { endlessConflict, isConflict } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
-import { createSession, type PostgresSession, type Runner } from './postgres-session.ts'
+import { createSession, type PostgresSession, type Runner, type SessionOptions } from './postgres-session.ts'
 
 /** How a pool of connections is used. */
 export interface PostgresOptions {
@@ -14,8 +15,8 @@ export interface PostgresOptions {
 /** What writes to the database: as many transactions at a time as there are connections. */
 export interface PostgresWriter {
   /**
-   * Durable when it resolves; nothing has happened when it rejects. What met another transaction (`isConflict`) is begun again, so `work` may run several times.
-   * `committed`: called with the result once it is durable.
+   * Durable when it resolves; nothing has happened when it rejects, unless the connection was lost at the commit: then it may have happened. A transaction that met
+   * another one is begun again, so `work` may run several times.
    */
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }
@@ -37,11 +38,11 @@ const ATTEMPTS_MAX = 20
 const PAUSE_MS_MAX = 20
 
 export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): PostgresWriter {
-  async function once<T>(work: (session: PostgresSession) => Promise<T>): Promise<T> {
+  async function once<T>(work: (session: PostgresSession) => Promise<T>, isLastTry: boolean): Promise<T> {
     const client = await pool.connect()
     let broken: Error | undefined
     try {
-      return await bracket(client, BEGIN, options, work)
+      return await bracket(client, BEGIN, { ...options, isLastTry }, work)
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) broken = error instanceof Error ? error : new Error(String(error))
       throw error
@@ -52,10 +53,12 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
   return {
     async transaction(work) {
       for (let attempt = 1; ; attempt++) {
+        const isLastTry = attempt === ATTEMPTS_MAX
         try {
-          return await once(work)
+          return await once(work, isLastTry)
         } catch (error) {
-          if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
+          if (!isConflict(error)) throw error
+          if (isLastTry) throw endlessConflict(error)
           // Of two that met, the one that waits a little longer finds the other done.
           await pause(Math.random() * PAUSE_MS_MAX)
         }
@@ -72,7 +75,7 @@ function isAlive(client: pg.PoolClient): boolean {
 async function bracket<T>(
   client: pg.PoolClient,
   begin: string,
-  options: PostgresOptions,
+  options: SessionOptions,
   work: (session: PostgresSession) => Promise<T>,
 ): Promise<T> {
   const runner = sendTogether(client)
@@ -129,18 +132,10 @@ function isCorked(stream: unknown): stream is Corked {
 
 function ignore(): void {}
 
-/** 40001 and 40P01: it met another transaction. 23505 and 22012: another was first, see `conflict-guard`. */
-const CONFLICTS = ['40001', '40P01', '23505', '22012']
-
-/** Whether a transaction failed for what another did at the same time. */
-function isConflict(error: unknown): boolean {
-  return CONFLICTS.includes(systemCode(error) ?? '')
-}
-
 /** Classes of errors that say what was asked is wrong: data, integrity, syntax. */
 const ASKED_WRONG = ['22', '23', '42']
 
-/** Whether the database failed, rather than what was asked of it. A conflict that did not end counts as a failure. */
+/** Whether the database failed, rather than what was asked of it. A conflict counts, so that whoever meets one leaves it to the transaction to begin again. */
 export function isStorageFailure(error: unknown): boolean {
   if (isConflict(error)) return true
   if (error instanceof pg.DatabaseError) return !ASKED_WRONG.includes((error.code ?? '').slice(0, 2))

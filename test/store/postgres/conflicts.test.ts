@@ -1,0 +1,38 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { pushBody } from '../../support/builders.ts'
+import { withClient } from '../../support/postgres-client.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+
+test('a transaction that meets another one is begun again until it gets through', async () => {
+  const { url } = await createDatabase()
+  const store = await postgres.openWriteStore(url)
+  onTestFinished(() => store.close())
+  let tries = 0
+  await store.transaction(async (tx) => {
+    tries += 1
+    if (tries < 4) throw Object.assign(new Error('planned'), { code: '40001' })
+    await tx.saveSetting('x', Buffer.from('y'))
+  })
+  expect(tries).toBe(4)
+  expect(await store.transaction((tx) => tx.loadSetting('x'))).toEqual(Buffer.from('y'))
+})
+
+test('a push whose recording fails as if it met another one at every try is quarantined alone', async () => {
+  const { url } = await createDatabase()
+  await withClient(url, (client) =>
+    client.query(`create function refuse() returns trigger language plpgsql as $$ begin
+      if new.parcel_id = (select parcel_id from identifier where value = '6666') then raise exception 'planned' using errcode = '23505'; end if;
+      return new; end $$; create trigger refuse before insert on sighting for each row execute function refuse()`),
+  )
+  const { record, errors, reads } = await openStore(NOON, postgres, url)
+  const push = (id: string) => incomingPush(pushBody({ trackingIds: [id] }), NOON)
+  const { outcomes } = await record(push('1001'), push('6666'), push('1002'))
+  expect(outcomes.map(({ kind }) => kind)).toEqual(['recorded', 'quarantined', 'recorded'])
+  expect(errors).toHaveLength(1)
+  expect((await reads.findParcel('1002'))?.entries).toHaveLength(1)
+  expect(await reads.findParcel('6666')).toBeNull()
+})
