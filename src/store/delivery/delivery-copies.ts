@@ -55,6 +55,16 @@ export interface Copied {
   readonly isWaiting: boolean
 }
 
+/** The parcels that copies of deliveries will stand in. */
+export async function parcelsOfCopies(session: Session, deliveries: readonly { readonly id: number }[]): Promise<readonly number[]> {
+  const parcelIds = new Set<number>()
+  for (const { id } of deliveries) {
+    const [row] = await session.all(one, { id })
+    if (row !== undefined) parcelIds.add(await survivorOf(session, row.parcel_id, row.sequence))
+  }
+  return [...parcelIds]
+}
+
 /** The delivery of the same event to another endpoint: made, standing behind, if there is none. */
 export async function copyDelivery(session: Session, id: number, endpointId: number, nowMs: number): Promise<Copied | null> {
   const [row] = await session.all(one, { id })

@@ -3,7 +3,7 @@ import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { type FirstDelivery, findFirst, reorderDeliveries } from './deliveries.ts'
-import { copyDelivery } from './delivery-copies.ts'
+import { copyDelivery, parcelsOfCopies } from './delivery-copies.ts'
 import { findEnded } from './ended-deliveries.ts'
 
 const keepAccepted = statement<{ id: number }>()((db, p) =>
@@ -19,7 +19,8 @@ const keepAccepted = statement<{ id: number }>()((db, p) =>
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
     ),
 )
-const requeue = statement<{ id: number; queuedAtMs: number; nowMs: number }>()((db, p) =>
+/** `leastState`: what is in one below it goes on as it is. */
+const requeue = statement<{ id: number; leastState: number; queuedAtMs: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
     .set({
@@ -36,35 +37,37 @@ const requeue = statement<{ id: number; queuedAtMs: number; nowMs: number }>()((
       accepted_duration_ms: null,
       accepted_status: null,
     })
-    .where('id', '=', p.id),
+    .where('id', '=', p.id)
+    .where('state', '>=', p.leastState),
 )
 
 /**
  * Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes
- * after it. `lock`: keeps others from what waits of these parcels.
+ * after it. `lock`: where others write meanwhile, keeps them from what waits of these parcels. They may have queued some of it by then.
  */
 export async function replayDeliveries(
   session: Session,
   request: ReplayRequest,
-  lock: (parcelIds: readonly number[]) => void = () => undefined,
+  lock: ((parcelIds: readonly number[]) => void) | null = null,
 ): Promise<ReplayedBatch> {
   const { selection, after, limit, nowMs, untilMs } = request
   const endpointId = Number(request.to)
   const { ended, next } = await findEnded(session, { selection, after, limit, untilMs })
-  lock(ended.map(({ parcelId }) => parcelId))
+  const isCopied = request.to !== selection.endpointId
+  if (lock !== null) lock(isCopied ? await parcelsOfCopies(session, ended) : ended.map(({ parcelId }) => parcelId))
   /** What was the first of a parcel before. */
   const parcels = new Map<number, FirstDelivery | null>()
   let count = 0
   for (const row of ended) {
     const own = { id: row.id, parcelId: row.parcelId, isWaiting: false }
-    const queued = request.to === selection.endpointId ? own : await copyDelivery(session, row.id, endpointId, nowMs)
+    const queued = isCopied ? await copyDelivery(session, row.id, endpointId, nowMs) : own
     if (queued === null || queued.isWaiting) continue
     const { parcelId } = queued
     if (!parcels.has(parcelId)) parcels.set(parcelId, await findFirst(session, { endpointId, parcelId }))
     await session.run(keepAccepted, { id: queued.id })
     // Later than all that is replayed: or it would be found again when it has ended once more.
-    await session.run(requeue, { id: queued.id, queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs })
-    count += 1
+    const leastState = isCopied ? DELIVERY_STATE.behind : DELIVERY_STATE.delivered
+    count += (await session.run(requeue, { id: queued.id, leastState, queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs })).rows
   }
   for (const [parcelId, first] of parcels) await reorderDeliveries(session, { endpointId, parcelId }, [first], nowMs)
   return { count, next }

@@ -57,12 +57,18 @@ const lockParcels = rawStatement<{ ids: readonly number[] }>()(
 )
 const lockEndpoint = rawStatement<{ id: number }>()((p) => sql`select id from endpoint where id = ${p.id} for no key update`)
 
+/** A parcel that was joined to another while it was waited for holds nothing any more: dividing by nothing fails the transaction, which is begun again. */
+const refuseJoined = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql`select 1 / (case when exists (select 1 from feed where kind = 4 and entry = any(${p.ids}::bigint[])) then 0 else 1 end)`,
+)
+
 /**
  * Keeps others from what waits of some parcels until the transaction ends: of a parcel at an endpoint, enqueuing, settling and replaying exclude each other.
  * Operator events are of no parcel; of those it is the endpoint that is locked.
  */
 export function lockQueues(session: Session, endpointId: string, parcelIds: readonly number[]): void {
   session.enqueueWrite(lockParcels, { ids: parcelIds })
+  session.enqueueWrite(refuseJoined, { ids: parcelIds })
   if (parcelIds.includes(0)) session.enqueueWrite(lockEndpoint, { id: Number(endpointId) })
 }
 

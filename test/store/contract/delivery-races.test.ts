@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest'
+import type { DeliverySelection } from '../../../src/domain/delivery/delivery-list.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { pushBody } from '../../support/builders.ts'
+import { createCourier } from '../../support/courier.ts'
+import { engines } from '../../support/engines.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { storedNumber } from '../../support/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const RACES = 200
+const WAITING = 'select count(*) from delivery where state < 2'
+
+async function openRaced(engine: Engine) {
+  const store = await openStore(NOON, engine)
+  const { id } = await addEndpoint(store.writes, NOON)
+  const courier = createCourier(store.writes, NOON)
+  let second = 0
+  const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
+  const pushAt = (nth: number, trackingIds: readonly string[]) =>
+    store.record(incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON))
+  const any: DeliverySelection = {
+    endpointId: id,
+    states: ['delivered'],
+    fromSequence: 0,
+    fromMs: 0,
+    deliveryId: null,
+    sequence: null,
+    parcelId: null,
+  }
+  return {
+    ...store,
+    id,
+    courier,
+    push: (trackingId: string) => pushAt(second++, [trackingId]),
+    /** Names two parcels as one, and tells nothing else that is new: what was pushed last, once more. */
+    join: (...trackingIds: readonly string[]) => pushAt(second - 1, trackingIds),
+    replay: (change: Partial<DeliverySelection>, limit: number, to = id) =>
+      store.writes.replayDeliveries({ selection: { ...any, ...change }, to, after: null, untilMs: NOON, limit, nowMs: NOON }),
+    waiting: () => storedNumber(store.path, WAITING),
+  }
+}
+
+describe.each(engines)('races of deliveries on $name', (engine) => {
+  test(`7.3: after ${RACES} races of settling, replaying and recording for one parcel at one endpoint nothing is left waiting behind`, async () => {
+    const { push, replay, courier, waiting, parcelIdOf } = await openRaced(engine)
+    for (let entry = 0; entry < 4; entry++) await push('1001')
+    const parcelId = await parcelIdOf('1001')
+    await courier.drain()
+    for (let race = 0; race < RACES; race++) {
+      // Of the few that have ended now one or two come again, while one is under way and another is recorded.
+      await Promise.all([
+        replay({ parcelId, fromSequence: race % 3 }, 1 + (race % 2)),
+        courier.round(),
+        race % 10 === 0 ? push('1001') : replay({ parcelId, fromSequence: race % 4 }, 1),
+      ])
+      await Promise.all([courier.round(), replay({ parcelId }, 1)])
+      if (race % 4 !== 0) continue
+      await courier.drain()
+      expect([race, await waiting(), courier.wrong]).toEqual([race, 0, []])
+    }
+  })
+
+  test('of several replays of one delivery at the same time one queues it, to its own endpoint and to another', async () => {
+    const { push, replay, courier, waiting, writes, reads, id } = await openRaced(engine)
+    const { id: otherId } = await addEndpoint(writes, NOON, { name: 'other', enabled: false })
+    await push('1001')
+    await courier.drain()
+    const { deliveries } = await reads.listDeliveries({ endpointId: id, parcelId: null, state: null, before: null, limit: 10 })
+    const deliveryId = deliveries[0]?.deliveryId ?? 0
+    for (let race = 0; race < 20; race++) {
+      const replayed = await Promise.all([1, 2, 3, 4].map(() => replay({ deliveryId }, 1)))
+      expect(replayed.reduce((sum, one) => sum + (one?.count ?? 0), 0)).toBe(1)
+      await courier.drain()
+    }
+    await Promise.all([1, 2, 3, 4].map(() => replay({ deliveryId }, 1, otherId)))
+    const copies = await reads.listDeliveries({ endpointId: otherId, parcelId: null, state: null, before: null, limit: 10 })
+    expect(copies.deliveries).toHaveLength(1)
+    await writes.changeEndpoint({ id: otherId, change: { enabled: true }, key: null, nowMs: NOON })
+    await courier.drain()
+    expect([await waiting(), courier.wrong]).toEqual([0, []])
+  })
+
+  test('7.3: what is replayed while its parcel is joined to another goes on in the order of that', async () => {
+    const { push, join, replay, courier, waiting, parcelIdOf } = await openRaced(engine)
+    for (let race = 0; race < RACES / 4; race++) {
+      const [one, other] = [`1${1000 + race}`, `2${1000 + race}`]
+      for (const id of [one, other, one, other]) await push(id)
+      await courier.drain()
+      const parcelId = await parcelIdOf(other)
+      // In every fourth race something is on its way meanwhile.
+      await Promise.all([join(one, other), replay({ parcelId }, 2), race % 4 === 0 ? courier.round() : null])
+      await courier.drain()
+      expect([race, await waiting(), courier.wrong]).toEqual([race, 0, []])
+    }
+  })
+})
