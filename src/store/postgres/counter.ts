@@ -18,7 +18,14 @@ const next = rawStatement()(
 )
 const lock = rawStatement()(() => sql<{ value: number }>`select value from counter where name = 'sequence' for update`)
 const read = rawStatement()(() => sql<{ value: number }>`select value from counter where name = 'sequence'`)
-const bump = rawStatement()(() => sql`update counter set version = version + 1 where name = 'sequence'`)
+const readVersion = rawStatement()(() => sql<{ value: number }>`select version as value from counter where name = 'sequence'`)
+const bump = rawStatement<{ known: number | null }>()(
+  (p) => sql`
+    update counter set version = version + 1 / (case when version = coalesce(${p.known}::bigint, version) then 1 else 0 end) where name = 'sequence'`,
+)
+const hold = rawStatement<{ known: number }>()(
+  (p) => sql`select 1 / (case when version = ${p.known}::bigint then 1 else 0 end) from counter where name = 'sequence'`,
+)
 
 /** Takes numbers, and gives the last before them. Fails as a conflict (it divides by nothing) if endpoints have changed since `version`. */
 export async function advanceCounter(session: Session, count: number, version: number): Promise<number> {
@@ -27,9 +34,27 @@ export async function advanceCounter(session: Session, count: number, version: n
   return row.base
 }
 
-/** Endpoints are about to change: batches that were decided with those of before are decided again. */
-export function endpointsChange(session: Session): void {
-  session.enqueueWrite(bump, {})
+/** What `endpointsChange` is told of: to be read before the endpoints are. */
+export async function readEndpointsVersion(session: Session): Promise<number> {
+  return await numberIn(session.all(readVersion, {}))
+}
+
+/**
+ * Endpoints are about to change: batches that were decided with those of before are decided again. `known`: their version when they were read; if others
+ * have changed them since, this fails as a conflict. Null: they were not read.
+ */
+export function endpointsChange(session: Session, known: number | null): void {
+  session.enqueueWrite(bump, { known })
+}
+
+/** Fails as a conflict if endpoints have changed since `known`. */
+export function endpointsStay(session: Session, known: number): void {
+  session.enqueueWrite(hold, { known })
+}
+
+/** Nobody gives a number from now until the transaction ends. */
+export function lockCounter(session: Session): void {
+  session.enqueueWrite(lock, {})
 }
 
 export function createSequence(session: Session): Sequence {

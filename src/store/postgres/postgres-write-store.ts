@@ -4,6 +4,7 @@ import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints } from '../delivery/endpoints.ts'
+import { readFeedEntries } from '../delivery/feed-entries.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { namesOf } from '../history/batch-names.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
@@ -12,7 +13,7 @@ import { createLeases, createTransactionLeases, type Leases, type TransactionLea
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type Endpoints, type WriteParts } from '../write-verbs.ts'
 import { applyBatch } from './apply-batch.ts'
-import { createSequence, endpointsChange } from './counter.ts'
+import { createSequence, endpointsChange, endpointsStay, lockCounter, readEndpointsVersion } from './counter.ts'
 import { createInboxNumbers, type InboxNumbers } from './inbox-numbers.ts'
 import { loadBatch, loadNeeded } from './load-batch.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
@@ -118,19 +119,30 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
   }
 }
 
+/** What is saved of an endpoint was computed from what was read of it: if others have changed endpoints in between, the transaction is begun again. */
 function createEndpoints(session: PostgresSession): Endpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
+  let known: number | null = null
+  let isChanged = false
+  const list = async () => {
+    const version = known === null ? readEndpointsVersion(session) : known
+    const [read, endpoints] = await Promise.all([version, listEndpoints(session)])
+    known = read
+    return endpoints
+  }
   return {
     list() {
-      listed ??= listEndpoints(session)
+      listed ??= list()
       return listed
     },
     change() {
       listed = null
-      endpointsChange(session)
+      if (!isChanged) endpointsChange(session, known)
+      isChanged = true
     },
     note() {
       listed = null
+      if (!isChanged && known !== null) endpointsStay(session, known)
     },
   }
 }
@@ -151,11 +163,21 @@ const lockSettings = rawStatement()(() => sql`select name from counter where nam
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
 /** Whoever reads a setting may write it, and whoever reads what is due may lease it: one after the other. */
-function exclusiveVerbs({ session, leases }: Parts) {
+function exclusiveVerbs({ session, contents, leases }: Parts) {
   return {
     async duePolls(request) {
       await session.run(lockPolls, {})
       return await findDuePolls(session, leases, request)
+    },
+    /**
+     * That the feed has ended is true only while nobody adds to it: then the last of it is queued with the counter locked, once for an endpoint that catches
+     * up, and who records next knows that it has.
+     */
+    async readFeedEntries(request) {
+      const found = await readFeedEntries(session, contents, request)
+      if (!found.ended) return found
+      lockCounter(session)
+      return await readFeedEntries(session, contents, request)
     },
     loadSetting(name) {
       session.enqueueWrite(lockSettings, {})
