@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
+import { listUnendedJobs } from '../admin/jobs.ts'
 import { queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints } from '../delivery/endpoints.ts'
 import { readFeedEntries } from '../delivery/feed-entries.ts'
@@ -160,9 +161,12 @@ function deliveryVerbs({ session }: Parts) {
 }
 
 const lockSettings = rawStatement()(() => sql`select name from counter where name = 'settings' for update`)
+const lockJobs = rawStatement<{ limit: number }>()(
+  (p) => sql`select id from job where ended_at_ms is null order by id limit ${p.limit} for update`,
+)
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
-/** Whoever reads a setting may write it, and whoever reads what is due may lease it: one after the other. */
+/** Whoever reads a setting or a job may write it, and whoever reads what is due may lease it: one after the other. */
 function exclusiveVerbs({ session, contents, leases }: Parts) {
   return {
     async duePolls(request) {
@@ -178,6 +182,10 @@ function exclusiveVerbs({ session, contents, leases }: Parts) {
       if (!found.ended) return found
       lockCounter(session)
       return await readFeedEntries(session, contents, request)
+    },
+    listUnendedJobs(limit) {
+      session.enqueueWrite(lockJobs, { limit })
+      return listUnendedJobs(session, limit)
     },
     loadSetting(name) {
       session.enqueueWrite(lockSettings, {})

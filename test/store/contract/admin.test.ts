@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ParcelCursor } from '../../../src/domain/admin/parcel-list.ts'
 import { engines } from '../../support/engines.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -34,6 +35,17 @@ describe.each(engines)('administration on $name', (engine) => {
     expect([one?.state, one?.endedAtMs, two?.endedAtMs]).toEqual(['cancelled', NOON + 1, NOON + 1])
     expect(await writes.cancelJob({ jobId: 1_000_000, nowMs: NOON })).toBeNull()
     expect(await writes.workOnJobs({ limit: 10, nowMs: NOON })).toEqual({ isDone: true })
+  })
+
+  test('a job that is cancelled while it is worked on stays cancelled', async () => {
+    const { writes, reads } = await openStore(NOON, engine)
+    const { id } = await addEndpoint(writes, NOON)
+    for (let race = 0; race < 25; race++) {
+      const job = await writes.startJob({ task: { ...task, to: id }, by: 'ann', nowMs: NOON })
+      const jobId = job?.jobId ?? 0
+      const [cancelled] = await Promise.all([writes.cancelJob({ jobId, nowMs: NOON }), writes.workOnJobs({ limit: 10, nowMs: NOON })])
+      expect(await reads.findJob(jobId)).toEqual(cancelled)
+    }
   })
 
   test('a secret that two ask for first at the same time is one, and is kept', async () => {
