@@ -1,6 +1,7 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import type { Tables } from '../schema.ts'
-import { type Dialect, type Params, Placeholder, readPlace, type SqlValue, type Statement } from '../statement.ts'
+import { type Dialect, type Params, Placeholder, readPlace, type SqlList, type SqlValue, type Statement } from '../statement.ts'
+import { escapeNul } from './nul-escape.ts'
 
 const postgresDialect: Dialect = {
   builder: new Kysely<Tables>({
@@ -56,5 +57,14 @@ export function compileForPostgres(statement: Statement<never, unknown>): Postgr
 
 /** The values of a statement's places, in order. */
 export function bind({ places }: PostgresStatement, params: Params): SqlValue[] {
-  return places.map((place) => (place instanceof Placeholder ? (params[place.name] ?? null) : place))
+  return places.map((place) => (place instanceof Placeholder ? storable(params[place.name] ?? null) : place))
+}
+
+function storable(value: SqlValue): SqlValue {
+  if (typeof value === 'string') return escapeNul(value)
+  return isList(value) ? value.map((one) => (typeof one === 'string' ? escapeNul(one) : one)) : value
+}
+
+function isList(value: SqlValue): value is SqlList {
+  return Array.isArray(value)
 }

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { unescapeNul } from './nul-escape.ts'
 
 interface PoolOptions {
   readonly connectionsMax: number
@@ -12,8 +13,9 @@ interface PoolOptions {
   onConnectionLost(error: Error): void
 }
 
-/** The number of the type in PostgreSQL's catalogue. */
+/** The numbers of the types in PostgreSQL's catalogue. */
 const INT8 = 20
+const TEXT = 25
 
 /**
  * Connections to the database, made when they are wanted. 64-bit numbers are read as JavaScript's: ids, times and sequences stay below 2^53, and a
@@ -27,6 +29,7 @@ export function openPool(
   readAddress(url)
   const types = new pg.TypeOverrides()
   types.setTypeParser(INT8, Number)
+  types.setTypeParser(TEXT, unescapeNul)
   const pool = new pg.Pool({
     connectionString: url,
     max: connectionsMax,
