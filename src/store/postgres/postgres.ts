@@ -21,16 +21,19 @@ export interface PostgresWriter {
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }
 
+/** How every transaction is planned. */
+export const PLAN_SETTINGS = { enable_seqscan: 'off', enable_mergejoin: 'off', enable_hashjoin: 'off' }
+
 /**
  * For each transaction, since a pooler may give each another connection. Times are in milliseconds: no statement takes longer, none waits longer for a lock, and
- * a client that stopped within a transaction loses it, with the locks that stop the others. A plan that is made while a table is small is kept as the table
- * grows; every statement has an index to go by, so none may choose to scan.
+ * a client that stopped within a transaction loses it, with the locks that stop the others. A connection keeps the plan that it made while a table was small, so
+ * none may read a table or an index from end to end: every statement has an index to look its rows up in, one by one.
  */
 const BEGIN = begin('read committed', { statement_timeout: 10_000, lock_timeout: 5000, idle_in_transaction_session_timeout: 2000 })
 const BEGIN_READING = begin('repeatable read read only', { statement_timeout: 10_000, idle_in_transaction_session_timeout: 10_000 })
 
 function begin(mode: string, settings: Readonly<Record<string, number>>): string {
-  const set = Object.entries({ ...settings, enable_seqscan: 'off' }).map(([name, value]) => `set local ${name} = ${value}`)
+  const set = Object.entries({ ...settings, ...PLAN_SETTINGS }).map(([name, value]) => `set local ${name} = ${value}`)
   return [`begin isolation level ${mode}`, ...set].join('; ')
 }
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { createPostgresReader, createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
+import { createPostgresReader, createPostgresWriter, PLAN_SETTINGS } from '../../../src/store/postgres/postgres.ts'
 import { rawStatement } from '../../../src/store/postgres/raw-statement.ts'
 import { usedOnPostgres } from '../../support/hot-statements.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
@@ -84,6 +84,10 @@ const FILL = [
   'analyze',
 ]
 
+async function planWith(client: pg.ClientBase, settings: Readonly<Record<string, string>>): Promise<void> {
+  for (const [name, value] of Object.entries(settings)) await client.query(`set ${name} = ${value}`)
+}
+
 async function openUsed() {
   const { url } = await createDatabase()
   const used = await usedOnPostgres(url)
@@ -96,8 +100,8 @@ test(`with ${PARCELS} parcels and ${PARCELS * EVENTS_EACH} deliveries no stateme
   const { client, used } = await openUsed()
   expect(used.length).toBeGreaterThan(80)
   for (const part of FILL) await client.query(part)
-  for (const mode of ['on', 'off']) {
-    await client.query(`set enable_seqscan = ${mode}`)
+  for (const settings of [{}, PLAN_SETTINGS]) {
+    await planWith(client, settings)
     expect(await plansWith(isScan, client, used)).toEqual([])
     expect(await plansWith(isSortOfAll, client, used)).toEqual([])
   }
@@ -105,7 +109,7 @@ test(`with ${PARCELS} parcels and ${PARCELS * EVENTS_EACH} deliveries no stateme
 
 test('a plan that a connection made while the tables were small reads none from end to end either, since it is kept when they have grown', async () => {
   const { client, used } = await openUsed()
-  await client.query('set enable_seqscan = off')
+  await planWith(client, PLAN_SETTINGS)
   expect(await plansWith(isScan, client, used)).toEqual([])
 })
 
