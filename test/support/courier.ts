@@ -28,6 +28,8 @@ export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: n
     const { claimed, overtaken } = await writes.dispatchRound({ settled, inFlight, allowance: {}, claimsMax: 100, nowMs })
     const places = [...goOn, ...claimed].map(({ endpointId, parcelId }) => `parcel ${parcelId} at endpoint ${endpointId}`)
     for (const [nth, place] of places.entries()) if (places.indexOf(place) !== nth) wrong.push(`two of ${place} are under way`)
+    const held = new Set(goOn.map(({ deliveryId }) => deliveryId))
+    for (const { deliveryId } of claimed) if (held.has(deliveryId)) wrong.push(`${deliveryId} is under way twice`)
     const given = new Set(overtaken.map(({ deliveryId }) => deliveryId))
     underWay = [...goOn.filter(({ deliveryId }) => !given.has(deliveryId)), ...claimed]
     return claimed

@@ -82,6 +82,21 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     expect([await waiting(), courier.wrong]).toEqual([0, []])
   })
 
+  test('7.3: what is under way while its parcel is joined to another is not claimed again', async () => {
+    const { push, join, courier, waiting } = await openRaced(engine)
+    for (let race = 0; race < RACES; race++) {
+      const [one, other] = [`3${1000 + race}`, `4${1000 + race}`]
+      await push(one)
+      await courier.drain()
+      await push(other)
+      await courier.round()
+      const rounds = Array.from({ length: 5 }, () => courier.round(() => false))
+      await Promise.all([join(one, other), ...rounds])
+      await courier.drain()
+      expect([race, await waiting(), courier.wrong]).toEqual([race, 0, []])
+    }
+  })
+
   test('7.3: what is replayed while its parcel is joined to another goes on in the order of that', async () => {
     const { push, join, replay, courier, waiting, parcelIdOf } = await openRaced(engine)
     for (let race = 0; race < RACES / 4; race++) {
