@@ -23,7 +23,7 @@ import { createKnownContents, createTransactionContents, type KnownContents, typ
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './postgres-parcels.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { PROVISIONAL } from './provisional.ts'
-import { lockQueues, saveSettlementsInSets } from './queue-deliveries.ts'
+import { lockParcels, lockQueues, saveSettlementsInSets } from './queue-deliveries.ts'
 import { rawStatement } from './raw-statement.ts'
 import { readSubscribers, type Subscribers } from './subscribers.ts'
 
@@ -183,13 +183,19 @@ function exclusiveVerbs({ session, contents, leases }: Parts) {
     },
     /**
      * That the feed has ended is true only while nobody adds to it: then the last of it is queued with the counter locked, once for an endpoint that catches
-     * up, and who records next knows that it has.
+     * up, and who records next knows that it has. Parcels are locked first, as by those who record; what came of others meanwhile is left for the next time.
      */
     async readFeedEntries(request) {
       const found = await readFeedEntries(session, contents, request)
       if (!found.ended) return found
+      const locked = new Set(found.entries.map(({ parcelId }) => parcelId))
+      lockParcels(session, [...locked])
       lockCounter(session)
-      return await readFeedEntries(session, contents, request)
+      const last = await readFeedEntries(session, contents, request)
+      const other = last.entries.findIndex(({ parcelId }) => !locked.has(parcelId))
+      if (other === -1) return last
+      const entries = last.entries.slice(0, other)
+      return { entries, next: entries.at(-1)?.sequence ?? request.after, ended: false }
     },
     listUnendedJobs(limit) {
       session.enqueueWrite(lockJobs, { limit })

@@ -52,7 +52,7 @@ const lockEndpointsOf = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
     select id from endpoint where id in (select endpoint_id from delivery where id = any(${p.ids}::bigint[]) and parcel_id = 0) order by id for no key update`,
 )
-const lockParcels = rawStatement<{ ids: readonly number[] }>()(
+const lockAll = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
 )
 const lockEndpoint = rawStatement<{ id: number }>()((p) => sql`select id from endpoint where id = ${p.id} for no key update`)
@@ -62,13 +62,18 @@ const refuseJoined = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`select 1 / (case when exists (select 1 from feed where kind = 4 and entry = any(${p.ids}::bigint[])) then 0 else 1 end)`,
 )
 
+/** Keeps others from some parcels until the transaction ends. */
+export function lockParcels(session: Session, parcelIds: readonly number[]): void {
+  session.enqueueWrite(lockAll, { ids: parcelIds })
+  session.enqueueWrite(refuseJoined, { ids: parcelIds })
+}
+
 /**
  * Keeps others from what waits of some parcels until the transaction ends: of a parcel at an endpoint, enqueuing, settling and replaying exclude each other.
  * Operator events are of no parcel; of those it is the endpoint that is locked.
  */
 export function lockQueues(session: Session, endpointId: string, parcelIds: readonly number[]): void {
-  session.enqueueWrite(lockParcels, { ids: parcelIds })
-  session.enqueueWrite(refuseJoined, { ids: parcelIds })
+  lockParcels(session, parcelIds)
   if (parcelIds.includes(0)) session.enqueueWrite(lockEndpoint, { id: Number(endpointId) })
 }
 

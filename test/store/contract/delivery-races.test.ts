@@ -82,6 +82,24 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     expect([await waiting(), courier.wrong]).toEqual([0, []])
   })
 
+  test('7.3: events for operators, which are of no parcel, leave in order too, however queuing, settling and replaying meet', async () => {
+    const { writes, replay, courier, waiting, reads } = await openRaced(engine)
+    await writes.syncEndpoints([], NOON, 'http://operator.internal/')
+    const operator = (await reads.listEndpoints()).find(({ origin }) => origin === 'operator')?.endpoint.id ?? ''
+    for (let race = 0; race < RACES / 4; race++) {
+      await Promise.all([
+        writes.queueOperatorEvent({ event: 'credentials_refused' }, NOON),
+        writes.queueOperatorEvent({ event: 'credentials_refused' }, NOON),
+        courier.round((nth) => (nth + race) % 2 === 0),
+        replay({ endpointId: operator, fromSequence: race }, 2, operator),
+        courier.round(),
+      ])
+      if (race % 4 !== 3) continue
+      await courier.drain()
+      expect([race, await waiting(), courier.wrong]).toEqual([race, 0, []])
+    }
+  })
+
   test('7.3: what is under way while its parcel is joined to another is not claimed again', async () => {
     const { push, join, courier, waiting } = await openRaced(engine)
     for (let race = 0; race < RACES; race++) {

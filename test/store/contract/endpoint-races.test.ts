@@ -40,6 +40,29 @@ describe.each(engines)('races of endpoints on $name', (engine) => {
     }
   })
 
+  test('7.4: an endpoint catches up while pushes go on being recorded, and neither waits for what the other holds', async () => {
+    const { push, replayFeed, writes } = await openRaced(engine)
+    for (let nth = 0; nth < 10; nth++) await push()
+    let pushed = 10
+    let isOver = false
+    const recording = Promise.all(
+      [1, 2, 3].map(async () => {
+        for (; !isOver; pushed++) await push()
+      }),
+    )
+    const endpoints = []
+    for (const name of ['one', 'two', 'three', 'four']) {
+      endpoints.push(await addEndpoint(writes, NOON, { name, from: 1 }))
+      await replayFeed()
+    }
+    isOver = true
+    await recording
+    for (const { take } of endpoints) {
+      const sequences = (await take()).map(({ sequence }) => sequence).toSorted((a, b) => a - b)
+      expect(sequences).toEqual(Array.from({ length: pushed }, (_, nth) => nth + 1))
+    }
+  })
+
   test('changes of one endpoint at the same time are all kept, and so is how far the feed was replayed for it', async () => {
     const { push, replayFeed, writes, endpointOf } = await openRaced(engine)
     const { id, take } = await addEndpoint(writes, NOON, { name: 'shop' })
