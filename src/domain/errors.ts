@@ -35,9 +35,20 @@ export function systemCode(error: unknown): string | null {
 /** The codes of SQLite for failures of the store itself; its other codes are about the statement. */
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
-/** Whether an error is a failure of the store: full, unreadable, locked, damaged or read-only. */
+/** A store that is not there, or did not do what it was asked: said by an engine whose codes alone do not tell. `code`: that of its cause. */
+export class StorageFailure extends Error {
+  override readonly name = 'StorageFailure'
+  readonly code: string | null
+
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = systemCode(cause)
+  }
+}
+
+/** Whether an error is a failure of the store: full, unreadable, locked, damaged, read-only or not there. */
 export function isStorageFailure(error: unknown): boolean {
-  return STORAGE_FAILURE.test(systemCode(error) ?? '')
+  return error instanceof StorageFailure || STORAGE_FAILURE.test(systemCode(error) ?? '')
 }
 
 /** Facts about a failure, by name, for programs to read. */

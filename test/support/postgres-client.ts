@@ -20,3 +20,31 @@ export function addressOf(server: string, database: string): string {
   url.pathname = `/${database}`
   return url.href
 }
+
+/** Takes every connection that a server gives, those of a relay too; returns what gives them all back. */
+export async function takeConnections(url: string): Promise<() => Promise<void>> {
+  const taken: pg.Client[] = []
+  const takeRest = async () => {
+    for (;;) {
+      const client = new pg.Client({ connectionString: url })
+      // One that the server ends with itself.
+      client.on('error', () => undefined)
+      try {
+        await client.connect()
+      } catch {
+        return
+      }
+      taken.push(client)
+    }
+  }
+  await takeRest()
+  const [first] = taken
+  for (let ended = 1; ended > 0; ) {
+    const { rowCount } = (await first?.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'parcel-relay'",
+    )) ?? { rowCount: 0 }
+    ended = rowCount ?? 0
+    await takeRest()
+  }
+  return async () => void (await Promise.all(taken.map((client) => client.end())))
+}

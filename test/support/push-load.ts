@@ -5,6 +5,8 @@ export interface Answered {
   readonly body: string
   /** Null: the connection broke or was refused before there was an answer. */
   readonly status: number | null
+  /** The header `Retry-After`. */
+  readonly retryAfter: string | null
   /** When the request was begun, by `performance.now()`. */
   readonly begunAtMs: number
 }
@@ -53,14 +55,14 @@ export function startLoad(publicUrl: string, atOnce: number, next: () => string)
       const body = next()
       begun += 1
       const begunAtMs = performance.now()
-      const status = await push(publicUrl, body).then(
+      const { status, retryAfter } = await push(publicUrl, body).then(
         async (response) => {
           await response.arrayBuffer()
-          return response.status
+          return { status: response.status, retryAfter: response.headers.get('retry-after') }
         },
-        () => null,
+        () => ({ status: null, retryAfter: null }),
       )
-      note({ body, status, begunAtMs })
+      note({ body, status, retryAfter, begunAtMs })
       // Gone: there is nobody to push to any more.
       if (status === null) return
     }

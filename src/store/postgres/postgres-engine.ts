@@ -1,4 +1,4 @@
-import type { Pool } from 'pg'
+import pg, { type Pool } from 'pg'
 import type { Engine } from '../contract.ts'
 import { createReadStore } from '../read-store.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
@@ -7,6 +7,7 @@ import { migratePostgres } from './postgres-migrate.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
 import { createPostgresWriteStore } from './postgres-write-store.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
+import { watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** A little more than the longest that a statement may take at the server: whoever has not answered by then is gone. */
@@ -19,28 +20,30 @@ export const postgres: Engine = {
   name: 'postgres',
   async openWriteStore(place) {
     const name = nameDatabase(place)
-    const { pool, options } = openPostgres(place, WRITERS)
+    const { pool, options, close } = openPostgres(place, WRITERS)
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
     } catch (error) {
-      await pool.end()
+      await close()
       throw error
     }
-    return { ...createPostgresWriteStore(createPostgresWriter(pool, options)), close: () => end(pool) }
+    return { ...createPostgresWriteStore(createPostgresWriter(pool, options)), close }
   },
   openReadStore(place) {
-    const { pool, options } = openPostgres(place, READERS)
-    return createReadStore(createPostgresReader(pool, options))
+    const { pool, options, close } = openPostgres(place, READERS)
+    return createReadStore({ ...createPostgresReader(pool, options), close })
   },
 }
 
-/** Once, however often it is asked for. */
-async function end(pool: Pool): Promise<void> {
-  if (!pool.ending) await pool.end()
+interface Opened {
+  readonly pool: Pool
+  readonly options: PostgresOptions
+  /** Once, however often it is asked for. */
+  close(): Promise<void>
 }
 
-function openPostgres(place: string, connectionsMax: number): { readonly pool: Pool; readonly options: PostgresOptions } {
+function openPostgres(place: string, connectionsMax: number): Opened {
   const { url, named } = takePoolerParameter(place)
   const pool = openPool(url, {
     connectionsMax,
@@ -49,5 +52,13 @@ function openPostgres(place: string, connectionsMax: number): { readonly pool: P
     pipeline: true,
     onConnectionLost: () => undefined,
   })
-  return { pool, options: { named } }
+  const watch = watchServer(pool, () => new pg.Client({ connectionString: url, application_name: 'parcel-relay' }))
+  return {
+    pool,
+    options: { named, watch },
+    async close() {
+      watch.stop()
+      if (!pool.ending) await pool.end()
+    },
+  }
 }

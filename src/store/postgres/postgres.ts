@@ -1,15 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
-import { systemCode } from '../../domain/errors.ts'
+import { StorageFailure, systemCode } from '../../domain/errors.ts'
 import type { ReadEngine } from '../engine.ts'
 import { endlessConflict, isConflict } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
 import { createSession, type PostgresSession, type Runner, type SessionOptions } from './postgres-session.ts'
+import type { ServerWatch } from './server-watch.ts'
 
 /** How a pool of connections is used. */
 export interface PostgresOptions {
   /** Whether connections keep statements prepared by name; a pooler may not know them. */
   readonly named: boolean
+  /** Notices that the server says nothing any more; absent: nobody does. */
+  readonly watch?: Pick<ServerWatch, 'run'>
 }
 
 /** What writes to the database: as many transactions at a time as there are connections. */
@@ -41,10 +44,11 @@ const ATTEMPTS_MAX = 20
 const PAUSE_MS_MAX = 20
 
 export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): PostgresWriter {
-  async function once<T>(work: (session: PostgresSession) => Promise<T>, isLastTry: boolean): Promise<T> {
+  async function once<T>(work: (session: PostgresSession) => Promise<T>, isLastTry: boolean, check: () => void): Promise<T> {
     const client = await pool.connect()
     let broken: Error | undefined
     try {
+      check()
       return await bracket(client, BEGIN, { ...options, isLastTry }, work)
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) broken = error instanceof Error ? error : new Error(String(error))
@@ -54,19 +58,30 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
     }
   }
   return {
-    async transaction(work) {
-      for (let attempt = 1; ; attempt++) {
-        const isLastTry = attempt === ATTEMPTS_MAX
-        try {
-          return await once(work, isLastTry)
-        } catch (error) {
-          if (!isConflict(error)) throw error
-          if (isLastTry) throw endlessConflict(error)
-          // Of two that met, the one that waits a little longer finds the other done.
-          await pause(Math.random() * PAUSE_MS_MAX)
+    transaction: (work) =>
+      ask(options, async (check) => {
+        for (let attempt = 1; ; attempt++) {
+          const isLastTry = attempt === ATTEMPTS_MAX
+          try {
+            return await once(work, isLastTry, check)
+          } catch (error) {
+            if (!isConflict(error)) throw error
+            if (isLastTry) throw endlessConflict(error)
+            // Of two that met, the one that waits a little longer finds the other done.
+            await pause(Math.random() * PAUSE_MS_MAX)
+          }
         }
-      }
-    },
+      }),
+  }
+}
+
+/** Asks the server for something. Whoever is above need not know how a server fails: it is a `StorageFailure`. */
+async function ask<T>({ watch }: PostgresOptions, work: (check: () => void) => Promise<T>): Promise<T> {
+  try {
+    return await (watch === undefined ? work(ignore) : watch.run(work))
+  } catch (error) {
+    if (error instanceof StorageFailure || !isStorageFailure(error)) throw error
+    throw new StorageFailure(error instanceof Error ? error.message : 'the database failed', error)
   }
 }
 
@@ -137,25 +152,31 @@ function ignore(): void {}
 
 /** Classes of errors that say what was asked is wrong: data, integrity, syntax. */
 const ASKED_WRONG = ['22', '23', '42']
+/** What the driver says without a code when a connection is gone, was not to be had, or did not answer. */
+const DRIVER_FAILURE =
+  /^(?:Connection terminated|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
+/** Of the system: `ECONNRESET` and its like. */
+const SYSTEM_FAILURE = /^E[A-Z]+$/
 
 /** Whether the database failed, rather than what was asked of it. A conflict counts, so that whoever meets one leaves it to the transaction to begin again. */
 export function isStorageFailure(error: unknown): boolean {
-  if (isConflict(error)) return true
+  if (isConflict(error) || error instanceof StorageFailure) return true
   if (error instanceof pg.DatabaseError) return !ASKED_WRONG.includes((error.code ?? '').slice(0, 2))
-  return error instanceof Error && (systemCode(error) !== null || /connection|timeout|terminated|rolled back/i.test(error.message))
+  return error instanceof Error && (SYSTEM_FAILURE.test(systemCode(error) ?? '') || DRIVER_FAILURE.test(error.message))
 }
 
 export function createPostgresReader(pool: pg.Pool, options: PostgresOptions): ReadEngine {
   return {
-    session: createSession({ query: (query) => pool.query(query) }, options),
-    async snapshot(work) {
-      const client = await pool.connect()
-      try {
-        return await bracket(client, BEGIN_READING, options, work)
-      } finally {
-        client.release(isAlive(client) ? undefined : true)
-      }
-    },
+    session: createSession({ query: (query) => ask(options, () => pool.query(query)) }, options),
+    snapshot: (work) =>
+      ask(options, async () => {
+        const client = await pool.connect()
+        try {
+          return await bracket(client, BEGIN_READING, options, work)
+        } finally {
+          client.release(isAlive(client) ? undefined : true)
+        }
+      }),
     lastSequence: readLastSequence,
     close: () => pool.end(),
   }

@@ -57,7 +57,7 @@ async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, 
 
 const FROM = 1_000_000
 // The planner scans a table only for being small below a few hundred rows; the full number takes a minute to write.
-const PARCELS = process.env.RELAY_FAULTS === 'long' ? 200_000 : 20_000
+const PARCELS = process.env.RELAY_FAULTS === 'long' ? 200_000 : 10_000
 const EVENTS_EACH = 7
 const parcels = `generate_series(${FROM}, ${FROM + PARCELS - 1}) as g (n)`
 const events = `generate_series(${FROM}, ${FROM + PARCELS * EVENTS_EACH - 1}) as g (n)`

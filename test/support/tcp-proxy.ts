@@ -1,0 +1,67 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+export interface TcpProxy {
+  readonly port: number
+  /** As a network that swallows: connections are accepted and stay, and nothing passes in either direction. */
+  swallow(): void
+  /** Lets everything pass again, first what was sent meanwhile. */
+  flow(): void
+  /** How often, on all connections together, a client began to send after it had received something. */
+  trips(): number
+}
+
+/** Stands between a client and a port of this machine. */
+export async function startTcpProxy(target: number): Promise<TcpProxy> {
+  const pairs = new Set<readonly [Socket, Socket]>()
+  let isSwallowing = false
+  let trips = 0
+  const server = createServer({ noDelay: true }, (client) => {
+    const onward = connect({ port: target, host: '127.0.0.1', noDelay: true })
+    const pair = [client, onward] as const
+    pairs.add(pair)
+    let hasReceived = true
+    client.on('data', () => {
+      if (hasReceived) trips += 1
+      hasReceived = false
+    })
+    onward.on('data', () => {
+      hasReceived = true
+    })
+    for (const [from, to] of [pair, [onward, client]] as const) {
+      from.pipe(to)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        to.destroy()
+        pairs.delete(pair)
+      })
+    }
+    if (isSwallowing) hold(pair)
+  })
+  const hold = (pair: readonly [Socket, Socket]) => {
+    for (const socket of pair) socket.pause()
+  }
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    for (const pair of pairs) for (const socket of pair) socket.destroy()
+    const closed = once(server, 'close')
+    server.close()
+    await closed
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return {
+    port: address.port,
+    swallow() {
+      isSwallowing = true
+      for (const pair of pairs) hold(pair)
+    },
+    flow() {
+      isSwallowing = false
+      for (const pair of pairs) for (const socket of pair) socket.resume()
+    },
+    trips: () => trips,
+  }
+}
