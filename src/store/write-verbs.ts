@@ -4,7 +4,7 @@ import type { WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob } from './admin/jobs.ts'
 import { cancelRemoved, queueDelivery, reviewClaims, saveComposedEvent } from './delivery/deliveries.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
-import { duePushes, prunedTo, settlePush } from './delivery/feed.ts'
+import { prunedTo } from './delivery/feed.ts'
 import { readFeedEntries } from './delivery/feed-entries.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
@@ -15,6 +15,7 @@ import { markRefused, pollableIdentifiers } from './history/parcels.ts'
 import { loadSightings } from './history/sightings.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
+import { dropExpectedPush, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting } from './settings.ts'
@@ -98,7 +99,7 @@ function feedVerbs({ session, contents, sequence }: WriteParts) {
 function pollingVerbs({ session, parcels, leases }: WriteParts) {
   return {
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
-    settlePush: (entry) => settlePush(session, entry),
+    dropExpectedPush: (entry) => dropExpectedPush(session, entry),
     duePolls: (request) => findDuePolls(session, leases, request),
     pollCandidates: (request) => findAskable(session, leases, request),
     pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),

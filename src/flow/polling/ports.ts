@@ -64,7 +64,7 @@ export interface PollingTx {
   /** Expected pushes whose grace is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   /** Ends the wait for the push of an entry. */
-  settlePush(entry: number): Promise<void>
+  dropExpectedPush(entry: number): Promise<void>
   /** Parcels whose poll is due and not leased, the most overdue first, after a place in that order. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
   /** Those of the parcels that are due and not leased, with what a poll needs; in the order given. */

@@ -13,7 +13,7 @@ export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMi
     store.transaction(async (tx) => {
       const missed: MissedPush[] = []
       for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
-        await tx.settlePush(entry)
+        await tx.dropExpectedPush(entry)
         if (!(await wasMissed(tx, parcelId, entry))) continue
         const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
         missed.push({ parcelId, identifier, eventAtMs, foundAtMs })

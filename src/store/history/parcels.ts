@@ -16,13 +16,13 @@ const deleteRows = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 
 type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
 
-const updateWhole = statement<ParcelRow>()((db, p) =>
+const updateAllColumns = statement<ParcelRow>()((db, p) =>
   db
     .updateTable('parcel')
     .set({ ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped })
     .where('id', '=', p.id),
 )
-const insertWhole = statement<ParcelRow>()((db, p) =>
+const insertAllColumns = statement<ParcelRow>()((db, p) =>
   db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
 )
 /** The numbers of parcels that are no more are not given again, so that their table is no help. */
@@ -52,7 +52,7 @@ export async function createParcel(session: Session, nowMs: number): Promise<Par
 }
 
 export function insertParcel(session: Session, state: ParcelState): void {
-  session.enqueueWrite(insertWhole, encodeParcel(state))
+  session.enqueueWrite(insertAllColumns, encodeParcel(state))
 }
 
 /** The highest number that was given to a parcel; 0: none was. */
@@ -79,7 +79,7 @@ export async function loadParcel(session: Session, parcelId: number): Promise<Pa
 /** `before`: the state it is known to be in, if it is. */
 export function saveParcel(session: Session, state: ParcelState, before: ParcelState | null): void {
   const sameSchedule = before !== null && before.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
-  session.enqueueWrite(sameSchedule ? updateFacts : updateWhole, encodeParcel(state))
+  session.enqueueWrite(sameSchedule ? updateFacts : updateAllColumns, encodeParcel(state))
 }
 
 export async function deleteParcels(session: Session, parcelIds: readonly number[]): Promise<void> {

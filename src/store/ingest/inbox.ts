@@ -90,7 +90,7 @@ export function deleteInbox(session: Session, id: number): void {
   session.enqueueWrite(deleteRow, { id })
 }
 
-const resettle = statement<{ id: number; state: number; reason: string | null; parcelId: number }>()((db, p) =>
+const updateState = statement<{ id: number; state: number; reason: string | null; parcelId: number }>()((db, p) =>
   db.updateTable('inbox').set({ state: p.state, reason: p.reason, parcel_id: p.parcelId }).where('id', '=', p.id),
 )
 const twin = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
@@ -98,8 +98,8 @@ const twin = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
 )
 
 /** Keeps a push otherwise than before, under the number that it has. */
-export function settlePushAnew(session: Session, { inboxId, state, reason, parcelId }: InboxWrite): void {
-  session.enqueueWrite(resettle, { id: inboxId, state: INBOX_STATES[state], reason, parcelId })
+export function updateInboxState(session: Session, { inboxId, state, reason, parcelId }: InboxWrite): void {
+  session.enqueueWrite(updateState, { id: inboxId, state: INBOX_STATES[state], reason, parcelId })
 }
 
 /** The number that a push is kept under among those of a parcel; null: it is not. */

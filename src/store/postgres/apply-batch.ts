@@ -5,7 +5,7 @@ import { encodeAudience, encodeExtra, encodeFeedKind, encodeInstant, encodePaylo
 import type { Session } from '../engine.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
 import { joinParcels } from '../history/join.ts'
-import { deleteInbox, INBOX_STATES, settlePushAnew } from '../ingest/inbox.ts'
+import { deleteInbox, INBOX_STATES, updateInboxState } from '../ingest/inbox.ts'
 import type { Leases } from '../polling/leases.ts'
 import { advanceCounter } from './counter.ts'
 import { digestOf, type TransactionContents } from './postgres-contents.ts'
@@ -85,7 +85,7 @@ function applyInbox(session: Session, { inbox, dropped, duplicates }: WriteSet):
       bodies: fresh.map(({ push }) => push.body),
     })
   }
-  for (const push of inbox) if (push.push.inboxId !== undefined) settlePushAnew(session, push)
+  for (const push of inbox) if (push.push.inboxId !== undefined) updateInboxState(session, push)
   for (const inboxId of dropped) deleteInbox(session, inboxId)
   if (duplicates.length > 0) session.enqueueWrite(countDuplicates, { ids: duplicates })
 }

@@ -1,10 +1,11 @@
 import type { WriteSet } from '../../domain/history/change-set.ts'
 import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
-import { appendFeed, expectPush } from '../delivery/feed.ts'
+import { appendFeed } from '../delivery/feed.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
 import { joinParcels } from '../history/join.ts'
 import { saveSighting } from '../history/sightings.ts'
-import { countDuplicate, deleteInbox, insertPush, settlePushAnew } from '../ingest/inbox.ts'
+import { countDuplicate, deleteInbox, insertPush, updateInboxState } from '../ingest/inbox.ts'
+import { expectPush } from '../polling/expected-pushes.ts'
 import type { Leases } from '../polling/leases.ts'
 import type { SnapshotSource } from './load-snapshot.ts'
 
@@ -45,7 +46,7 @@ function applyParcels({ known }: SnapshotSource, { parcels, created, identifiers
 function applyInbox({ session }: SnapshotSource, { inbox, dropped, duplicates }: WriteSet): void {
   for (const push of inbox) {
     if (push.push.inboxId === undefined) insertPush(session, push)
-    else settlePushAnew(session, push)
+    else updateInboxState(session, push)
   }
   for (const inboxId of dropped) deleteInbox(session, inboxId)
   for (const inboxId of duplicates) countDuplicate(session, inboxId)

@@ -1,0 +1,19 @@
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+const insertAudit = statement<{ sequence: number; atMs: number; kind: string; parcelId: number; detail: string }>()((db, p) =>
+  db.insertInto('audit').values({ sequence: p.sequence, at_ms: p.atMs, kind: p.kind, parcel_id: p.parcelId, detail: p.detail }),
+)
+
+export interface AuditRecord {
+  readonly sequence: number
+  readonly atMs: number
+  readonly kind: 'join'
+  readonly parcelId: number
+  readonly detail: object
+}
+
+/** Records a join in the audit trail, with what an operator needs to undo it. */
+export async function appendAudit(session: Session, record: AuditRecord): Promise<void> {
+  await session.run(insertAudit, { ...record, detail: JSON.stringify(record.detail) })
+}

@@ -1,0 +1,34 @@
+import type { ExpectedPush } from '../../domain/polling/poll.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+
+const insertExpected = statement<{ entry: number; parcelId: number; eventAtMs: number; foundAtMs: number; dueAtMs: number }>()((db, p) =>
+  db
+    .insertInto('expected_push')
+    .values({ entry: p.entry, parcel_id: p.parcelId, event_at_ms: p.eventAtMs, found_at_ms: p.foundAtMs, due_at_ms: p.dueAtMs }),
+)
+const dueExpected = statement<{ nowMs: number; limit: number }>()((db, p) =>
+  db.selectFrom('expected_push').selectAll().where('due_at_ms', '<=', p.nowMs).orderBy('due_at_ms').limit(p.limit),
+)
+const deleteExpected = statement<{ entry: number }>()((db, p) => db.deleteFrom('expected_push').where('entry', '=', p.entry))
+const moveExpected = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
+  db.updateTable('expected_push').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
+)
+
+export async function expectPush(session: Session, expected: ExpectedPush & { readonly dueAtMs: number }): Promise<void> {
+  const { entry, parcelId, eventAtMs, foundAtMs, dueAtMs } = expected
+  await session.run(insertExpected, { entry, parcelId, eventAtMs, foundAtMs, dueAtMs })
+}
+
+export async function duePushes(session: Session, nowMs: number, limit: number): Promise<readonly ExpectedPush[]> {
+  const rows = await session.all(dueExpected, { nowMs, limit })
+  return rows.map((row) => ({ entry: row.entry, parcelId: row.parcel_id, eventAtMs: row.event_at_ms, foundAtMs: row.found_at_ms }))
+}
+
+export async function dropExpectedPush(session: Session, entry: number): Promise<void> {
+  await session.run(deleteExpected, { entry })
+}
+
+export async function moveExpectedPushes(session: Session, from: readonly number[], into: number): Promise<void> {
+  await session.run(moveExpected, { ids: from, into })
+}
