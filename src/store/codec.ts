@@ -14,17 +14,30 @@ import type { Instant } from '../domain/instant.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
+/*
+ * Fields were renamed, but their columns keep the name they were created with:
+ *
+ * | column                     | field                                        |
+ * |----------------------------|----------------------------------------------|
+ * | parcel.heard_at_ms         | lastSeenAtMs                                 |
+ * | parcel.revived_at_ms       | activatedAtMs                                |
+ * | sighting.told              | audience                                     |
+ * | feed.told_before           | payloadRef.earlierAudience                   |
+ * | feed.carries               | payloadRef                                   |
+ * | identifier.refused_at_ms   | not pollable until REFUSAL_HOLDS_MS after it |
+ */
+
 export function encodeInstant(instant: Instant): { readonly at_ms: number; readonly has_ms: number } {
   return { at_ms: instant.atMs, has_ms: instant.text.includes('.') ? 1 : 0 }
 }
 
-/** The two forms a timestamp may have print back exactly (domain/instant). */
+/** Restores the timestamp exactly as it was written, with or without milliseconds (see domain/instant). */
 export function decodeInstant(atMs: number, hasMs: number): Instant {
   const text = new Date(atMs).toISOString()
   return { atMs, text: hasMs === 1 ? text : `${text.slice(0, -'.000Z'.length)}Z` }
 }
 
-/** Of nearly every sighting there is nothing to write. */
+/** Nearly every sighting has no unknown members, so it stores null. */
 export function encodeExtra(extra: RawMembers): string | null {
   return extra.length === 0 ? null : JSON.stringify(extra)
 }
@@ -91,7 +104,7 @@ export function decodeParcel(row: Selectable<Tables['parcel']>): ParcelState {
   }
 }
 
-/** Kinds of feed events by their number in the table: append only. */
+/** A feed event's kind is stored as its index in this list, so only append to it. */
 const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join']
 
 export function encodeFeedKind(kind: FeedKind): number {
@@ -101,7 +114,7 @@ export function encodeFeedKind(kind: FeedKind): number {
 const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
-/** A push by its number in the inbox, which is above 0. */
+/** A push is stored as its inbox id, which is always above 0. */
 export function encodePayloadRef(carries: PayloadRef | null): number | null {
   if (carries === null) return null
   if (carries.kind === 'push') return carries.inboxId
@@ -116,7 +129,7 @@ export function decodePayloadRef(carries: number): PayloadRef {
 const NOBODY = 0
 const ALL = 1
 
-/** Backfill by its sequence below 0, the rest by the sequence after it: most are a number that takes no room. */
+/** Backfill is stored as its negated sequence, `rest` as its sequence plus 1. The two common cases, 0 and 1, take no space in a SQLite row. */
 export function encodeAudience(told: Audience): number {
   if (told.kind === 'backfill') return -told.at
   if (told.kind === 'rest') return told.at + 1
@@ -129,7 +142,7 @@ export function decodeAudience(told: number): Audience {
   return told < 0 ? { kind: 'backfill', at: -told } : { kind: 'rest', at: told - 1 }
 }
 
-/** The identifiers of a parcel that was joined to another, as the audit trail has them. */
+/** Reads from an audit record the identifiers of a parcel that was joined to another. */
 export function decodeJoined(detail: string): readonly string[] {
   // Trusted: only `joinParcels` writes it.
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
@@ -197,7 +210,7 @@ function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
 }
 
 function decodeSealedKeys(text: string): SealedKeys {
-  // Before there was a next key, one that replaced another was the current one at once.
+  // Earlier versions had no next key: a new key became the current one at once.
   const { current, next = null, previous } = JSON.parse(text) as Omit<SealedKeys, 'next'> & Partial<SealedKeys>
   return { current, next, previous }
 }
@@ -206,7 +219,7 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
   return keys === null ? null : JSON.stringify(keys)
 }
 
-/** States of a delivery by their number in the table: append only. */
+/** How each state of a delivery is stored. Append only. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
 export type DeliveryRow = Selectable<Tables['delivery']> &
@@ -233,12 +246,12 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
   }
 }
 
-/** What waited for an endpoint when it was removed is cancelled, though that is written down by and by. */
+/** Removing an endpoint cancels its waiting deliveries at once, but their rows are updated later, in batches. */
 function isCancelledUnwritten(row: DeliveryRow): boolean {
   return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
 }
 
-/** What was last attempted in an earlier round of its endpoint is due since that was woken. */
+/** A delivery last attempted in an earlier round became due when its endpoint was woken. */
 function nextAttemptAtMs(row: DeliveryRow): number | null {
   if (row.state !== DELIVERY_STATE.due || row.removed_at_ms !== null || row.probe_at_ms !== null) return null
   if (row.round === row.endpoint_round) return row.next_attempt_at_ms

@@ -2,36 +2,35 @@ import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
 
 /**
- * What keeps the data. The verbs and their shapes are those of the ports in `flow/`; what every engine promises besides is said here, and
- * `test/store/contract/` holds each engine to it. Times are epoch milliseconds of the caller's clock: an engine reads no clock of its own.
+ * A storage engine. The ports in `flow/` define its methods; this file adds what every engine promises, and `test/store/contract/` tests each
+ * engine against it. Times are epoch milliseconds by the caller's clock: an engine never reads a clock.
  */
 export interface Engine {
-  /** As the setting `store.engine` has it. */
+  /** `sqlite` or `postgres`, as in the parsed config. */
   readonly name: string
   /**
-   * Makes the store if there is none, brings its schema up to date, and opens it for writing. Rejects, with the place and what to do, when it is
-   * damaged, was made by a newer version, or cannot be had; then nothing has been changed.
+   * Opens the store for writing. Creates it if it does not exist and migrates its schema. Rejects if the store is damaged, was written by a
+   * newer version or cannot be opened; the error names the place and the remedy, and nothing has been changed.
    */
   openWriteStore(place: string): Promise<OpenWriteStore>
-  /** Reads what has been committed, beside the writer. The store must have been opened for writing once. */
+  /** Opens the store for reading committed data beside the writer. The store must have been opened for writing once before. */
   openReadStore(place: string): ReadSide
 }
 
 /**
  * A store that is open for writing.
  *
- * - **Transactions**: one at a time. When one resolves, all it did is durable and every read that begins later sees it; when it rejects,
- *   nothing of it has happened. A savepoint that rejects undoes only its own part.
- * - **Failures**: `isStorageFailure` tells a store that failed from a request that could not be kept. It is false for any other error.
- * - **Sequences**: one counter for all parcels. Within committed work numbers rise in the order of commits, and none is given twice;
- *   there may be gaps.
- * - **Ids**: an id of a parcel or an endpoint is never given again, even after what had it is gone.
- * - **Ingest**: a push is kept byte for byte. The same bytes of one parcel are kept once, and counted.
- * - **Polling**: a leased parcel is due for nobody else until the lease lapses or is released. A lease ends with the run that took it.
- * - **Delivery**: of a parcel at most one delivery per endpoint may go, and it is the first that has not ended; so settling, replaying
- *   and enqueuing leave nothing waiting behind what has ended.
- * - **Feed**: a reader who has seen sequence N never finds an event with a sequence of N or less later.
- * - **Listings**: a page goes on where the one before it ended; what has not moved meanwhile is listed exactly once.
+ * - **Transactions** run one at a time. When one resolves, its changes are durable and every later read sees them; when it rejects, it has
+ *   changed nothing. A savepoint that rejects undoes only its own changes.
+ * - **Failures**: `isStorageFailure` is true if the store itself failed (disk full, connection lost) and false for any other error.
+ * - **Sequences**: all parcels share one counter. Committed numbers rise in commit order and are never reused; there may be gaps.
+ * - **Ids** of parcels and endpoints are never reused, even after deletion.
+ * - **Ingest**: a push is stored byte for byte. If a parcel gets the same bytes again, the store counts the duplicate and keeps one copy.
+ * - **Polling**: a leased parcel is not due until its lease expires or is released. All leases end when the process ends.
+ * - **Delivery**: per endpoint and parcel, only the first delivery that has not ended can be sent. Settling, replaying and enqueuing keep it
+ *   so: no delivery ever waits behind one that has ended.
+ * - **Feed**: once a reader has seen sequence N, no event with a sequence of N or less appears later.
+ * - **Listings**: each page continues where the previous one ended. A row whose sort key does not change is listed exactly once.
  */
 export interface OpenWriteStore extends WriteStore {
   close(): Promise<void>

@@ -1,36 +1,36 @@
 import type { Params, Statement } from './statement.ts'
 
-/** What a statement did. */
+/** The result of a write. */
 export interface Done {
-  /** Rows that it inserted, changed or deleted. */
+  /** Number of rows inserted, updated or deleted. */
   readonly rows: number
 }
 
-/** Runs statements, within a transaction or outside. */
+/** Runs statements, inside or outside a transaction. */
 export interface Session {
   all<P extends Params, R>(statement: Statement<P, R>, params: P): Promise<readonly R[]>
   run<P extends Params>(statement: Statement<P, unknown>, params: P): Promise<Done>
-  /** In its turn, without a word of what it did. What fails throws here or fails the transaction: nothing is committed without it. */
+  /** Runs a write in order without reporting a result. A failure throws here or rejects the transaction, so nothing commits without it. */
   enqueueWrite<P extends Params>(statement: Statement<P, unknown>, params: P): void
 }
 
-/** One connection that writes: all that differs between databases, seen from the store. */
+/** The writing connection. It hides all that differs between databases from the shared store code. */
 export interface WriteEngine {
   readonly session: Session
-  /** Durable when it resolves; nothing has happened when it rejects. Callers wait for one another. */
+  /** Durable when it resolves; rolled back when it rejects. Transactions run one at a time: callers queue. */
   transaction<T>(work: () => Promise<T>): Promise<T>
-  /** Undoes only `work` when it rejects, within a transaction. */
+  /** Runs `work` inside the current transaction. Undoes only `work` if it rejects. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
-  /** Within a transaction: whether anybody else has written since this was last asked, so that what is remembered may not be so. */
+  /** Whether another connection has written since the last call, so cached rows may be stale. Call it inside a transaction. */
   changedElsewhere(): boolean
-  /** Whether the database failed, rather than what was asked of it. */
+  /** Whether the database itself failed; false if the request was at fault. */
   isStorageFailure(error: unknown): boolean
   close(): Promise<void>
 }
 
 export interface ReadEngine {
   readonly session: Session
-  /** All that `work` reads through its session is of one moment. */
+  /** Everything `work` reads through its session comes from one snapshot of the database. */
   snapshot<T>(work: (session: Session) => Promise<T>): Promise<T>
   /** The last number that was given to anything, as the session sees it. */
   lastSequence(session: Session): Promise<number>

@@ -30,7 +30,7 @@ const overdue = statement<{ nowMs: number }>()((db, p) =>
     .where('next_poll_at_ms', '<=', p.nowMs),
 )
 
-/** Reads what has been committed, on a connection of its own. */
+/** Reads committed data on its own connection. */
 export function createReadStore(engine: ReadEngine): ReadSide {
   const { session } = engine
   const contents = createContents(session)

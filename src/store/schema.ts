@@ -1,18 +1,18 @@
 import type { Generated } from 'kysely'
 
 /**
- * The tables. Times are epoch milliseconds (`_at_ms`), flags 0 or 1. What repeats across parcels (the words of a sighting) is stored once,
- * in `content`.
+ * The tables. Times are epoch milliseconds (`_at_ms`), flags are 0 or 1. Texts that repeat across parcels (the content of a sighting) are
+ * stored once, in `content`.
  */
 export interface Tables {
-  /** What the relay must remember about itself: its token key, the sequence. */
+  /** The relay's own state, such as its token key and the sequence. */
   readonly setting: { readonly name: string; readonly value: Uint8Array }
   readonly parcel: ParcelTable
-  /** The last number given in each table that counts its rows' numbers; kept by the database itself. */
+  /** The last id assigned in each AUTOINCREMENT table. SQLite maintains it. */
   readonly sqlite_sequence: { readonly name: string; readonly seq: number }
-  /** On PostgreSQL: the last number given to anything, where those of the last batch begin, and how often endpoints have changed. */
+  /** PostgreSQL only: the last number of each counter, the first number of the last batch, and how often endpoints have changed. */
   readonly counter: { readonly name: string; readonly value: number; readonly base: number; readonly version: number }
-  /** Every status that was the latest of any parcel. */
+  /** Every status that has been the latest of some parcel. */
   readonly parcel_status: { readonly status: string }
   readonly identifier: IdentifierTable
   readonly content: { readonly id: Generated<number>; readonly digest: Uint8Array; readonly json: string }
@@ -22,7 +22,7 @@ export interface Tables {
   readonly feed: FeedTable
   readonly expected_push: ExpectedPushTable
   readonly endpoint: EndpointTable
-  /** Events that no push brought, in the bytes they were first queued with. */
+  /** Events composed from polls, in the bytes they were first queued with. */
   readonly composed_event: { readonly sequence: number; readonly body: Uint8Array }
   readonly delivery: DeliveryTable
   readonly attempt: AttemptTable
@@ -56,25 +56,25 @@ interface ParcelTable {
 interface IdentifierTable {
   readonly value: string
   readonly parcel_id: number
-  /** Whether the carrier named it in `trackingIds`; if not, somebody asked for it by name. */
+  /** 1: the carrier listed it in `trackingIds`; 0: an app asked for it or a watch list named it. */
   readonly is_tracking_id: number
-  /** When the carrier last said it does not know it; null: it never did. */
+  /** When the carrier last answered that it does not know the identifier; null: never. */
   readonly refused_at_ms: number | null
 }
 
 interface SightingTable {
   readonly parcel_id: number
   readonly at_ms: number
-  /** Whether the timestamp was written with milliseconds. */
+  /** Whether the carrier wrote the timestamp with milliseconds. */
   readonly has_ms: number
   readonly content_id: number
   readonly listing: number
   readonly ordinal: number
   readonly asked_at_ms: number
   readonly sequence: number
-  /** Whom it was told of: one of the codec's numbers. */
+  /** Which subscribers were sent it, as `encodeAudience` stores it. */
   readonly told: number
-  /** JSON: its unknown members, as a list of name and JSON text; null: it has none. */
+  /** JSON: unknown members as a list of name and JSON text; null: none. */
   readonly extra: string | null
 }
 
@@ -85,23 +85,23 @@ interface AnswerTable {
   readonly asked_at_ms: number
   readonly entry_count: number
   readonly is_flawed: number
-  /** Whether it decides the order at equal instants: at most one of a parcel's does. */
+  /** Whether it decides the order of entries at equal instants. At most one answer of a parcel does. */
   readonly decides_order: number
-  /** JSON: what it says of the parcel as a whole. */
+  /** JSON: the answer's members about the parcel as a whole. */
   readonly head: string
   readonly body: Uint8Array | null
 }
 
 interface InboxTable {
   readonly id: Generated<number>
-  /** Of the body: with the parcel it tells a push that was received before, after the body itself is gone. */
+  /** Digest of the body. With the parcel it identifies a duplicate, even after the body was deleted. */
   readonly digest: Uint8Array
   readonly received_at_ms: number
   readonly key_index: number
   readonly content_encoding: string | null
   readonly state: number
   readonly reason: string | null
-  /** 0: none. */
+  /** 0: no parcel. */
   readonly parcel_id: number
   readonly duplicates: Generated<number>
   readonly body: Uint8Array | null
@@ -112,9 +112,9 @@ interface FeedTable {
   readonly kind: number
   readonly parcel_id: number
   readonly entry: number
-  /** What endpoints are sent for it: the number of a push, or one of the codec's for a composed event; null: nothing. */
+  /** What endpoints are sent: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: nothing. */
   readonly carries: number | null
-  /** Whom the entry was told of before, as in `sighting`: they are not sent it. */
+  /** Which subscribers were sent the entry before, stored like `sighting.told`. They are not sent it again. */
   readonly told_before: Generated<number>
 }
 
@@ -130,25 +130,25 @@ interface EndpointTable {
   readonly id: Generated<number>
   readonly name: string
   readonly origin: string
-  /** JSON: everything of an endpoint but its id, name and key. */
+  /** JSON: the endpoint's settings, without its id, name and key. */
   readonly settings: string
-  /** Why it is disabled; null: it is not. */
+  /** Why the endpoint is disabled; null: it is enabled. */
   readonly disabled: string | null
   readonly succeeded_at_ms: number | null
   readonly failing_since_ms: number | null
   readonly failed_for_ms: Generated<number>
-  /** JSON: ids of the parcels whose attempts failed last. */
+  /** JSON: ids of the parcels whose last attempts failed. */
   readonly failed_parcels: Generated<string>
-  /** Null: it is not failing. */
+  /** When the next probe is due; null: the endpoint is not failing. */
   readonly probe_at_ms: number | null
   readonly probes_failed: Generated<number>
   readonly round: Generated<number>
   readonly woken_at_ms: Generated<number>
-  /** JSON: its keys, encrypted; null: the config file names its key. */
+  /** JSON: the encrypted keys; null: the config file names the key. */
   readonly sealed_keys: string | null
-  /** Up to which sequence the feed has been queued for it; null: all of it. */
+  /** The sequence up to which the feed has been queued for the endpoint; null: all of it. */
   readonly queued_to: number | null
-  /** From which sequence on it is given backfill, and from which on no longer; null: never, and still. */
+  /** The endpoint gets backfill from one sequence to the other. `from` null: never; `to` null: still. */
   readonly backfill_from: number | null
   readonly backfill_to: number | null
   readonly removed_at_ms: number | null
@@ -160,20 +160,20 @@ interface DeliveryTable {
   readonly parcel_id: number
   readonly sequence: number
   readonly previous_sequence: number
-  /** The push whose bytes it carries; null: a composed event's. */
+  /** The push whose bytes it sends; null: it sends a composed event. */
   readonly inbox_id: number | null
   readonly state: number
   readonly reason: string | null
   readonly attempts: number
-  /** Of these, those that were not on its schedule. */
+  /** How many of the attempts were outside the retry schedule. */
   readonly spared: Generated<number>
-  /** Its endpoint's when it was last attempted; 0: it was not since it was queued; below: an operator asked for it to be next. */
+  /** The endpoint's round at the last attempt; 0: not attempted since it was queued; -1: an operator asked to send it next. */
   readonly round: Generated<number>
   readonly queued_at_ms: number
   readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number
   readonly settled_at_ms: number | null
-  /** The attempt that was accepted with an answer that said nothing more; null: it is in `attempt`, or there is none. */
+  /** The accepted attempt, if its answer had no body; null: it is in table `attempt`, or there is none. */
   readonly accepted_at_ms: number | null
   readonly accepted_duration_ms: number | null
   readonly accepted_status: number | null
@@ -182,17 +182,17 @@ interface DeliveryTable {
 interface JobTable {
   readonly id: Generated<number>
   readonly kind: string
-  /** JSON: what is to be done. */
+  /** JSON: the task. */
   readonly task: string
   readonly started_by: string
   readonly state: string
-  /** JSON: where it goes on; null: it has not begun. */
+  /** JSON: the cursor to continue from; null: the job has not begun. */
   readonly place: string | null
   readonly done: number
   readonly failure: string | null
   readonly created_at_ms: number
   readonly started_at_ms: number | null
-  /** Null: it goes on. */
+  /** Null: the job has not ended. */
   readonly ended_at_ms: number | null
 }
 

@@ -1,7 +1,7 @@
 import type { Session } from './engine.ts'
 import { statement } from './statement.ts'
 
-/** Where the last number given to anything is kept. */
+/** The setting that stores the last assigned sequence. */
 export const SEQUENCE = 'sequence'
 
 const find = statement<{ name: string }>()((db, p) => db.selectFrom('setting').select('value').where('name', '=', p.name))
@@ -17,7 +17,7 @@ export async function loadSetting(session: Session, name: string): Promise<Uint8
   return row?.value ?? null
 }
 
-/** 0: it was never written. */
+/** Returns 0 if the setting was never written. */
 export async function loadNumber(session: Session, name: string): Promise<number> {
   return Number(Buffer.from((await loadSetting(session, name)) ?? '0').toString())
 }
@@ -29,7 +29,7 @@ const insert = statement<{ name: string; value: Uint8Array }>()((db, p) =>
     .onConflict((conflict) => conflict.column('name').doNothing()),
 )
 
-/** Keeps a value under a name that has none; gives what is kept there. */
+/** Stores a value unless the setting already has one; returns the stored value. */
 export async function makeSetting(session: Session, name: string, value: Uint8Array): Promise<Uint8Array> {
   await session.run(insert, { name, value })
   return (await loadSetting(session, name)) ?? value
@@ -53,7 +53,7 @@ const languagesOf = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('language_asked').select(['language', 'sequence']).where('parcel_id', '=', p.parcelId),
 )
 
-/** Remembers up to which sequence a parcel's entries were fetched in a language. */
+/** Records the sequence up to which a parcel's entries were fetched in a language. */
 export async function markLanguageAsked(session: Session, parcelId: number, language: string, sequence: number): Promise<void> {
   await session.run(languageAsked, { parcelId, language, sequence })
 }

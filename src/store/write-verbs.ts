@@ -20,34 +20,34 @@ import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting } from './settings.ts'
 
-/** Parcels and what finds them, within a transaction: what was read of them stays true until it ends. */
+/** Parcels and identifiers within a transaction. What was read stays true until the transaction ends. */
 export interface Parcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifier(identifier: IdentifierState): void
   create(nowMs: number): Promise<ParcelState>
-  /** Null: there is none, because it was joined to another. */
+  /** Null: the parcel was joined to another and no longer exists. */
   find(parcelId: number): Promise<ParcelState | null>
   save(state: ParcelState): void
-  /** Statements have changed parcels that `save` was not told of. */
+  /** Clears the cache. Call it after a statement has changed parcels without `save`. */
   forget(): void
 }
 
-/** The endpoints that are not removed. */
+/** The endpoints that have not been removed. */
 export interface Endpoints {
   list(): Promise<readonly EndpointState[]>
-  /** To be called before one is added, changed or removed. */
+  /** Call it before an endpoint is added, changed or removed. */
   change(): void
-  /** To be called when only an endpoint's health has changed. */
+  /** Call it when only an endpoint's health has changed. */
   note(endpointId: string, health: EndpointState['health']): void
 }
 
-/** The one counter of everything that is learnt. */
+/** The counter that numbers all changes. */
 export interface Sequence {
   next(): Promise<number>
   last(): Promise<number>
 }
 
-/** What the verbs of a transaction stand on: what engines keep in different ways. */
+/** The parts that each engine implements in its own way. */
 export interface WriteParts {
   readonly session: Session
   readonly contents: Contents
@@ -57,10 +57,10 @@ export interface WriteParts {
   readonly leases: Leases
 }
 
-/** Recording is each engine's own: it loads and applies in sets. */
+/** Each engine implements recording itself, because it loads and applies in sets. */
 type Recording = 'loadSnapshot' | 'loadNeeds' | 'applyChanges'
 
-/** Every other verb of a transaction. */
+/** All verbs of a transaction except recording. */
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, Recording> {
   return {
     ...historyVerbs(parts),
@@ -81,7 +81,7 @@ function historyVerbs({ session, contents, parcels, sequence }: WriteParts) {
     findParcel: parcels.find,
     async loadParcel(parcelId) {
       const state = await parcels.find(parcelId)
-      if (state === null) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+      if (state === null) throw new Error(`an identifier in the store names parcel ${parcelId}, which does not exist`)
       return state
     },
     saveParcel: parcels.save,
