@@ -42,17 +42,17 @@ const page = statement<{ before: number; limit: number }>()((db, p) =>
 )
 const forget = statement<{ upTo: number }>()((db, p) => db.deleteFrom('job').where('id', '<=', p.upTo).where('ended_at_ms', 'is not', null))
 
-/** How many are kept to be looked at. */
+/** How many jobs the table keeps. */
 const KEPT_MAX = 1000
 
 export async function insertJob(session: Session, task: JobTask, by: string, nowMs: number): Promise<Job> {
   const [row] = await session.all(insert, { kind: task.kind, task: JSON.stringify(task), by, nowMs })
-  if (row === undefined) throw new Error('a job was inserted and has no id')
+  if (row === undefined) throw new Error('the insert of a job returned no id')
   await session.run(forget, { upTo: row.id - KEPT_MAX })
   return decodeJob(row)
 }
 
-/** The oldest first. */
+/** Lists the jobs that have not ended, oldest first. */
 export async function listUnendedJobs(session: Session, limit: number): Promise<readonly UnendedJob[]> {
   const rows = await session.all(unended, { limit })
   return rows.map((row) => ({ ...decodeJob(row), place: decodePlace(row.place) }))
@@ -63,7 +63,7 @@ export async function saveJob(session: Session, job: UnendedJob, nowMs: number):
   await session.run(update, { id: jobId, state, place: encodePlace(place), done, failure, nowMs, endedAtMs })
 }
 
-/** Null: there is none. One that has ended stays as it is. */
+/** Cancels a job unless it has ended. Returns it; null if there is no such job. */
 export async function cancelJob(session: Session, id: number, nowMs: number): Promise<Job | null> {
   await session.run(cancel, { id, nowMs })
   return await findJob(session, id)
@@ -74,7 +74,7 @@ export async function findJob(session: Session, id: number): Promise<Job | null>
   return row === undefined ? null : decodeJob(row)
 }
 
-/** The newest first. */
+/** Lists jobs, newest first. */
 export async function listJobs(
   session: Session,
   query: { readonly before: number | null; readonly limit: number },

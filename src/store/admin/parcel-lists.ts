@@ -14,11 +14,11 @@ import { viewParcel } from '../history/parcel-view.ts'
 import { findIdentifier, loadIdentifiers, loadParcel } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
 
-/** How many rows are looked at for one page, whatever they hold: a question that few parcels answer must not hold up everybody else's. */
+/** How many rows one page may scan, so that a filter that few parcels match does not delay other reads. */
 const LOOKED_AT_MAX = 2000
-/** In the order of the list. */
+/** The order in which stopped parcels are listed. */
 const REASONS: readonly NonNullable<ParcelState['stopped']>[] = ['delivered', 'stale', 'unknown', 'unwatched']
-/** Sorts behind everything an identifier is made of. */
+/** Sorts after every character of an identifier. */
 const AFTER_ALL = '~'
 
 const byNext = statement<{ atMs: number; parcelId: number; limit: number }>()((db, p) =>
@@ -52,13 +52,13 @@ const byIdentifier = statement<{ from: string; after: string; to: string; limit:
     .limit(p.limit),
 )
 
-/** A row that was looked at, and the place after it. */
+/** A scanned row, and the cursor after it. */
 interface Looked {
   readonly state: ParcelState
   readonly cursor: ParcelCursor
 }
 
-/** A page of parcels in one of three orders, each with an index of its own. */
+/** Lists a page of parcels in one of three orders. Each order has its own index. */
 export async function listParcels(session: Session, query: ParcelQuery): Promise<ParcelPage> {
   const parcels: ListedParcel[] = []
   let next = query.after
@@ -77,7 +77,7 @@ export async function listParcels(session: Session, query: ParcelQuery): Promise
   return { parcels, next }
 }
 
-/** The rows after a place; none: the next reason is to be looked at; null: there is nothing more. */
+/** Scans the rows after a cursor. An empty list: continue with the next reason; null: the list has ended. */
 async function lookOn(session: Session, query: ParcelQuery, after: ParcelCursor | null, limit: number): Promise<readonly Looked[] | null> {
   if (query.prefix !== null) return await lookByIdentifier(session, query.prefix, after?.by === 'identifier' ? after.value : '', limit)
   if (query.stopped !== null) {
@@ -108,7 +108,7 @@ async function lookByIdentifier(session: Session, prefix: string, after: string,
       .map((one) => one.value)
       .filter((one) => one.startsWith(prefix))
       .sort()
-    // Once, however many of its identifiers match; the others' rows are passed over by the next page as well.
+    // Lists the parcel at its first matching identifier only, on whichever page the others come.
     if (first === value) looked.push({ state: await loadParcel(session, parcel_id), cursor: { by: 'identifier', value } })
     else looked.push({ state: NOBODY, cursor: { by: 'identifier', value } })
   }
@@ -130,7 +130,7 @@ function matches(state: ParcelState, { status, stopped, prefix }: ParcelQuery): 
   return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
-/** Stands for a parcel that was listed by another of its identifiers. */
+/** Placeholder for a parcel that is listed at another of its identifiers. */
 const NOBODY: ParcelState = {
   parcelId: 0,
   watchedAtMs: null,
@@ -146,7 +146,7 @@ const NOBODY: ParcelState = {
   full: false,
 }
 
-/** All that is known of one parcel. */
+/** Loads everything the store holds about one parcel. */
 export async function inspectParcel(session: Session, contents: Contents, identifier: string): Promise<InspectedParcel | null> {
   const found = await findIdentifier(session, identifier)
   if (found === null) return null
@@ -158,7 +158,7 @@ export async function inspectParcel(session: Session, contents: Contents, identi
   }
 }
 
-/** What people type first, then the tracking ids. */
+/** Lists tracking numbers first, then tracking ids. */
 async function identifiersOf(session: Session, parcelId: number): Promise<readonly InspectedIdentifier[]> {
   const rows = await loadIdentifiers(session, parcelId)
   return rows

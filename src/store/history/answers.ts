@@ -107,18 +107,18 @@ export interface HeldAnswer {
   readonly answer: KeptAnswer
 }
 
-/** The answers of several parcels, those of the parcel with the lowest number first. */
+/** Loads the answers of several parcels, ordered by parcel id. */
 export async function loadAnswersOf(session: Session, parcelIds: readonly number[]): Promise<readonly HeldAnswer[]> {
   const rows = await session.all(ofParcels, { ids: parcelIds })
   return rows.map((row) => ({ parcelId: row.parcel_id, decidesOrder: row.decides_order === 1, answer: decodeAnswer(row) }))
 }
 
-/** Makes the answers of several parcels those of one of them, as far as they are kept of one. */
+/** Moves the answers of several parcels to one of them and drops those above the limit for one parcel. */
 export async function moveAnswers(session: Session, held: readonly HeldAnswer[], into: number): Promise<void> {
   if (held.every(({ parcelId }) => parcelId === into)) return
   const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
   const ids = [...new Set(held.map(({ parcelId }) => parcelId))]
-  // Of those of equal bytes the first.
+  // Of answers with equal bytes the first wins, because later map entries overwrite earlier ones.
   const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {
     const places = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)

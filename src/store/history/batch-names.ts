@@ -3,7 +3,7 @@ import type { IdentifierState, ParcelState } from '../../domain/history/parcel-s
 import { ENTRIES_MAX } from '../../domain/history/pull-response.ts'
 import type { Incoming } from '../../domain/history/recording.ts'
 
-/** Every identifier that observations name, each once. */
+/** Returns every identifier that the observations name, without duplicates. */
 export function namesOf(observations: readonly Incoming[]): readonly string[] {
   const values = new Set<string>()
   for (const incoming of observations) {
@@ -13,12 +13,12 @@ export function namesOf(observations: readonly Incoming[]): readonly string[] {
   return [...values]
 }
 
-/** What a push says; null: it is a poll, or a push that is no valid event. */
+/** Returns a push's observation; null for a poll and for a push that is not a valid event. */
 export function pushedBy(incoming: Incoming): PushObservation | null {
   return incoming.kind === 'push' && incoming.reading.ok ? incoming.reading.observation : null
 }
 
-/** The one parcel that a push of equal bytes can be kept of; null: what it names is not known, or not of one parcel, so that there is none. */
+/** Returns the only parcel that can hold a duplicate of the push; null if its identifiers are unknown or belong to several parcels. */
 export function parcelNamed({ trackingIds }: PushObservation, identifiers: ReadonlyMap<string, IdentifierState>): number | null {
   const parcelId = identifiers.get(trackingIds[0] ?? '')?.parcelId
   return parcelId !== undefined && trackingIds.every((value) => identifiers.get(value)?.parcelId === parcelId) ? parcelId : null
@@ -28,11 +28,11 @@ export function secondOf(atMs: number): number {
   return Math.floor(atMs / 1000)
 }
 
-/** Parcels to be joined, in the order in which they are loaded. */
+/** Parcels to be joined, grouped in the order in which they are loaded. */
 export interface Stretches {
-  /** Those of one are loaded together: as many as hold, if they differ in all of them, more entries than one parcel may. */
+  /** Each stretch is loaded together. It ends with the parcel that may push its entries above `entriesMax`. */
   readonly stretches: readonly (readonly ParcelState[])[]
-  /** How many entries they may hold as one. */
+  /** The maximum of entries of the joined parcel. */
   readonly entriesMax: number
 }
 

@@ -4,7 +4,7 @@ import { type Content, decodeContent } from '../../domain/history/content.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** How much of what repeats is kept at hand, in characters of JSON. */
+/** Size of each cache, in characters of JSON. */
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 const findByDigest = statement<{ digest: Uint8Array }>()((db, p) => db.selectFrom('content').select('id').where('digest', '=', p.digest))
@@ -20,17 +20,17 @@ export interface StoredContent {
   readonly json: string
 }
 
-/** What sightings say apart from their time, each wording stored once for all the parcels it is said of. */
+/** The content of sightings (everything but their time). Equal contents are stored once for all parcels. */
 export interface Contents {
-  /** Its id, if that is at hand without a look into the store. */
+  /** The id of a content, if it is cached. */
   recall(json: string): number | undefined
-  /** Its id in the store, made now if it has none. */
+  /** The id of a content; inserts the content if it is new. */
   idOf(json: string): Promise<number>
-  /** What the store has under an id, if that is at hand. */
+  /** The content with an id, if it is cached. */
   recallContent(id: number): StoredContent | undefined
-  /** What the store has under some ids. */
+  /** Reads the contents with these ids. */
   read(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
-  /** After a transaction was undone, ids given in it are worth nothing. */
+  /** Clears the cache. Call it after a rollback, which invalidates the ids assigned in the transaction. */
   forget(): void
 }
 
@@ -46,7 +46,7 @@ export function createContents(session: Session): Contents {
       const digest = createHash('sha256').update(json).digest().subarray(0, 16)
       const [row] = await session.all(findByDigest, { digest })
       const [made] = row === undefined ? await session.all(insertContent, { digest, json }) : [row]
-      if (made === undefined) throw new Error('a content was inserted and has no id')
+      if (made === undefined) throw new Error('the insert of a content returned no id')
       ids.set(json, made.id)
       return made.id
     },

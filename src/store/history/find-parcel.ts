@@ -8,8 +8,8 @@ import type { Contents } from './contents.ts'
 import { loadAnswerSource } from './parcel-view.ts'
 
 /**
- * All that is kept of a parcel in one row apiece, by any identifier. Statements within, no join: the driver's SQLite is built so that it
- * plans a join anew each time a parameter is bound, which takes four times as long as running it.
+ * Finds a parcel and what it takes to serve it, by any identifier. It uses subqueries instead of joins: the driver's SQLite plans a join
+ * again each time a parameter is bound, which takes four times as long as running the query.
  */
 const findHead = statement<{ identifier: string }>()((db, p, { joined }) =>
   db
@@ -30,14 +30,14 @@ const findHead = statement<{ identifier: string }>()((db, p, { joined }) =>
     .where('id', '=', (of) => of.selectFrom('identifier').select('parcel_id').where('value', '=', p.identifier)),
 )
 
-/** A parcel as it is answered, by any of its identifiers. */
+/** Loads a parcel as apps see it, by any of its identifiers. */
 export async function findParcel(session: Session, contents: Contents, identifier: string): Promise<ParcelView | null> {
   const [head] = await session.all(findHead, { identifier })
   if (head === undefined) return null
   const parcelId = head.id
   const source = await loadAnswerSource(session, contents, {
     parcelId,
-    // No identifier holds a comma.
+    // Identifiers never contain commas.
     trackingIds: head.tracking_ids?.split(',') ?? [],
     wasPolled: Boolean(head.was_polled),
   })
@@ -50,7 +50,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
   }
 }
 
-/** The languages that were asked for and that no entry has come without since. */
+/** Returns the fetched languages that no later entry lacks. */
 async function languagesAsked(session: Session, parcelId: number, entries: ParcelView['entries']): Promise<readonly string[]> {
   const asked = await loadLanguagesAsked(session, parcelId)
   const stillAsked = asked.filter(({ language, sequence }) => {

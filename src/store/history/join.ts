@@ -12,8 +12,8 @@ import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
 
 /**
- * Moves all that is known of parcels to one of them, a table at a time, and writes down what was whose (DOMAIN 1.4). Returns every identifier
- * of those that are no more.
+ * Joins parcels: moves all rows to the survivor, one table at a time, and records in the audit trail which parcel had held what
+ * (DOMAIN 1.4). Returns the identifiers of the deleted parcels.
  */
 export async function joinParcels(session: Session, contents: Contents, join: ParcelJoin): Promise<readonly string[]> {
   const { shared, nowMs } = join
@@ -34,7 +34,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
       answers: answers.flatMap(({ parcelId, answer: { language, digest, askedAtMs } }) =>
         parcelId === state.parcelId ? [[language, digest, askedAtMs]] : [],
       ),
-      // What the survivor held is written once for all that are joined to it together: what came in between is what those before this one held.
+      // Only the first record of a join lists what the survivor held; the others refer to that record.
       ...(other === first ? { stayed } : { after: first?.sequence }),
     }
     await appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
@@ -54,10 +54,10 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   return [...identifiers.values()].flat().map(({ value }) => value)
 }
 
-/** A sighting: its key in the store, then when it was last asked for, its sequence, and its audience. */
+/** A sighting in the audit trail: its key, when it was last asked for, its sequence and its audience. */
 type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number]
 
-/** Each sighting of a parcel with what of it may be otherwise by the time it is looked for, in the order of their keys. */
+/** Lists a parcel's sightings by key, with the columns that may change after the join. */
 async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
   const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number] }[] = []
   for (const { sighting, content, listing, ordinal, askedAtMs, sequence, audience } of sightings) {
@@ -73,7 +73,7 @@ function compareKeys(a: readonly number[], b: readonly number[]): number {
   return (a[at] ?? 0) - (b[at] ?? 0)
 }
 
-/** The audit trail is read long after it was written, so in it a parcel keeps the names it had there first. */
+/** Audit records outlive versions, so they keep the field names they were first written with. */
 const AUDIT_NAMES: Readonly<Record<string, string>> = { activatedAtMs: 'revivedAtMs', lastSeenAtMs: 'heardAtMs' }
 
 function auditNamesOf(state: ParcelState): Readonly<Record<string, unknown>> {

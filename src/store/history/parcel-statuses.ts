@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** Of a carrier that makes up a new one for every parcel no more are kept. */
+/** Limits the table in case a carrier invents a status for every parcel. */
 const STATUSES_MAX = 1000
 
 const insertStatus = statement<{ status: string }>()((db, p) =>
@@ -19,10 +19,10 @@ const insertStatus = statement<{ status: string }>()((db, p) =>
 )
 const allStatuses = statement()((db) => db.selectFrom('parcel_status').select('status').orderBy('status'))
 
-/** Which statuses were the latest of any parcel, as the one writer remembers them. */
+/** The statuses that have been the latest of some parcel, cached by the writer. */
 export interface ParcelStatuses {
   note(status: string): void
-  /** A transaction was undone. */
+  /** Clears the cache. Call it after a rollback. */
   forget(): void
 }
 

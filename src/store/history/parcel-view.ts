@@ -7,7 +7,7 @@ import type { Contents } from './contents.ts'
 import { loadIdentifiers } from './parcels.ts'
 import { loadOrder, loadSightings } from './sightings.ts'
 
-/** A parcel as it is answered, and everything that finds it. */
+/** Loads a parcel as apps see it, with all its identifiers. */
 export async function viewParcel(
   session: Session,
   contents: Contents,
@@ -22,11 +22,11 @@ export async function viewParcel(
 export interface Known {
   readonly parcelId: number
   readonly trackingIds: readonly string[]
-  /** False: certainly no poll was ever answered, so there is nothing to look for. */
+  /** False: no poll was ever answered, so there are no answers to load. */
   readonly wasPolled: boolean
 }
 
-/** A parcel as it is answered. */
+/** Loads what a parcel's answer is made of. */
 export async function loadAnswerSource(
   session: Session,
   contents: Contents,

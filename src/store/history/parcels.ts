@@ -25,9 +25,9 @@ const updateAllColumns = statement<ParcelRow>()((db, p) =>
 const insertAllColumns = statement<ParcelRow>()((db, p) =>
   db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
 )
-/** The numbers of parcels that are no more are not given again, so that their table is no help. */
+/** Ids are never reused, so max(id) is not enough. */
 const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'parcel'))
-/** Without what is indexed: SQLite moves an index's entry for a column that is set, though it is set to what it was. */
+/** Omits the indexed columns: SQLite rewrites the index entry of every column that is set, even to the same value. */
 const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
 
 function factsOf(p: ParcelRow) {
@@ -47,7 +47,7 @@ function factsOf(p: ParcelRow) {
 
 export async function createParcel(session: Session, nowMs: number): Promise<ParcelState> {
   const [row] = await session.all(insertNew, { nowMs })
-  if (row === undefined) throw new Error('a parcel was inserted and not returned')
+  if (row === undefined) throw new Error('the insert of a parcel returned no row')
   return decodeParcel(row)
 }
 
@@ -55,7 +55,7 @@ export function insertParcel(session: Session, state: ParcelState): void {
   session.enqueueWrite(insertAllColumns, encodeParcel(state))
 }
 
-/** The highest number that was given to a parcel; 0: none was. */
+/** Returns the highest parcel id ever assigned; 0 if there is none. */
 export async function lastParcelId(session: Session): Promise<number> {
   const [row] = await session.all(lastGiven, {})
   return row?.seq ?? 0
@@ -72,11 +72,11 @@ export async function findParcels(session: Session, parcelIds: readonly number[]
 
 export async function loadParcel(session: Session, parcelId: number): Promise<ParcelState> {
   const state = await findParcel(session, parcelId)
-  if (state === null) throw new Error(`the store holds an identifier of parcel ${parcelId}, and no such parcel`)
+  if (state === null) throw new Error(`an identifier in the store names parcel ${parcelId}, which does not exist`)
   return state
 }
 
-/** `before`: the state it is known to be in, if it is. */
+/** `before`: the stored state, if the caller knows it. */
 export function saveParcel(session: Session, state: ParcelState, before: ParcelState | null): void {
   const sameSchedule = before !== null && before.nextPollAtMs === state.nextPollAtMs && before.stopped === state.stopped
   session.enqueueWrite(sameSchedule ? updateFacts : updateAllColumns, encodeParcel(state))
@@ -116,7 +116,7 @@ export async function findIdentifier(session: Session, value: string): Promise<I
   return row === undefined ? null : decodeIdentifier(row)
 }
 
-/** In no order. */
+/** Returns the identifiers in no particular order. */
 export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
   return (await session.all(selectIdentifiers, { values })).map(decodeIdentifier)
 }
@@ -148,7 +148,7 @@ export async function loadIdentifiersOf(
   return await session.all(identifiersOfAll, { ids: parcelIds })
 }
 
-/** Those that may be asked for now: what a person would type first, then the tracking ids, each kind in its own order (DOMAIN 6.3). */
+/** Returns the identifiers that may be polled now: tracking numbers first, then tracking ids (DOMAIN 6.3). */
 export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
   return (await loadIdentifiers(session, parcelId))
     .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)

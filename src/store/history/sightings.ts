@@ -52,7 +52,7 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'] as const
 const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'told', 'extra'] as const
 
-/** Of a sighting that several of them hold, the first one's goes. */
+/** Copies sightings to another parcel. If several parcels hold the same sighting, the parcel with the lowest id wins. */
 const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
   db
     .insertInto('sighting')
@@ -70,7 +70,7 @@ const deleteOfParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf 
   db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** The sightings of a parcel within a second since the epoch, or all of them. */
+/** Loads a parcel's sightings: those of one second (counted from the epoch), or all of them. */
 export async function loadSightings(
   session: Session,
   contents: Contents,
@@ -94,12 +94,12 @@ async function decodeSightings(
   const read = unknown.size === 0 ? null : await contents.read(session, [...unknown])
   return rows.map((row) => {
     const content = contents.recallContent(row.content_id) ?? read?.get(row.content_id)
-    if (content === undefined) throw new Error(`the store holds a sighting of content ${row.content_id}, and no such content`)
+    if (content === undefined) throw new Error(`a sighting in the store names content ${row.content_id}, which does not exist`)
     return decodeSighting(row, content)
   })
 }
 
-/** See the verb of the same name. */
+/** Loads the sightings of several parcels, by parcel. */
 export async function loadSightingsOf(
   session: Session,
   contents: Contents,
@@ -128,7 +128,7 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
   }
 }
 
-/** New, asked again later, told of, or held by several parcels that are one now: everything else of a sighting never changes. */
+/** Inserts a sighting, or updates the only columns that ever change: last asked, sequence, audience and unknown members. */
 export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
   session.enqueueWrite(upsert, {
     parcel_id: parcelId,
@@ -143,7 +143,7 @@ export function saveSighting(session: Session, parcelId: number, contentId: numb
   })
 }
 
-/** Moves the sightings of parcels to another that has none, or others, of them. */
+/** Moves sightings to another parcel. The caller saves those that several parcels shared afterwards. */
 export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
   await session.run(copyInto, { ids: from, into })
   await session.run(deleteOfParcels, { ids: from })
@@ -153,7 +153,7 @@ const orderAnswer = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('answer').select(['language', 'body', 'asked_at_ms']).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
 )
 
-/** The sighting ids of the order answer, in its order, read again from its bytes: they are needed only where instants tie. */
+/** Returns the sighting ids of the order answer, in its order. It parses the stored bytes, because only ties need them. */
 export async function loadOrder(session: Session, parcelId: number): Promise<readonly string[]> {
   const [row] = await session.all(orderAnswer, { parcelId })
   if (row === undefined || row.body === null) return []

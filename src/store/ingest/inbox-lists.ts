@@ -4,7 +4,7 @@ import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 
-/** How many pushes one page looks at: those of a state without an index of its own could else take a walk through all there are. */
+/** How many pushes one page may scan: a state without an index could otherwise require a full scan. */
 const LOOKED_AT_MAX = 10_000
 
 const COLUMNS = ['id', 'state', 'reason', 'received_at_ms', 'key_index', 'content_encoding', 'duplicates'] as const
@@ -12,7 +12,7 @@ const bodyBytes = sql<number | null>`length(body)`.as('body_bytes')
 
 const newest = statement()((db) => db.selectFrom('inbox').select('id').orderBy('id', 'desc').limit(1))
 
-/** Of these few there is an index. */
+/** These states are rare and have a partial index. */
 const heldPage = (state: number) =>
   statement<{ before: number; limit: number }>()((db, p) =>
     db
@@ -53,7 +53,7 @@ interface Row {
   readonly body_bytes: number | null
 }
 
-/** The newest first. */
+/** Lists pushes, newest first. */
 export async function listInbox(session: Session, { state, before, limit }: InboxQuery): Promise<InboxPage> {
   if (state === 'quarantined' || state === 'expired') {
     const rows = await session.all(held[state], { before: before ?? Number.MAX_SAFE_INTEGER, limit })
@@ -68,7 +68,7 @@ export async function listInbox(session: Session, { state, before, limit }: Inbo
   return { pushes: rows.map(decodePush), next: lastShown > 1 ? lastShown : null }
 }
 
-/** With its bytes; null: there is none. */
+/** Loads a push with its bytes; null if there is no such push. */
 export async function findPush(session: Session, inboxId: number): Promise<InspectedPush | null> {
   const [row] = await session.all(one, { id: inboxId })
   return row === undefined ? null : { ...decodePush(row), body: row.body }

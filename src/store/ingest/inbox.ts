@@ -3,7 +3,7 @@ import type { InboxEntry, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** States by their number in the table. */
+/** How each state is stored. */
 export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2 } as const satisfies Readonly<Record<InboxEntry['state'], number>>
 
 const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
@@ -52,7 +52,7 @@ export async function moveInbox(session: Session, from: readonly number[], into:
   await session.run(moveAll, { ids: from, into })
 }
 
-/** Keeps a push. It is looked for among its parcel's, so that the index grows where parcels are new. */
+/** Stores a push. The unique index starts with the parcel id, so pushes of new parcels append to it instead of touching random pages. */
 export function insertPush(session: Session, { inboxId, push, digest, state, reason, parcelId }: InboxWrite): void {
   session.enqueueWrite(insertNew, {
     id: inboxId,
@@ -67,7 +67,7 @@ export function insertPush(session: Session, { inboxId, push, digest, state, rea
   })
 }
 
-/** Counts a push that came again. */
+/** Counts a duplicate of a stored push. */
 export function countDuplicate(session: Session, inboxId: number): void {
   session.enqueueWrite(addDuplicate, { id: inboxId })
 }
@@ -78,7 +78,7 @@ function bytesOf(digest: string): Uint8Array {
 
 const newest = statement()((db) => db.selectFrom('inbox').select((row) => row.fn.max<number | null>('id').as('id')))
 
-/** The highest number that a push is kept under; 0: none is. */
+/** Returns the highest inbox id; 0 if the inbox is empty. */
 export async function lastInboxId(session: Session): Promise<number> {
   const [row] = await session.all(newest, {})
   return row?.id ?? 0
@@ -97,12 +97,12 @@ const twin = statement<{ parcelId: number; digest: Uint8Array }>()((db, p) =>
   db.selectFrom('inbox').select('id').where('parcel_id', '=', p.parcelId).where('digest', '=', p.digest),
 )
 
-/** Keeps a push otherwise than before, under the number that it has. */
+/** Changes the state, reason and parcel of a stored push. */
 export function updateInboxState(session: Session, { inboxId, state, reason, parcelId }: InboxWrite): void {
   session.enqueueWrite(updateState, { id: inboxId, state: INBOX_STATES[state], reason, parcelId })
 }
 
-/** The number that a push is kept under among those of a parcel; null: it is not. */
+/** Returns the inbox id of the parcel's push with the same digest; null if there is none. */
 export async function findTwin(session: Session, parcelId: number, digest: string): Promise<number | null> {
   const [row] = await session.all(twin, { parcelId, digest: bytesOf(digest) })
   return row?.id ?? null
@@ -120,7 +120,7 @@ const recordedOf = statement<{ parcelId: number; after: Uint8Array; limit: numbe
     .limit(p.limit),
 )
 
-/** See the verb of the same name. */
+/** Lists a parcel's recorded pushes by digest, a page at a time. */
 export async function listPushes(
   session: Session,
   request: { readonly parcelId: number; readonly after: Uint8Array; readonly limit: number },

@@ -16,7 +16,7 @@ const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: n
     .orderBy('id')
     .limit(p.limit),
 )
-/** Of the parcel two columns, of its identifiers what the index holds: everything else is read only when it is needed. */
+/** Reads two columns of the parcel and only the index of its identifiers, so that a pass over many candidates is cheap. */
 const askable = statement<{ ids: readonly number[]; nowMs: number; refusedBeforeMs: number }>()((db, p, { rowsOf }) =>
   db
     .selectFrom(rowsOf(p.ids).as('wanted'))
@@ -32,7 +32,7 @@ const askable = statement<{ ids: readonly number[]; nowMs: number; refusedBefore
 
 const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 
-/** Reads the order of falling due and nothing else. */
+/** Lists due parcels, most overdue first. Reads only the schedule index. */
 export async function findDuePolls(
   session: Session,
   leases: Leases,
@@ -48,7 +48,7 @@ export async function findDuePolls(
     .map((row) => ({ parcelId: row.id, dueAtMs: row.next_poll_at_ms ?? nowMs }))
 }
 
-/** One statement, however many are asked for. */
+/** Loads the candidates in one statement. */
 export async function findAskable(
   session: Session,
   leases: Leases,

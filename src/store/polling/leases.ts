@@ -1,10 +1,10 @@
-/** Which parcels are being asked about, and until when that is believed (epoch milliseconds). */
+/** The parcels being polled, each with the time when its lease expires (epoch milliseconds). */
 export interface Leases {
   take(parcelIds: readonly number[], untilMs: number): void
   release(parcelId: number): void
-  /** The clock was put back: leases end that much sooner by it. */
+  /** Shortens all leases after the clock was set back. */
   putBack(byMs: number): void
-  /** Forgets those that lapsed; returns the rest. */
+  /** Drops expired leases; returns the rest. */
   held(nowMs: number): ReadonlyMap<number, number>
 }
 
@@ -41,8 +41,8 @@ export function createTransactionLeases(leases: Leases): TransactionLeases {
 }
 
 /**
- * Leases of a store that one process writes: they are held where that process can lose them. Written down, each would rewrite a row and its
- * place in the order of falling due twice a poll; and after a kill nothing is being asked about any more, so that nothing should wait.
+ * Keeps leases in memory, because one process writes the store. Stored leases would rewrite a row and its index entry twice per poll, and
+ * would delay polls after a crash although none is in flight.
  */
 export function createLeases(): Leases {
   const leases = new Map<number, number>()

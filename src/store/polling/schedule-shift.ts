@@ -3,7 +3,7 @@ import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** What an operator event is of. */
+/** The parcel id of operator events. */
 const NO_PARCEL = 0
 
 const polledFor = statement<{ afterParcelId: number; limit: number }>()((db, p) =>
@@ -14,7 +14,7 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; n
     .updateTable('parcel')
     .set((row) => ({
       next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
-      // Checked in a future that was taken back: what is reckoned from it would come that much too late.
+      // A check time in the future would delay everything computed from it.
       checked_at_ms: least(row.ref('checked_at_ms'), row.val(p.nowMs)),
       revived_at_ms: least(row.ref('revived_at_ms'), row.val(p.nowMs)),
     }))
@@ -32,18 +32,18 @@ const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs:
     .where('endpoint_id', 'in', db.selectFrom('endpoint').select('id'))
     .where('parcel_id', '>', p.above)
     .where('parcel_id', '<=', p.lastId)
-    // What waits behind another keeps the time that its last failure set.
+    // A delivery that waits behind another keeps the retry time that its last failure set, so shift that too.
     .where((row) =>
       row.or([row('state', '=', DELIVERY_STATE.due), row.and([row('state', '=', DELIVERY_STATE.behind), row('attempts', '>', 0)])]),
     ),
 )
 
-/** Puts the checks and deliveries of the next parcels back with the clock; returns the last id it came to, null when there were no more. */
+/** Shifts the polls and deliveries of the next parcels after the clock was set back. Returns the last parcel id; null at the end. */
 export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {
   const { byMs, nowMs, afterParcelId, limit } = request
   const ids = await session.all(polledFor, { afterParcelId, limit })
   const lastId = ids.at(-1)?.id ?? null
-  // Operator events are of no parcel.
+  // Operator events belong to no parcel, so they are shifted once.
   if (afterParcelId === 0) await session.run(waitsFor, { above: NO_PARCEL - 1, lastId: NO_PARCEL, byMs, nowMs })
   if (lastId !== null) {
     await session.run(shift, { afterParcelId, lastId, byMs, nowMs })
