@@ -23,7 +23,7 @@ const lastOfParcel = statement<{ endpointId: number; parcelId: number }>()((db, 
     .orderBy('sequence', 'desc')
     .limit(1),
 )
-/** Of what has not ended, read off an index of that alone. */
+/** Uses the partial index of deliveries that have not ended. */
 const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -60,7 +60,7 @@ const insertDelivery = statement<{
 const hold = statement<{ id: number }>()((db, p) =>
   db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
 )
-/** Due since it was queued. One that failed before keeps its time: it may have been asked to come no sooner. */
+/** Makes a delivery due as of when it was queued. After a failure it keeps its retry time, which the receiver may have set (Retry-After). */
 const release = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('delivery')
@@ -77,7 +77,7 @@ const release = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
     .where('state', '=', DELIVERY_STATE.behind),
 )
 
-/** Due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
+/** Queues a delivery: due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
 export async function queueDelivery(session: Session, { endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery): Promise<void> {
   const place = { endpointId: Number(endpointId), parcelId }
   const [last] = await session.all(lastOfParcel, place)
@@ -92,7 +92,7 @@ const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('delivery').select(['id', 'parcel_id', 'state']).where('id', 'in', oneOf(p.ids)),
 )
 
-/** See the verb of the same name. Their parcels may have been joined to others since they were claimed, so the rows tell. */
+/** See `DeliveryTx.reviewClaims`. Reads the rows again, because a join may have moved the deliveries to other parcels since the claim. */
 export async function reviewClaims(session: Session, deliveryIds: readonly number[]): Promise<ReviewedClaims> {
   if (deliveryIds.length === 0) return { parcelIds: [], overtaken: [] }
   const rows = await session.all(claimed, { ids: deliveryIds })
@@ -135,7 +135,7 @@ const cancelSome = statement<{ endpointId: number; removedAtMs: number; limit: n
     ),
 )
 
-/** What waits for an endpoint that was removed is kept, as cancelled: written down a stretch at a time. `isDone`: nothing more waits for any. */
+/** Marks a batch of a removed endpoint's waiting deliveries as cancelled. `isDone`: no removed endpoint has any left. */
 export async function cancelRemoved(session: Session, limit: number): Promise<{ readonly isDone: boolean }> {
   const [removed] = await session.all(unsettledRemoved, {})
   if (removed === undefined) return { isDone: true }
@@ -156,7 +156,7 @@ const moveAll = statement<{ endpointId: number; parcelId: number; ids: readonly 
   db.updateTable('delivery').set({ parcel_id: p.parcelId }).where('endpoint_id', '=', p.endpointId).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** The deliveries of parcels that were joined to another: what waits for them all goes on in one order of sequence. */
+/** Moves deliveries to the surviving parcel of a join. Afterwards only the one with the lowest sequence is due. */
 export async function moveDeliveries(
   session: Session,
   endpointId: string,
@@ -175,7 +175,7 @@ interface Place {
   readonly parcelId: number
 }
 
-/** The earliest delivery of a parcel that has not ended: the only one that may go. */
+/** The first delivery of a parcel that has not ended. Only this one can be sent. */
 export interface FirstDelivery {
   readonly id: number
   readonly sequence: number
@@ -186,7 +186,7 @@ export async function findFirst(session: Session, { endpointId, parcelId }: Plac
   return first ?? null
 }
 
-/** To be called when others than `before` may be the first: those wait then, and the one that is may go. */
+/** Makes the first waiting delivery due and holds the ones in `before`. Call it after a change that may put another delivery first. */
 export async function reorderDeliveries(
   session: Session,
   place: Place,

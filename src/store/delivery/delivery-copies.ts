@@ -49,7 +49,7 @@ const insertBehind = statement<{
 )
 
 export interface Copied {
-  /** The delivery of the other endpoint, to be queued again if it has ended. */
+  /** The delivery at the other endpoint. If it has ended, the caller queues it again. */
   readonly id: number
   readonly parcelId: number
   readonly isWaiting: boolean
@@ -65,12 +65,12 @@ export async function parcelsOfCopies(session: Session, deliveries: readonly { r
   return [...parcelIds]
 }
 
-/** The delivery of the same event to another endpoint: made, standing behind, if there is none. */
+/** Finds the delivery of the same event at another endpoint; if there is none, inserts one in state `behind`. */
 export async function copyDelivery(session: Session, id: number, endpointId: number, nowMs: number): Promise<Copied | null> {
   const [row] = await session.all(one, { id })
   if (row === undefined) return null
   const { sequence, inbox_id: inboxId } = row
-  // What a removed endpoint was owed is not moved when parcels are joined.
+  // A join does not move the deliveries of removed endpoints, so the row may name a parcel that no longer exists.
   const parcelId = await survivorOf(session, row.parcel_id, sequence)
   const [same] = await session.all(sameEvent, { endpointId, parcelId, sequence })
   if (same !== undefined) {

@@ -7,7 +7,7 @@ import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 import { findSentEvent, withIdentifiers } from './delivery-view.ts'
 
-/** How many deliveries one page looks at: those of a rare state would otherwise take a walk through all there are. */
+/** How many deliveries one page may scan: a rare state would otherwise require a full scan. */
 const LOOKED_AT_MAX = 50_000
 
 const newest = statement()((db) => db.selectFrom('delivery').select('id').orderBy('id', 'desc').limit(1))
@@ -22,7 +22,7 @@ type Wanted = {
   readonly tried: number | null
 }
 
-/** What waits for an endpoint that was removed is cancelled, though that may not be written down yet. */
+/** Waiting deliveries of a removed endpoint count as cancelled even before their rows are updated. */
 const stateNow = sql<number>`(case when delivery.state < 2 and endpoint.removed_at_ms is not null then 4 else delivery.state end)`
 
 const wanted = (db: Kysely<Tables>, p: Wanted, { integer }: Dialect) =>
@@ -42,20 +42,20 @@ const wanted = (db: Kysely<Tables>, p: Wanted, { integer }: Dialect) =>
     .limit(p.limit)
 
 const page = statement<Wanted & { readonly from: number }>()((db, p, dialect) => wanted(db, p, dialect).where('delivery.id', '>=', p.from))
-// By the index of each endpoint's deliveries of a parcel: a parcel has few.
+// Uses the index by endpoint and parcel: one parcel has few deliveries.
 const pageOfParcel = statement<Wanted & { readonly parcelId: number }>()((db, p, dialect) =>
   wanted(db, p, dialect)
     .where('delivery.endpoint_id', 'in', (of) => of.selectFrom('endpoint').select('endpoint.id'))
     .where('delivery.parcel_id', '=', p.parcelId),
 )
 
-/** Null: of any value. */
+/** A null value matches everything. */
 function isAny(column: RawBuilder<unknown>, value: RawBuilder<number>): RawBuilder<boolean> {
   return sql<boolean>`(${value} is null or ${column} = ${value})`
 }
 
 const { behind, due } = DELIVERY_STATE
-/** What a state asked for is in the table. */
+/** How each state of a query is stored in the table. */
 const STATES: Readonly<Record<NonNullable<DeliveryQuery['state']>, { a: number; b: number; held: number | null; tried: number | null }>> = {
   queued: { a: behind, b: due, held: 0, tried: 0 },
   retrying: { a: behind, b: due, held: 0, tried: 1 },
@@ -66,7 +66,7 @@ const STATES: Readonly<Record<NonNullable<DeliveryQuery['state']>, { a: number; 
 }
 const ANY_STATE = { a: behind, b: DELIVERY_STATE.cancelled, held: null, tried: null }
 
-/** The newest first. */
+/** Lists deliveries, newest first. */
 export async function listDeliveries(session: Session, query: DeliveryQuery): Promise<DeliveryPage> {
   const [last] = await session.all(newest, {})
   const before = query.before ?? (last?.id ?? 0) + 1
@@ -92,7 +92,7 @@ const attemptsOf = statement<{ id: number }>()((db, p) =>
   db.selectFrom('attempt').selectAll().where('delivery_id', '=', p.id).orderBy('id', 'desc').limit(1000),
 )
 
-/** With its attempts, the last one first; null: there is none. */
+/** Loads a delivery with its attempts, newest first; null if there is no such delivery. */
 export async function findDelivery(session: Session, id: number): Promise<Awaited<ReturnType<ReadSide['findDelivery']>>> {
   const [row] = await session.all(one, { id })
   if (row === undefined) return null
@@ -108,7 +108,7 @@ export async function findDelivery(session: Session, id: number): Promise<Awaite
   return { delivery, attempts: [...acceptedAttempt(row), ...attempts], sent: await findSentEvent(session, id) }
 }
 
-/** It is the last one: an accepted delivery is attempted no more, and what is queued again moves it to the others. */
+/** The accepted attempt is always the newest: nothing follows it unless the delivery is replayed, and a replay moves it to table `attempt`. */
 function acceptedAttempt(row: Pick<DeliveryRow, 'accepted_at_ms' | 'accepted_duration_ms' | 'accepted_status'>): readonly AttemptRecord[] {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row
   if (atMs === null) return []

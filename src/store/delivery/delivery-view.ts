@@ -21,14 +21,14 @@ const sentOf = statement<{ id: number }>()((db, p) =>
     .where('delivery.id', '=', p.id),
 )
 
-/** What a delivery carries, and where to. */
+/** Loads the body and the URL of a delivery. */
 export async function findSentEvent(session: Session, deliveryId: number): Promise<SentEvent> {
   const [row] = await session.all(sentOf, { id: deliveryId })
-  if (row === undefined) throw new Error(`delivery ${deliveryId} is of no endpoint`)
+  if (row === undefined) throw new Error(`delivery ${deliveryId} has no endpoint`)
   return { url: decodeEndpointUrl(row.settings), body: row.body }
 }
 
-/** Deliveries with what finds their parcels. */
+/** Adds the identifiers of their parcels to deliveries. */
 export async function withIdentifiers(session: Session, deliveries: readonly ListedDelivery[]): Promise<readonly FoundDelivery[]> {
   const rows = await loadIdentifiersOf(session, [...new Set(deliveries.map(({ parcelId }) => parcelId))])
   const byParcel = Map.groupBy(rows, (row) => row.parcel_id)

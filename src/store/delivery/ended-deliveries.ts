@@ -6,7 +6,7 @@ import { statement } from '../statement.ts'
 
 type Range = { endpointId: number; state: number; from: number; to: number; afterId: number; limit: number }
 
-/** The state is said twice: the second time in the words of the index of what has ended, which serves nothing else. */
+/** The second condition on the state repeats the WHERE clause of the partial index, or the planner would not use it. */
 const bySequence = statement<Range>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -48,7 +48,7 @@ const ofParcel = statement<Omit<Range, 'state'> & { parcelId: number; a: number;
     .orderBy('sequence')
     .limit(p.limit),
 )
-/** What waits for an endpoint that was removed has ended, though that may not be written down yet. */
+/** Waiting deliveries of a removed endpoint count as ended even before their rows are updated. */
 const one = statement<{ id: number; endpointId: number; a: number; b: number; c: number }>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -108,7 +108,7 @@ interface EndedQuery {
   readonly selection: DeliverySelection
   readonly after: ReplayCursor | null
   readonly limit: number
-  /** What was queued later is not looked at, where the time of queueing is what was asked for. */
+  /** Where the query selects by time, deliveries queued later are left out. */
   readonly untilMs: number
 }
 
@@ -120,8 +120,8 @@ interface Row {
 }
 
 /**
- * Ended deliveries that are selected, in the order of their sequence, or of their time where a time was asked for. What it reads is what it
- * finds: however much else is kept.
+ * Finds the selected ended deliveries, ordered by sequence, or by time if the query selects by time. It reads only rows in the range, however
+ * large the table is.
  */
 export async function findEnded(
   session: Session,
@@ -135,7 +135,7 @@ export async function findEnded(
   return { ended, next: last === undefined ? null : { at: last.at, id: last.id } }
 }
 
-/** How many are selected, counted up to a limit. */
+/** Counts the selected deliveries, up to a limit. */
 export async function countReplayable(session: Session, selection: DeliverySelection, limit: number, untilMs: number): Promise<number> {
   const waiting = selection.states.includes('cancelled') ? await countWaitingOfRemoved(session, selection, limit) : 0
   const isRange = selection.deliveryId === null && selection.parcelId === null && selection.sequence === null
@@ -151,7 +151,7 @@ export async function countReplayable(session: Session, selection: DeliverySelec
   return count
 }
 
-/** Of those that are cancelled and not written down as such yet. Where there are more than the limit, all are counted. */
+/** Counts the selected ones among cancelled deliveries whose rows are not updated yet. At `limit` such rows it returns `limit`. */
 async function countWaitingOfRemoved(session: Session, selection: DeliverySelection, limit: number): Promise<number> {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return limit

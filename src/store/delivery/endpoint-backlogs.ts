@@ -5,7 +5,7 @@ import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** Rows counted in one go, on an index alone: a millisecond or two in which nothing else is read. */
+/** Rows per count. Each count reads only an index and blocks other reads for one or two milliseconds. */
 const COUNTED_AT_ONCE = 20_000
 const LAST_OF_STRETCH = COUNTED_AT_ONCE - 1
 
@@ -67,7 +67,7 @@ const countDead = statement<{ endpointId: number; after: number; to: number }>()
 
 const NO_END = Number.MAX_SAFE_INTEGER
 
-/** What waits for an endpoint and what is dead, counted in stretches between which others read. */
+/** Counts an endpoint's waiting and dead deliveries in chunks, so that other reads run in between. */
 export async function countBacklog(session: Session, endpointId: number): Promise<EndpointBacklog> {
   let waiting = 0
   let oldestAtMs: number | null = null

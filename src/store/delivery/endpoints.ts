@@ -7,7 +7,7 @@ import { statement } from '../statement.ts'
 
 const standing = statement()((db) => db.selectFrom('endpoint').selectAll().where('removed_at_ms', 'is', null).orderBy('id'))
 
-/** As they are bound; a type, not an interface, because parameters are a record. */
+/** Parameters of the health columns. A type, because an interface is not assignable to `Params`. */
 type HealthColumns = {
   readonly succeededAtMs: number | null
   readonly failingSinceMs: number | null
@@ -61,7 +61,7 @@ const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
     .where('id', '=', p.id),
 )
 
-/** Removed until it is saved: a relay that dies meanwhile leaves nothing that anybody sees. */
+/** Inserts the row as removed until it is saved, so a crash in between leaves nothing visible. */
 const insertReserved = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('endpoint').values({ name: '', origin: 'managed', settings: '{}', removed_at_ms: p.nowMs }).returning('id'),
 )
@@ -78,7 +78,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
   return idOf(await session.all(insertReserved, { nowMs }))
 }
 
-/** Returns its id: a new one when it had none. */
+/** Saves an endpoint and returns its id, which is new if it had none. */
 export async function saveEndpoint(
   session: Session,
   { endpoint, origin, disabled, health, keys, queuedTo, backfilled }: EndpointState,
@@ -108,7 +108,7 @@ export function saveHealth(session: Session, endpointId: string, health: Endpoin
 }
 
 function idOf([row]: readonly { readonly id: number }[]): string {
-  if (row === undefined) throw new Error('an endpoint was inserted and has no id')
+  if (row === undefined) throw new Error('the insert of an endpoint returned no id')
   return String(row.id)
 }
 

@@ -15,7 +15,7 @@ const keptBody = statement<{ id: number }>()((db, p) =>
 
 type Parcel = Awaited<ReturnType<typeof feedParcel>>
 
-/** See the verb of the same name: entries as they stand now, but brought by what brought them then. */
+/** See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event. */
 export async function readFeedEntries(
   session: Session,
   contents: Contents,
@@ -30,7 +30,7 @@ export async function readFeedEntries(
     const parcel = parcels.get(parcelId) ?? (await feedParcel(session, contents, parcelId))
     parcels.set(parcelId, parcel)
     const entry = parcel?.entries.find(({ members }) => members.some(({ sequence }) => sequence === row.entry))
-    // Erased since.
+    // The parcel or the entry was erased since.
     if (parcel === null || entry === undefined) continue
     const carries = decodePayloadRef(row.carries)
     const payload = carries.kind === 'push' ? await pushed(session, carries.inboxId, entry, parcel) : composed(parcel)
@@ -41,7 +41,7 @@ export async function readFeedEntries(
 }
 
 async function pushed(session: Session, inboxId: number, entry: Entry, parcel: NonNullable<Parcel>): Promise<Payload> {
-  // Its bytes may be gone by age: then it is told as a polled entry is.
+  // If retention has deleted the bytes, endpoints get a composed event.
   if ((await session.all(keptBody, { id: inboxId })).length === 0) return composed(parcel)
   const said = entry.members.find(({ sighting }) => sighting.source === 'push')?.sighting.distributionType
   return { kind: 'push', inboxId, distributionType: said || parcel.distributionType }

@@ -36,7 +36,7 @@ export function appendFeed(session: Session, { sequence, kind, parcelId, entry, 
   })
 }
 
-/** Up to which sequence events are gone. */
+/** Returns the sequence up to which the feed was pruned. */
 export async function prunedTo(session: Session): Promise<number> {
   return await loadNumber(session, PRUNED_TO)
 }

@@ -5,15 +5,15 @@ import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 
-/** The round of a delivery that an operator asked for, before all others. */
+/** The round of a delivery that an operator asked to send next. It sorts before all others. */
 const ASKED_FOR = -1
-/** The round of one that was not attempted since it was queued. */
+/** The round of a delivery not attempted since it was queued. */
 const UNTRIED = 0
 const FIRST_ROUND = 1
 
 type Look = { endpointId: number; besides: readonly number[]; limit: number; nowMs: number; round: number }
 
-/** Bodies are looked up and not joined, and only of what is due: most of what waits is looked at once in vain. */
+/** Subqueries read the bodies of due deliveries only: most rows this reads are not due yet. */
 function waiting(db: Kysely<Tables>, p: Look, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
     of
@@ -34,11 +34,11 @@ function waiting(db: Kysely<Tables>, p: Look, { oneOf }: Dialect, isDue: 'is due
     .limit(p.limit)
 }
 
-/** Never attempted since it was queued, or asked for by an operator. */
+/** Not attempted since queued, or requested by an operator. */
 const nextUntried = statement<Look>()((db, p, dialect) =>
   waiting(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
-/** Last attempted before its endpoint was woken. */
+/** Last attempted before the endpoint was woken. */
 const nextWoken = statement<Look>()((db, p, dialect) =>
   waiting(db, p, dialect, 'is due')
     .where('round', '>', UNTRIED)
@@ -46,12 +46,12 @@ const nextWoken = statement<Look>()((db, p, dialect) =>
     .orderBy('round')
     .orderBy('next_attempt_at_ms'),
 )
-/** Attempted since. */
+/** Attempted since the endpoint was woken. */
 const nextRetried = statement<Look>()((db, p, dialect) =>
   waiting(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
 )
 
-/** Each kind is read off the index of what is due alone, in its order, so that it takes the same however much waits. */
+/** Reads each kind in the order of the partial index of due deliveries, so the cost does not grow with the backlog. */
 export async function findNextDeliveries(session: Session, request: NextRequest): Promise<readonly NextDelivery[]> {
   const { endpointId, besides, limit, nowMs, round, wokenAtMs } = request
   const look = { endpointId: Number(endpointId), besides, limit, nowMs, round }
@@ -69,7 +69,7 @@ export async function findNextDeliveries(session: Session, request: NextRequest)
 
 const nextOfAll = statement<Look>()((db, p, dialect) => waiting(db, p, dialect, 'is due').orderBy('round').orderBy('next_attempt_at_ms'))
 
-/** See the verb of the same name. Of a parcel no more than one is looked at in vain, because no more than one of it may go. */
+/** See `DeliveryTx.findProbe`. It skips at most one row, because a parcel has at most one due delivery. */
 export async function findProbe(session: Session, { endpointId, exceptParcelId, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
   const look = {
     endpointId: Number(endpointId),
@@ -87,7 +87,7 @@ const hasten = statement<{ id: number }>()((db, p) =>
 )
 const standing = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select(['endpoint_id', 'state']).where('id', '=', p.id))
 
-/** See the verb of the same name. */
+/** See `DeliveryTx.hastenDelivery`. */
 export async function hastenDelivery(
   session: Session,
   deliveryId: number,
@@ -110,7 +110,7 @@ const parcelsWaiting = statement<{ endpointId: number }>()((db, p) =>
     .limit(2),
 )
 
-/** Of a parcel no more than one may go, so of any two one is another's. */
+/** Reads two rows: a parcel has at most one due delivery, so one of two belongs to another parcel. */
 export async function waitsForOthers(session: Session, endpointId: string, parcelId: number): Promise<boolean> {
   const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId) })
   return rows.some((row) => row.parcel_id !== parcelId)

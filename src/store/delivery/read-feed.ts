@@ -12,7 +12,7 @@ import { prunedTo } from './feed.ts'
 const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db.selectFrom('feed').selectAll().where('sequence', '>', p.after).orderBy('sequence').limit(p.limit),
 )
-// The kind is written out, or the index of joins could not serve.
+// The kind is a literal, because the planner uses a partial index only if the query repeats its condition.
 const nextJoin = statement<{ parcelId: number; after: number }>()((db, p) =>
   db
     .selectFrom('feed')
@@ -30,7 +30,7 @@ interface FeedRequest {
   readonly limit: number
 }
 
-/** Events after a sequence, told from what is known now; but for the last sequence there is, which engines keep in different ways. */
+/** Reads the events after a sequence, with the current content of their parcels. Engines keep the last sequence in different ways and add it. */
 export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
   const rows = await session.all(eventsAfter, request)
   const parcels = new Map<number, FeedParcel | null>()
@@ -39,7 +39,7 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
     const parcelId = await survivorOf(session, row.parcel_id, row.sequence)
     const parcel = parcels.get(parcelId) ?? (await feedParcel(session, contents, parcelId))
     parcels.set(parcelId, parcel)
-    // Erased since: nothing is told of it any more.
+    // The parcel was erased since; its events are left out.
     if (parcel === null) continue
     const kind = decodeFeedKind(row.kind)
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
@@ -54,7 +54,7 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
   }
 }
 
-/** The parcel that holds today what was told of another at a sequence. Stores from before ids were counted may have given one again, hence the time. */
+/** Follows joins to the parcel that now holds another's history. Only joins after `sequence` count, because early versions reused parcel ids. */
 export async function survivorOf(session: Session, parcelId: number, sequence: number): Promise<number> {
   let [id, after] = [parcelId, sequence]
   for (;;) {

@@ -42,8 +42,9 @@ const requeue = statement<{ id: number; leastState: number; queuedAtMs: number; 
 )
 
 /**
- * Queues ended deliveries again, or their events for another endpoint, each in its parcel's order: what waits there with a later sequence comes
- * after it. `lock`: where others write meanwhile, keeps them from what waits of these parcels. They may have queued some of it by then.
+ * Queues ended deliveries again, or queues their events for another endpoint. Each takes its place by sequence among its parcel's waiting
+ * deliveries. `lock` locks the waiting deliveries of these parcels where
+ * others write at the same time; they may have queued some of them by then.
  */
 export async function replayDeliveries(
   session: Session,
@@ -55,7 +56,7 @@ export async function replayDeliveries(
   const { ended, next } = await findEnded(session, { selection, after, limit, untilMs })
   const isCopied = request.to !== selection.endpointId
   if (lock !== null) lock(isCopied ? await parcelsOfCopies(session, ended) : ended.map(({ parcelId }) => parcelId))
-  /** What was the first of a parcel before. */
+  /** The first waiting delivery of each parcel before the replay. */
   const parcels = new Map<number, FirstDelivery | null>()
   let count = 0
   for (const row of ended) {
@@ -65,7 +66,7 @@ export async function replayDeliveries(
     const { parcelId } = queued
     if (!parcels.has(parcelId)) parcels.set(parcelId, await findFirst(session, { endpointId, parcelId }))
     await session.run(keepAccepted, { id: queued.id })
-    // Later than all that is replayed: or it would be found again when it has ended once more.
+    // Queued after `untilMs`, so this replay does not find the delivery again once it has ended.
     const leastState = isCopied ? DELIVERY_STATE.behind : DELIVERY_STATE.delivered
     count += (await session.run(requeue, { id: queued.id, leastState, queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs })).rows
   }

@@ -20,9 +20,9 @@ const insertAttempt = statement<{
     answer: p.answer,
   }),
 )
-/** What has ended stays as it ended, whatever an attempt comes to that nobody waits for any more. */
+/** A late result never changes a delivery that has ended. */
 const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
-/** The newest are kept: a delivery that waits for years would have no end of them. */
+/** Only the newest attempts are kept, because a delivery can be retried for years. */
 const ATTEMPTS_KEPT = 50
 const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
   db
@@ -80,10 +80,9 @@ const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: nu
     .where('state', 'in', UNENDED),
 )
 /**
- * To be run before the delivery ends: then the earliest of the others of its parcel that have not ended may go, whether it was sent before
- * this one was queued or comes after it. Its parcel is the one it has now: that may have been joined to another meanwhile. What is
- * released is due since it was queued: so what is older goes first, whatever it stood behind, and rows that lie together are written
- * together. What failed before keeps its time.
+ * Makes the parcel's first other waiting delivery due. Run it before the delivery ends. It reads the parcel from the row, because a join may
+ * have changed it. A released delivery is due as of when it was queued, so older ones go first and neighboring rows are written together;
+ * after a failure it keeps its retry time.
  */
 const releaseNext = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
@@ -114,7 +113,7 @@ const releaseNext = statement<{ id: number; nowMs: number }>()((db, p, { least }
     ),
 )
 
-/** See the verb of the same name. Held deliveries stay due: what holds them is that their endpoint is disabled. */
+/** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`: the disabled endpoint holds them. */
 export function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): void {
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs } = one
@@ -125,17 +124,17 @@ export function saveSettlements(session: Session, settled: readonly Settled[], n
   }
 }
 
-/** Whether nothing more of a delivery is attempted. */
+/** Whether a delivery will not be attempted again. */
 export function hasEnded({ settlement }: Settled): boolean {
   return settlement.state !== 'retrying' && settlement.state !== 'held'
 }
 
-/** A delivery that was accepted with an answer that says nothing: its attempt is kept in its own row. */
+/** Whether a delivery was accepted with an empty answer. Its attempt is then stored in the delivery's own row. */
 export function isPlainlyAccepted(one: Settled): one is Settled & { readonly result: Extract<Settled['result'], { kind: 'accepted' }> } {
   return one.result.kind === 'accepted' && one.result.answerStart.byteLength === 0
 }
 
-/** Writes down an attempt, and what it made of its delivery. What comes after a delivery that has ended was released before. */
+/** Saves an attempt and the resulting state. The caller has already released the next delivery if this one ends. */
 export function saveAttempted(session: Session, one: Settled, nowMs: number): void {
   const { deliveryId: id, attempts, spared, round, firstFailedAtMs, settlement } = one
   saveAttempt(session, one)
