@@ -13,7 +13,7 @@ interface ApplySource extends SnapshotSource {
   readonly leases: Pick<Leases, 'release'>
 }
 
-/** Writes what a batch changes. The numbers in it are those that this store gives next, as nobody else writes meanwhile: they become real as they are. */
+/** Writes the changes of a batch. Its ids and sequences are used as they are: the only writer has numbered them from the store's next ones. */
 export async function applyChanges(source: ApplySource, writes: readonly WriteSet[]): Promise<void> {
   for (const set of writes) {
     await applyJoin(source, set)

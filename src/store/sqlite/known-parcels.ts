@@ -16,23 +16,23 @@ import {
 import type { Parcels } from '../write-verbs.ts'
 import { createParcelMemory } from './parcel-memory.ts'
 
-/** So many parcels, and so many identifiers, are kept at hand: some 10 MB. */
+/** Size of each cache, in parcels and in identifiers. Together they take about 10 MB. */
 const REMEMBERED = 16_384
 
 /**
- * Parcels as the one writer left them, so that the next event of a parcel need not look for it again. It must be told of whatever else
- * changes them, and of every transaction that was undone.
+ * The writer's cache of parcels, so that the next event of a parcel needs no read. Clear it (`forget`) when anything else changes parcels and
+ * after every rollback.
  */
 export interface KnownParcels extends Parcels {
-  /** Several, in the order given; one that is not there is left out. */
+  /** Finds several parcels, in the order given. Leaves out those that do not exist. */
   findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  /** Adds a parcel under a number after `lastId`. */
+  /** Inserts a parcel whose id is above `lastId`. */
   insert(state: ParcelState): void
-  /** The highest number that was given to a parcel. */
+  /** The highest parcel id ever assigned. */
   lastId(): Promise<number>
-  /** A status was the latest of a parcel. */
+  /** Records a status that was the latest of a parcel. */
   noteStatus(status: string): void
-  /** Some parcels are no more, and these identifiers were theirs. */
+  /** Drops joined parcels and their identifiers from the cache. */
   forgetJoined(parcelIds: readonly number[], values: readonly string[]): void
 }
 
@@ -40,7 +40,7 @@ export function createKnownParcels(session: Session): KnownParcels {
   const parcels = createParcelMemory(REMEMBERED)
   const identifiers = createKnownIdentifiers(session)
   const statuses = createParcelStatuses(session)
-  /** Null: not read yet. */
+  /** The highest parcel id; null: not read yet. */
   let last: number | null = null
 
   return {
@@ -100,11 +100,11 @@ export function createKnownParcels(session: Session): KnownParcels {
   }
 }
 
-/** Which parcel an identifier is of. */
+/** Caches which parcel an identifier belongs to. */
 function createKnownIdentifiers(session: Session) {
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 
-  /** One statement, however many are not at hand. */
+  /** Reads all identifiers that are not cached in one statement. */
   async function findAll(values: readonly string[]): Promise<readonly IdentifierState[]> {
     const found = new Map<string, IdentifierState>()
     const unknown: string[] = []

@@ -14,17 +14,17 @@ import { loadOrder, loadSightings, loadSightingsOf } from '../history/sightings.
 import { findTwin, listPushes } from '../ingest/inbox.ts'
 import type { KnownParcels } from './known-parcels.ts'
 
-/** What of the store is at hand on the one connection that writes. */
+/** The writing connection and its caches. */
 export interface SnapshotSource {
   readonly session: Session
   readonly contents: Contents
   readonly known: KnownParcels
 }
 
-/** What the store holds of a batch. */
+/** The part of a snapshot that comes from the store. */
 export type StoredPart = Pick<Snapshot, 'identifiers' | 'parcels' | 'pushes' | 'unrecorded' | 'overfull'>
 
-/** The same while it is being loaded. */
+/** A stored part while it is being loaded. */
 interface Loading {
   readonly source: SnapshotSource
   readonly nowMs: number
@@ -35,7 +35,7 @@ interface Loading {
 }
 
 /**
- * Loads what a batch is decided from, in two rounds: what its observations name, then, by component, what the parcels that they name hold.
+ * Loads what `decide` needs for a batch, in two rounds: first the parcels its observations name, then, per component, their contents.
  */
 export async function loadSnapshot(source: SnapshotSource, batch: RecordBatch): Promise<StoredPart> {
   const identifiers = await loadNames(source, batch.observations)
@@ -54,12 +54,12 @@ async function loadNames({ known }: SnapshotSource, observations: readonly Incom
 }
 
 async function emptyParcel({ source, nowMs }: Loading, state: ParcelState): Promise<KnownParcel> {
-  // Only of a parcel that the carrier did not know does it matter.
+  // It matters only for a parcel that the carrier did not know.
   const pollable = state.stopped === 'unknown' ? (await pollableIdentifiers(source.session, state.parcelId, nowMs)).length > 0 : null
   return { state, seconds: new Map(), whole: false, answers: null, order: null, pollable, bodies: null }
 }
 
-/** Which of the pushes are kept already. */
+/** Finds the pushes that are already in the inbox. */
 async function loadPushes(loading: Loading, batch: RecordBatch, identifiers: ReadonlyMap<string, IdentifierState>): Promise<void> {
   for (const [at, incoming] of batch.observations.entries()) {
     if (incoming.kind === 'poll') continue
@@ -103,7 +103,7 @@ async function loadPolled(loading: Loading, parcelId: number): Promise<void> {
   change(loading, parcelId, { answers: await loadAnswers(loading.source.session, parcelId) })
 }
 
-/** The second that a push is of, unless it is later than all that is known, or the push is no news. */
+/** Loads the sightings in the second of a push. Skips pushes that are newer than every entry, and duplicates. */
 async function loadTouched(loading: Loading, parcelId: number, batch: RecordBatch, at: number): Promise<void> {
   const incoming = batch.observations[at]
   const observation = incoming === undefined ? null : pushedBy(incoming)
@@ -113,7 +113,7 @@ async function loadTouched(loading: Loading, parcelId: number, batch: RecordBatc
   if (second > secondOf(parcel.state.latest.atMs) || parcel.seconds.has(second)) return
   if (loading.pushes.has(pushKey(parcelId, batch.digests[at] ?? ''))) return
   const held = await loadSecond(loading, parcelId, second)
-  // What is said of a known second most often adds nothing to an entry; then it matters what answers say of the parcel as a whole.
+  // A sighting in a known second rarely adds to an entry; then `decide` needs what the answers say about the whole parcel.
   if (held.length > 0 && parcel.answers === null)
     change(loading, parcelId, { answers: await loadAnswers(loading.source.session, parcelId) })
 }
@@ -141,7 +141,7 @@ function change({ parcels }: Loading, parcelId: number, loaded: Partial<KnownPar
   if (parcel !== undefined) parcels.set(parcelId, { ...parcel, ...loaded })
 }
 
-/** Parcels that are to be joined, whole, or as much of them as shows that they do not fit into one. */
+/** Loads parcels to be joined. Stops as soon as they have too many entries for one parcel. */
 async function loadJoin(loading: Loading, parcelIds: readonly number[]): Promise<void> {
   const { session, contents } = loading.source
   const states = parcelIds.flatMap((parcelId) => loading.parcels.get(parcelId)?.state ?? [])
@@ -164,7 +164,7 @@ async function loadJoin(loading: Loading, parcelIds: readonly number[]): Promise
   for (const parcelId of parcelIds) change(loading, parcelId, { answers: (answers.get(parcelId) ?? []).map(({ answer }) => answer) })
 }
 
-/** Adds what deciding showed to be needed. */
+/** Loads what `decide` asked for. */
 export async function loadNeeds(source: SnapshotSource, loaded: StoredPart, needs: Needs, nowMs: number): Promise<StoredPart> {
   const { identifiers } = loaded
   const parcels = new Map(loaded.parcels)
@@ -184,7 +184,7 @@ export async function loadNeeds(source: SnapshotSource, loaded: StoredPart, need
   return { identifiers, parcels, pushes, unrecorded, overfull }
 }
 
-/** How many pushes are read in one go. */
+/** How many pushes one read returns. */
 const EVENTS_PER_READ = 100
 
 async function loadBodies(session: Session, parcelId: number): Promise<readonly KeptBody[]> {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 
-/** The states of the parcels that were used last. */
+/** An LRU cache of parcel states. */
 export interface ParcelMemory {
   get(parcelId: number): ParcelState | null
   set(state: ParcelState): void
@@ -9,7 +9,7 @@ export interface ParcelMemory {
   clear(): void
 }
 
-/** A parcel's numbers, by their place in its row. */
+/** The position of each number in a parcel's row. */
 const WATCHED_AT = 0
 const FIRST_PUSHED_AT = 1
 const REVIVED_AT = 2
@@ -23,15 +23,14 @@ const FULL = 9
 const COLUMNS = 10
 
 /**
- * Holds at most so many, in a piece of memory that the collector has not to look through. Each push puts a new state in the place of one that
- * is some seconds old: as objects these would be what a collector is worst at, too old to be swept away with the young ones, and soon of no
- * use; every few seconds the thread would stand still for all of them.
+ * Caches up to `max` parcels in typed arrays, which the garbage collector does not scan. Each push replaces a state that is a few seconds old.
+ * As objects, the old states would reach the old generation just before they become garbage, and collecting them there pauses the writer.
  */
 export function createParcelMemory(max: number): ParcelMemory {
   const rows = new LRUCache<number, number>({ max })
   const numbers = new Float64Array(max * COLUMNS)
   const statuses = Array.from({ length: max }, () => '')
-  /** Rows of parcels that were deleted. */
+  /** Rows freed by deleted parcels. */
   let free: number[] = []
   const stopped = Array.from({ length: max }, (): ParcelState['stopped'] => null)
 
@@ -65,7 +64,7 @@ export function createParcelMemory(max: number): ParcelMemory {
     set(state) {
       let row = rows.get(state.parcelId)
       if (row === undefined) {
-        // Without a free one, all rows up to the number of parcels are taken.
+        // If no row was freed, rows 0 to size - 1 are in use.
         row = free.pop() ?? (rows.size < max ? rows.size : (rows.pop() ?? 0))
         rows.set(state.parcelId, row)
       }

@@ -3,15 +3,15 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import type { CheckpointData, CheckpointOrder } from './sqlite-checkpointer.ts'
 
-/** So few pages are left to the writer, for which everybody waits: of many even the sync alone would take long. */
+/** The thread leaves at most so many pages to the writer. Everyone waits while the writer checkpoints them. */
 const LEFT_PAGES = 64
-/** The writer writes on meanwhile, so each pass leaves some; each leaves fewer than the one before, if the disk can follow at all. */
+/** The writer keeps appending during a pass, so each pass leaves pages behind: fewer each time, if the disk keeps up. */
 const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }
 
-/** Carries the log of changes over to the database while the writer writes on. What cannot be carried now is left for the next time. */
-if (parentPort === null) throw new Error('this file is a thread of the store; it is not run by itself')
+/** Checkpoints the WAL while the writer keeps writing. Pages that cannot be checkpointed now are left for the next pass. */
+if (parentPort === null) throw new Error('this file runs only as a worker thread of the store')
 const port = parentPort
-// Only `createCheckpointer` starts this thread, with this data.
+// Trusted: only `createCheckpointer` starts this thread.
 const { path, file } = workerData as CheckpointData
 const db = new Database(path, { fileMustExist: true })
 db.pragma('synchronous = FULL')
@@ -24,8 +24,8 @@ function pagesLeft(): number {
 }
 
 /**
- * SQLite syncs the database only when nothing at all is left, which is when the writer carries over the last: everybody would wait for the
- * disk to write all that was carried since the log was begun. A sync that fails is SQLite's to see: its own is told the same.
+ * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint, which the writer does, so everyone would
+ * wait for the disk to write all pages at once. A failure here is ignored, because SQLite's own sync fails as well.
  */
 function syncCarried(): void {
   if (file === null) return

@@ -1,28 +1,27 @@
 import { openSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
-/** The log of changes is carried over when so many of its pages wait for it. Of more at a time fewer were written twice, but commits would wait
- * for the disk meanwhile. */
+/** A checkpoint starts when so many WAL pages wait for it. A higher number writes fewer pages twice, but delays commits longer. */
 const CARRIED_PAGES = 4000
-/** A log of so many pages is begun anew: for that everybody waits until all of it is carried over. */
+/** At this size the WAL is restarted. Everyone waits until it is checkpointed completely. */
 const LOG_PAGES = 20_000
-/** Looked for after so many commits: asking costs as much as recording a push. */
+/** The WAL is checked once per so many commits, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
 
 export interface LogState {
   readonly pages: number
-  /** Those that are in the database. */
+  /** Pages already checkpointed into the database. */
   readonly carried: number
 }
 
-/** What the thread is told: to carry over what is there, or to leave as little as it can. */
+/** `some`: checkpoint once; `all`: repeat until few pages are left. */
 export type CheckpointOrder = 'some' | 'all'
 
-/** What the thread is started with. */
+/** The thread's `workerData`. */
 export interface CheckpointData {
   /** The database file. */
   readonly path: string
-  /** A handle of it to sync by; null: there could be none. */
+  /** A file descriptor of the database, for syncs; null: it could not be opened. */
   readonly file: number | null
 }
 
@@ -30,24 +29,24 @@ export interface CheckpointPorts {
   /** The database file. */
   readonly path: string
   readonly log: () => LogState
-  /** Carries over what is left, between two transactions; rejects if it cannot. */
+  /** Checkpoints the remaining pages between two transactions; rejects on failure. */
   readonly finish: () => Promise<void>
 }
 
 export interface Checkpointer {
-  /** To be called after each commit. */
+  /** Checks the WAL. Call it after each commit. */
   look(): void
   close(): Promise<void>
 }
 
 /**
- * Carries the log of changes over to the database on a thread of its own, some thousand pages at a time, while the writer writes on. When
- * the log has grown long, what the writer has added meanwhile is little; it carries that over itself, so that its next transaction begins
- * the log anew. The thread is started when it is needed first.
+ * Checkpoints the WAL on a separate thread, some thousand pages at a time, while the writer keeps writing. When the WAL has grown long, the
+ * thread checkpoints almost all of it and the writer the small rest, so that the next transaction restarts the WAL. The thread starts when it
+ * is first needed.
  */
 export function createCheckpointer({ path, log, finish }: CheckpointPorts): Checkpointer {
   let thread: Worker | null = null
-  /** Never closed: with any handle of a file that a process closes, it loses the locks that its connections have on that file. */
+  /** Never closed: closing any descriptor of a file drops all POSIX locks that the process holds on it. */
   let file: number | null = null
   let underWay = false
   let closed = false
@@ -57,10 +56,10 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
 
   function start(): Worker {
     file ??= handleOf(path)
-    // The file's own ending: sources run as they are in development and compiled from `dist`.
+    // Uses this file's own extension: `.ts` in development, `.js` when compiled.
     const worker = new Worker(new URL(`./sqlite-checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url), {
       workerData: { path, file } satisfies CheckpointData,
-      // It holds next to nothing of its own.
+      // The thread needs almost no memory.
       resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 },
     })
     const endedAll = () => ended('all')
@@ -68,7 +67,7 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
       if (order === 'some') ended(order)
       else void finish().then(endedAll, endedAll)
     })
-    // Without it the log grows until SQLite itself carries it over, at a commit.
+    // Without the thread, SQLite checkpoints at a commit once the WAL reaches `wal_autocheckpoint`.
     worker.on('error', () => undefined)
     worker.on('exit', () => {
       thread = null
@@ -78,7 +77,7 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
     return worker
   }
 
-  /** What could not be carried (somebody holds an old view of the store, or the thread ended) is not tried for again at once. */
+  /** Raises the thresholds by the pages that could not be checkpointed (an old reader, or a dead thread), so they are not retried at once. */
   function ended(order: CheckpointOrder): void {
     if (closed) return
     const { pages, carried } = log()
@@ -107,7 +106,7 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
   }
 }
 
-/** Null: the system gives none now. A commit must not fail of that: it is done, and only the last step of carrying takes longer. */
+/** Null: the file could not be opened. The commit is already durable and must not fail; only the final sync takes longer. */
 function handleOf(path: string): number | null {
   try {
     return openSync(path, 'r')

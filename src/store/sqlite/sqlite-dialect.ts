@@ -11,7 +11,7 @@ const sqliteDialect: Dialect = {
       createQueryCompiler: () => new SqliteQueryCompiler(),
     },
   }),
-  // A list is bound as JSON, so that one statement serves lists of any length.
+  // Lists are bound as JSON, so one statement takes lists of any length.
   oneOf: (list) => sql`(select value from json_each(${list}))`,
   oneOfTexts: (list) => sql`(select value from json_each(${list}))`,
   rowsOf: (list) => sql`json_each(${list})`,
@@ -25,28 +25,28 @@ const sqliteDialect: Dialect = {
 
 type Place = ReturnType<typeof readPlace>
 
-/** A statement in SQLite's words. */
+/** A statement compiled for SQLite. */
 export interface SqliteStatement {
   readonly sql: string
   readonly places: readonly Place[]
 }
 
 /**
- * SQLite plans a statement again at each run, which takes several times as long as the run, if it looked at the value of a place to plan it:
- * where a partial index may serve (`state = ?`) and wherever there is an order. So numbers that never change are written out, and what
- * changes stands behind a plus, which hides it from the planner and does nothing else.
+ * Compiles a statement so that SQLite plans it only once. SQLite plans again at each run, several times slower than the run, if its plan
+ * depends on a bound value: where a partial index may apply (`state = ?`) and with ORDER BY. So constants are written into the SQL, and each
+ * parameter gets a unary plus, which hides its value from the planner.
  */
 export function compileForSqlite(statement: Statement<never, unknown>): SqliteStatement {
   const { sql: text, parameters } = statement.compile(sqliteDialect)
   const places = parameters.map(readPlace)
-  // No text of ours in a statement holds a question mark: texts are places too.
+  // Strings are parameters too, so every question mark in the SQL is a placeholder.
   const [start = '', ...pieces] = text.split('?')
-  if (pieces.length !== places.length) throw new TypeError(`not every question mark is a place: ${text}`)
+  if (pieces.length !== places.length) throw new TypeError(`a question mark in the SQL is not a placeholder: ${text}`)
   const written = pieces.map((piece, at) => `${typeof places[at] === 'number' ? places[at] : '+?'}${piece}`)
   return { sql: start + written.join(''), places: places.filter((place) => typeof place !== 'number') }
 }
 
-/** The values of a statement's places, in order. */
+/** Returns the values to bind, in order. */
 export function bind({ places }: SqliteStatement, params: Params): Exclude<SqlValue, SqlList>[] {
   return places.map((place) => (place instanceof Placeholder ? bound(params[place.name] ?? null) : place))
 }

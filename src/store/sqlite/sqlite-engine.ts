@@ -3,7 +3,7 @@ import { createReadStore } from '../read-store.ts'
 import { openSqliteReader, openSqliteWriter } from './sqlite.ts'
 import { createSqliteWriteStore } from './sqlite-write-store.ts'
 
-/** A place is the path of the database file. */
+/** SQLite. `place` is the path of the database file. */
 export const sqlite: Engine = {
   name: 'sqlite',
   async openWriteStore(place) {

@@ -18,11 +18,11 @@ import { closeFolder, FILE_MODE, FOLDER_MODE } from './sqlite-permissions.ts'
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
 
-/** Made once the database holds something, so that a database that is gone can be told from one that never was. */
+/** Marks that the database has held data, so that a lost database is not mistaken for a new one. */
 const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
-/** Makes the folder of a store, if it is not there, for nobody else, and so that it survives a power cut as the store in it does. */
+/** Creates the store's folder if it does not exist, closed to other users and synced to survive a power cut. */
 export function makeFolder(folder: string): void {
   const first = mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
   if (first === undefined) return
@@ -33,8 +33,8 @@ export function makeFolder(folder: string): void {
 }
 
 /**
- * Looks at a database file before SQLite does, because SQLite would begin anew on a file that is gone or empty and delete the log of
- * changes beside it. Throws, with what to do, rather than let that happen; changes nothing.
+ * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. Throws with
+ * the remedy instead; changes nothing.
  */
 export function refuseDamage(path: string): void {
   const bytes = sizeOf(path)
@@ -56,7 +56,7 @@ export function refuseDamage(path: string): void {
   if (head.toString('latin1') !== MAGIC) throw new Error(explain(path, 'SQLITE_NOTADB'))
 }
 
-/** Notes beside the database that it holds data. */
+/** Creates the marker file beside the database. */
 export function leaveMarker(path: string): void {
   if (existsSync(markerOf(path))) return
   const file = openSync(markerOf(path), 'w', FILE_MODE)
@@ -71,9 +71,8 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Writes the log of changes over itself and syncs it. A process that was killed after a sync had failed leaves changes that can be read
- * back but will never reach the disk: the kernel takes a page whose sync failed for written. SQLite would believe what it reads. Rewritten,
- * it is true. To be called while the write lock is held.
+ * Rewrites the WAL in place and syncs it. After a failed sync the kernel marks the pages clean: they can be read but never reach the disk. If
+ * the process is then killed, SQLite would trust what it reads at the next start; rewriting makes it durable. Hold the write lock.
  */
 export function rewriteLog(path: string): void {
   if ((sizeOf(logOf(path)) ?? 0) === 0) return
@@ -91,7 +90,7 @@ export function rewriteLog(path: string): void {
   }
 }
 
-/** Says why a store could not be opened, with its path and what to do; an error that says so already is left as it is. */
+/** Turns a system error into one that names the path, the cause and the remedy. Leaves any other error as it is. */
 export function openingFailure(path: string, error: unknown): unknown {
   const code = systemCode(error)
   return code === null ? error : new Error(explain(path, isFull(path) ? 'ENOSPC' : code), { cause: error })
@@ -104,12 +103,12 @@ function explain(path: string, code: string): string {
   if (code === 'SQLITE_NOTADB')
     return `store: ${path} is not a SQLite database, or its header is damaged (${code}). Nothing was changed. Restore a backup, or name another file.`
   if (code === 'EIO' || code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_IOERR'))
-    return `store: ${path} could not be opened (${code}): it is damaged, or the disk fails. Nothing was deleted. Look at the disk, then restore a backup if need be.`
-  if (code.startsWith('SQLITE_BUSY')) return `store: another program holds ${path} locked (${code}). Close it, then start again.`
+    return `store: ${path} could not be opened (${code}): the file is damaged or the disk is failing. Nothing was deleted. Check the disk, then restore a backup if necessary.`
+  if (code.startsWith('SQLITE_BUSY')) return `store: another program has locked ${path} (${code}). Close it, then start again.`
   return `store: ${path} cannot be opened for writing (${code}). The relay's user must be able to write the file and its folder ${folder}.`
 }
 
-/** A full disk shows itself in many codes. */
+/** Whether the disk is full; a full disk shows up under many error codes. */
 function isFull(path: string): boolean {
   try {
     return statfsSync(dirname(path)).bavail === 0

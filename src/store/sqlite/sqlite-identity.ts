@@ -3,14 +3,14 @@ import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 
-/** As many as the system itself follows. */
+/** Linux follows at most 40 links as well. */
 const LINKS_MAX = 40
-/** What SQLite has open, and goes on writing to when its name is gone. */
+/** Suffixes of the files that SQLite keeps open. It keeps writing to them after they are deleted. */
 const OPEN_FILES = ['', '-wal', '-shm']
 
 /**
- * The file that a store's path leads to. Whatever links lead to it, its lock, its marker and its key stand beside it under its own name, as
- * SQLite's log of changes does.
+ * Resolves symbolic links to the store's file. Its lock, marker and key are named after the file itself, as SQLite's WAL is, whichever link
+ * was used.
  */
 export function followLinks(path: string): string {
   let file = path
@@ -18,25 +18,25 @@ export function followLinks(path: string): string {
     if (lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return file
     file = resolve(realpathSync(dirname(file)), readlinkSync(file))
   }
-  throw new Error(`store: ${path} is a symbolic link that leads nowhere`)
+  throw new Error(`store: ${path} is a symbolic link to a file that does not exist, or part of a loop of links`)
 }
 
 /**
- * Throws when another process has a database open that has several names (hard links): under each it has a lock and a log of changes of its
- * own, so two relays would not see each other.
+ * Throws if the database has several names (hard links) and another process has it open. Each name has its own lock and WAL, so two relays
+ * would not notice each other.
  */
 export function refuseSecondName(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined || found.nlink === 1) return
   const names = `store: ${path} has ${found.nlink} names (hard links)`
   const holders = holdersOf(found.ino)
-  if (holders === null) throw new Error(`${names}, and this system does not tell whether it is open under another. Give it one name.`)
+  if (holders === null) throw new Error(`${names}, and this system does not report whether it is open under another. Give it one name.`)
   const [pid] = holders
   if (pid !== undefined)
     throw new Error(`${names}, and a relay is already running on it under another, pid ${pid}. One store has one relay.`)
 }
 
-/** The processes that hold a lock on a file, as the kernel says; null: this system does not tell. Only Linux does. */
+/** Returns the processes that hold a lock on a file, as the kernel reports them; null: the system does not report them. Only Linux does. */
 export function holdersOf(inode: number): readonly number[] | null {
   try {
     const held = readFileSync('/proc/locks', 'utf8').matchAll(/(\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /g)
@@ -46,14 +46,14 @@ export function holdersOf(inode: number): readonly number[] | null {
   }
 }
 
-/** A file of the store that is not the one that the relay has open. */
+/** A store file that was deleted or replaced while the relay had it open. */
 export interface LostFile {
-  /** Its name, without its folder. */
+  /** The file name, without its folder. */
   readonly name: string
   readonly fate: 'gone' | 'replaced'
 }
 
-/** Tells whether the files that are open are still those under their names: each is known from when it was first there. */
+/** Checks that the open files are still the ones on disk. Each file is recorded when it is first seen. */
 export function createIdentityCheck(path: string): () => Promise<LostFile | null> {
   const known = new Map<string, string>()
   return async () => {
@@ -68,7 +68,7 @@ export function createIdentityCheck(path: string): () => Promise<LostFile | null
   }
 }
 
-/** Null: there is no such file, or no such folder. */
+/** Null: the file or its folder does not exist. */
 async function identityOf(file: string): Promise<string | null> {
   try {
     const { dev, ino } = await stat(file, { bigint: true })

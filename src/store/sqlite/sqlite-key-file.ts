@@ -7,8 +7,8 @@ import { FILE_MODE } from './sqlite-permissions.ts'
 const KEY_BYTES = 32
 
 /**
- * The key that encrypts what is secret in a store, when the config names none: in a file beside it that only its owner can read. `linkPath`: the
- * link that leads to the store, if the config names one; earlier versions kept the key beside that.
+ * The key that encrypts the secrets in a store if the config names none. It is in a file beside the store that only its owner can read.
+ * `linkPath`: the symbolic link in the config, if there is one; earlier versions kept the key beside the link.
  */
 export function keyFileBeside(storePath: string, linkPath: string = storePath) {
   const [own, earlier] = [`${storePath}.key`, `${linkPath}.key`]
@@ -40,7 +40,7 @@ export function keyFileBeside(storePath: string, linkPath: string = storePath) {
   }
 }
 
-/** On the disk before anything is encrypted with it. */
+/** Syncs the key to disk before anything is encrypted with it. */
 function write(path: string, text: string): void {
   const file = openSync(path, 'wx', FILE_MODE)
   try {

@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { holdersOf } from './sqlite-identity.ts'
 import { makeFile } from './sqlite-permissions.ts'
 
-/** A relay that is stopping may need a moment to let go. */
+/** How long to wait for the lock: a relay that is stopping needs a moment to release it. */
 const PATIENCE_MS = 500
 
 export interface StoreLock {
@@ -11,16 +11,16 @@ export interface StoreLock {
 }
 
 /**
- * Makes this process the only one that writes the store at `path`, until it ends. What is locked is a side file, `{path}.lock`, which stays
- * empty and is never deleted: the lock itself lives in the kernel and goes with its process, so a kill -9 leaves nothing that blocks. The
- * database's own locks cannot serve: SQLite gives them up between transactions, and readers must be let in.
+ * Makes this process the only writer of the store at `path` until it ends. It locks a side file, `{path}.lock`, which stays empty and is never
+ * deleted: the kernel holds the lock and drops it when the process ends, so a kill -9 leaves no stale lock. The database's own locks do not
+ * help, because SQLite releases them between transactions and readers must get in.
  */
 export function lockStore(path: string): StoreLock {
   const lockPath = `${path}.lock`
   makeFile(lockPath)
   const db = new Database(lockPath, { timeout: PATIENCE_MS })
   try {
-    // Nothing is ever written to it, and nothing should be made beside it.
+    // The file is never written to; an in-memory journal creates no file beside it.
     db.pragma('journal_mode = MEMORY')
     db.exec('BEGIN EXCLUSIVE')
   } catch (error) {
@@ -34,7 +34,7 @@ export function lockStore(path: string): StoreLock {
   return { release: () => void db.close() }
 }
 
-/** Who holds it, as the kernel says: a note in a file could be stale. Null where the kernel does not tell. */
+/** Asks the kernel who holds the lock, because a pid in a file could be stale. Null where the kernel does not report it. */
 function holderOf(lockPath: string): number | null {
   return holdersOf(statSync(lockPath).ino)?.[0] ?? null
 }

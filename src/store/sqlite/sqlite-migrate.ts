@@ -13,7 +13,7 @@ import { failingEndpoints } from './migrations/0009-failing-endpoints.ts'
 import { expiredPushes } from './migrations/0010-expired-pushes.ts'
 import { parcelStatuses } from './migrations/0011-parcel-statuses.ts'
 
-/** Append only: what has been released is never changed. */
+/** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-initial': initial,
   '0002-relaying': relaying,
@@ -29,11 +29,11 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
 }
 
 /**
- * Brings a database up to date, or leaves it as it was: the migrator's own runs on SQLite are neither transactional nor locked, so all of
- * them run inside one transaction that takes the write lock first. A database made by a newer version is refused.
+ * Migrates a database, or leaves it unchanged. On SQLite the migrator uses neither transactions nor locks, so all migrations run in one
+ * transaction that takes the write lock first. Refuses a database of a newer version.
  */
 export async function migrate(db: Database.Database): Promise<void> {
-  // Kysely closes the database it is given when it is destroyed; this one goes on.
+  // This Kysely is not destroyed, because that would close the database.
   const kysely = new Kysely<unknown>({ dialect: new SqliteDialect({ database: db }) })
   await kysely.connection().execute(async (connection) => {
     await sql`BEGIN IMMEDIATE`.execute(connection)
@@ -44,7 +44,7 @@ export async function migrate(db: Database.Database): Promise<void> {
       return
     }
     await sql`ROLLBACK`.execute(connection)
-    throw new Error(`store: ${db.name} cannot be brought to the schema of this version: ${describe(error)}`, { cause: error })
+    throw new Error(`store: ${db.name} cannot be migrated to the schema of this version: ${describe(error)}`, { cause: error })
   })
 }
 

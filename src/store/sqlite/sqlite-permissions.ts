@@ -2,15 +2,15 @@ import { chmodSync, closeSync, fchmodSync, openSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 
-/** A store holds the key that signs tokens, those of endpoints and where people's parcels are: it is for the relay's user alone. */
+/** A store holds signing keys and personal data, so only the relay's user may read it. */
 export const FILE_MODE = 0o600
 export const FOLDER_MODE = 0o700
 const OTHERS = 0o077
 
-/** All that is kept beside a database; SQLite makes its own with the mode that the database has. */
+/** Suffixes of the store's files. SQLite creates its own with the mode of the database. */
 const SUFFIXES = ['', '-wal', '-shm', '-journal', '.marker', '.key', '.lock']
 
-/** Makes an empty file that only its owner can read, whatever the umask says; one that is there is left as it is. */
+/** Creates an empty file that only its owner can read, regardless of the umask. Leaves an existing file as it is. */
 export function makeFile(path: string): void {
   try {
     const file = openSync(path, 'wx', FILE_MODE)
@@ -24,12 +24,12 @@ export function makeFile(path: string): void {
   }
 }
 
-/** Closes a folder that was made just now to others. */
+/** Closes a new folder to other users. */
 export function closeFolder(folder: string): void {
   chmodSync(folder, FOLDER_MODE)
 }
 
-/** What an operator should hear of the files of a store at `path`, with what to do. */
+/** Warns the operator, with the remedy, if other users can read the store at `path`. */
 export function permissionWarnings(path: string): readonly string[] {
   const open = SUFFIXES.map((suffix) => resolve(`${path}${suffix}`)).filter(isOpenToOthers)
   if (open.length === 0) return []
@@ -41,7 +41,7 @@ function isOpenToOthers(path: string): boolean {
   return stat !== undefined && (stat.mode & OTHERS) !== 0
 }
 
-/** As a shell takes it. */
+/** Quotes a path for a shell. */
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

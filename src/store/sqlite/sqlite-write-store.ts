@@ -11,13 +11,13 @@ import { applyChanges } from './apply-changes.ts'
 import { createKnownParcels, type KnownParcels } from './known-parcels.ts'
 import { loadNeeds, loadSnapshot } from './load-snapshot.ts'
 
-/** What is remembered of the store between transactions; null: not read yet, or it may have changed. */
+/** Values cached between transactions; null: not read yet, or possibly stale. */
 interface Memory {
-  /** The last number given. */
+  /** The last assigned sequence. */
   sequence: number | null
-  /** The highest number that a push is kept under. */
+  /** The highest inbox id. */
   inboxId: number | null
-  /** As they stand: looked at for every new entry. */
+  /** Cached because every new entry needs them. */
   endpoints: readonly EndpointState[] | null
 }
 
@@ -26,14 +26,14 @@ interface Parts extends WriteParts {
   readonly memory: Memory
 }
 
-/** The store on the one connection that writes: what it wrote it remembers. */
+/** The store on the writing connection. It caches what it wrote. */
 export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
   const { session } = engine
   const parts = openParts(engine)
   const { memory, contents, parcels } = parts
   const tx: WriteTx = { ...createWriteVerbs(parts), ...recordingVerbs(parts) }
 
-  /** What is remembered may not be so: a transaction was undone, or somebody else has written. */
+  /** Clears all caches after a rollback or a write by another connection. */
   function forget(): void {
     memory.sequence = null
     forgetRows()
@@ -66,7 +66,7 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
       try {
         return await engine.savepoint(work)
       } catch (error) {
-        // Numbers given in it are not given again.
+        // The sequence stays: numbers assigned in the savepoint are not reused.
         forgetRows()
         throw error
       }
@@ -120,7 +120,7 @@ function recordingVerbs(parts: Parts) {
     async applyChanges({ writes, next }) {
       await applyChanges(source, writes)
       memory.sequence = next.sequence - 1
-      // The highest number may be gone with a push that gave way to another.
+      // A dropped push may have had the highest id.
       memory.inboxId = writes.some(({ dropped }) => dropped.length > 0) ? null : next.inboxId - 1
     },
   } satisfies Partial<WriteTx>

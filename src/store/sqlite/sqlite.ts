@@ -11,19 +11,19 @@ import { lockStore, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
 import { makeFile } from './sqlite-permissions.ts'
 
-/** How long to wait for a lock that another process holds, in milliseconds: every wait stops the thread. */
+/** How long to wait for another process's lock, in milliseconds. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
-/** The log of changes is cut back to this after a checkpoint, in bytes, or it stays as large as it ever grew. */
+/** SQLite truncates the WAL to this size after a checkpoint, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
-/** At this many pages the log is carried over to the database at a commit, if the thread that does it otherwise could not. */
+/** At this many WAL pages SQLite checkpoints at a commit, in case the checkpoint thread could not. */
 const CHECKPOINT_PAGES = 64_000
-/** A larger one costs the writer more than it saves: at every commit SQLite walks the table of all pages it holds. The system keeps the rest. */
+/** A larger cache slows the writer: SQLite walks all cached pages at every commit. The system's page cache serves the rest. */
 const WRITER_CACHE_KIB = 16 * 1024
 const READER_CACHE_KIB = 64 * 1024
 
 /**
- * Opens (and makes, and brings up to date) the database file for its one writer. Rejects, with the path and what to do, when another relay
- * runs on it or when it is damaged or gone; then nothing has been changed.
+ * Opens the database file for its only writer; creates and migrates it if necessary. Rejects if another relay uses it or if it is damaged or
+ * missing; the error names the path and the remedy, and nothing has been changed.
  */
 export async function openSqliteWriter(given: string): Promise<WriteEngine> {
   const path = followLinks(given)
@@ -74,11 +74,11 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
     path,
     log() {
       try {
-        // The driver cannot know what a pragma answers with.
+        // The driver does not know the row type of a pragma.
         const { log, checkpointed } = logState.get() as { readonly log: number; readonly checkpointed: number }
         return { pages: log, carried: checkpointed }
       } catch {
-        // What was committed stays committed, whatever cannot be read just now.
+        // A failed read must not fail a transaction that is already committed.
         return { pages: 0, carried: 0 }
       }
     },
@@ -106,7 +106,7 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
         db.exec('RELEASE one')
         return result
       } catch (error) {
-        // A database that failed has already undone the whole transaction.
+        // If the database failed, it has already rolled back the whole transaction.
         if (db.inTransaction) db.exec('ROLLBACK TO one; RELEASE one')
         throw error
       }
@@ -120,7 +120,7 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
   }
 }
 
-/** One connection has one transaction at a time: whoever comes meanwhile waits. */
+/** Queues transactions, because a connection runs one at a time. */
 function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -142,7 +142,7 @@ async function bracket<T>(db: Database.Database, begin: Database.Statement, end:
   }
 }
 
-/** Opens the database file once more, to read what the writer has committed. */
+/** Opens a second, read-only connection that sees what the writer has committed. */
 export function openSqliteReader(path: string): ReadEngine {
   const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
   db.pragma(`cache_size = -${READER_CACHE_KIB}`)
@@ -158,7 +158,7 @@ export function openSqliteReader(path: string): ReadEngine {
   }
 }
 
-/** Statements are compiled and prepared once a connection: each takes five times as long as a run. */
+/** Compiles and prepares each statement once per connection, because each step takes five times as long as a run. */
 function createSession(db: Database.Database): Session {
   const prepared: { readonly run: Database.Statement<unknown[], unknown>; readonly compiled: SqliteStatement }[] = []
   function prepare(statement: Statement<never, unknown>) {
@@ -172,7 +172,7 @@ function createSession(db: Database.Database): Session {
   return {
     async all<P extends Params, R>(statement: Statement<P, R>, params: P) {
       const { run, compiled } = prepare(statement)
-      // The driver cannot know a row's type; the statement was written with it.
+      // The driver does not know the row type; the statement declares it.
       return run.all(...bind(compiled, params)) as R[]
     },
     async run(statement, params) {

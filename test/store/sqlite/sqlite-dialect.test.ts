@@ -32,5 +32,5 @@ test('a list is one parameter, however long it is', () => {
 
 test('a text with a question mark in it is no place', () => {
   const odd = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select(['id as what?']).where('id', '=', p.id))
-  expect(() => compileForSqlite(odd)).toThrow(/not every question mark is a place/)
+  expect(() => compileForSqlite(odd)).toThrow(/a question mark in the SQL is not a placeholder/)
 })

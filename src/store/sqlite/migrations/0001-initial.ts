@@ -59,7 +59,7 @@ async function createIdentifier(db: Kysely<unknown>): Promise<void> {
     .addColumn('refused_at_ms', 'integer')
     .modifyEnd(sql`without rowid`)
     .execute()
-  // Holds all that a poll needs to know of them, in the order they are tried in.
+  // A covering index: a poll reads identifiers from it alone, in the order to try them.
   await db.schema.createIndex('identifier_by_parcel').on('identifier').columns(['parcel_id', 'is_tracking_id', 'refused_at_ms']).execute()
 }
 

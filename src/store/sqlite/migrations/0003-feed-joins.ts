@@ -8,7 +8,7 @@ interface JoinTables {
 
 const JOIN = 4
 
-/** A join in the feed names the parcel that is no more, so that what was told of that parcel is found at the one that goes on. */
+/** Adds to each join in the feed the id of the deleted parcel, so that events of that parcel lead to the survivor. */
 export const feedJoins: Migration = {
   async up(db: Kysely<JoinTables>): Promise<void> {
     const joins = await db.selectFrom('audit').select(['sequence', 'detail']).where('kind', '=', 'join').execute()
@@ -27,6 +27,7 @@ export const feedJoins: Migration = {
 function joinedParcel(detail: string): number {
   const said: unknown = JSON.parse(detail)
   const from = typeof said === 'object' && said !== null && 'from' in said ? said.from : null
-  if (typeof from !== 'object' || from === null || !('parcelId' in from)) throw new Error('the audit trail tells of a join and not of what')
+  if (typeof from !== 'object' || from === null || !('parcelId' in from))
+    throw new Error('an audit record of a join does not name the joined parcel')
   return Number(from.parcelId)
 }

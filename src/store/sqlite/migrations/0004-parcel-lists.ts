@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
-/** So that a list of those that are polled for no more need not look at all parcels. */
+/** Adds an index for lists of parcels that are no longer polled. */
 export const parcelLists: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     await db.schema.createIndex('parcel_by_stopped').on('parcel').column('stopped').where(sql.ref('next_poll_at_ms'), 'is', null).execute()

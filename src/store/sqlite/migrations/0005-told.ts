@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
 /**
- * Whom a sighting was told of stands beside it, so that neither what moves later nor a feed that is pruned can change it (DOMAIN 6.6). What
- * was told until now is read off the feed: what is no longer in it was told to all.
+ * Stores with each sighting which subscribers were sent it, so that neither a later join nor pruning the feed changes it (DOMAIN 6.6). For old
+ * sightings it reads this from the feed; those whose events were pruned count as sent to all.
  */
 export const told: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
@@ -18,7 +18,7 @@ export const told: Migration = {
     await db.schema.alterTable('endpoint').addColumn('backfill_from', 'integer').execute()
     await db.schema.alterTable('endpoint').addColumn('backfill_to', 'integer').execute()
 
-    // An event that tells of a sighting again is the push of what was told as backfill (kind 1), or of what a split set apart.
+    // A second event of a sighting is the push after its backfill (kind 1), or the result of a split.
     await sql`
       UPDATE sighting SET told = CASE
         WHEN sequence <= coalesce((SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM setting WHERE name = 'feed-pruned-to'), 0) THEN 1
@@ -31,7 +31,7 @@ export const told: Migration = {
       END`.execute(db)
     await sql`UPDATE feed SET told_before = -entry WHERE carries IS NOT NULL AND kind = 1`.execute(db)
     await sql`UPDATE endpoint SET backfill_from = 0 WHERE json_extract(settings, '$.backfill')`.execute(db)
-    // Nobody looks any more for what the feed tells of a sighting again.
+    // No query looks for a sighting's second event any more.
     await db.schema.dropIndex('feed_carried_later').execute()
   },
 }

@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
 /**
- * The id of a parcel that was joined to another is not given to the next one: the feed, the audit trail and what was asked for go on naming
- * it. Only a table that is made so counts its ids, so it is made anew.
+ * Stops reusing the ids of joined parcels, because the feed, the audit trail and `language_asked` still name them. SQLite allows AUTOINCREMENT
+ * only when a table is created, so this recreates the table.
  */
 export const uniqueParcelIds: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
-/** How many contents, and parcels, are looked at in one go. */
+/** How many contents or parcels one step handles. */
 const AT_ONCE = 1000
-/** How many answers stay in each language, besides those that decide something. */
+/** How many answers to keep per language, besides those that decide something. */
 const ANSWERS_MAX = 8
 
 /**
- * Unknown members leave the words of a sighting and stand beside it: a carrier may change them at every poll, and each poll was one more
- * sighting of every entry. Of listings that are equal without them the last asked stays; of answers, which differed as often, a few.
+ * Moves unknown members out of a sighting's content into a column. A carrier may change them at every poll, and each change made a new sighting
+ * of every entry. Of listings that are now equal the last asked stays; of the answers, which multiplied in the same way, a few.
  */
 export const listings: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
@@ -46,11 +46,11 @@ interface StoredContent {
   readonly json: string
 }
 
-/** Gives words that hold unknown members the row of the same words without them. */
+/** Maps each content with unknown members to the same content without them. */
 async function stripContents(db: Kysely<unknown>): Promise<void> {
   let after = 0
   for (;;) {
-    // No text within the words can look like this: its quotes are escaped.
+    // The pattern cannot match inside a string, where quotes are escaped.
     const { rows } = await sql<StoredContent>`
       SELECT id, json FROM content WHERE id > ${after} AND json NOT LIKE '%"extra":[],"location":%' ORDER BY id LIMIT ${AT_ONCE}`.execute(
       db,
@@ -70,7 +70,8 @@ async function stripContents(db: Kysely<unknown>): Promise<void> {
 
 function strip({ id, json }: StoredContent): readonly [id: number, digest: string, json: string, extra: string] {
   const content: unknown = JSON.parse(json)
-  if (typeof content !== 'object' || content === null || !('extra' in content)) throw new Error(`content ${id} is not what a sighting says`)
+  if (typeof content !== 'object' || content === null || !('extra' in content))
+    throw new Error(`content ${id} is not the content of a sighting`)
   const bare = JSON.stringify({ ...content, extra: [] })
   return [id, createHash('sha256').update(bare).digest('hex').slice(0, 32), bare, JSON.stringify(content.extra)]
 }
@@ -84,7 +85,7 @@ interface Listed {
   readonly json: string
 }
 
-/** Numbers listings by what they say without unknown members. */
+/** Renumbers listings by their content without unknown members. */
 async function relist(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ parcel_id: number }>`SELECT DISTINCT parcel_id FROM sighting WHERE listing != 0`.execute(db)
   for (let from = 0; from < rows.length; from += AT_ONCE) {
@@ -111,7 +112,7 @@ function numberOf(together: readonly Listed[]): number {
   return createHash('sha256').update(lines.sort().join('\n')).digest().readUIntBE(0, 6) || 1
 }
 
-/** Gives sightings the words and numbers they have now. The last asked of those that are the same by that stays, known since the first of them. */
+/** Gives sightings their new contents and listings. Of equal ones the last asked stays, with the sequence of the first. */
 async function moveSightings(db: Kysely<unknown>): Promise<void> {
   await sql`
     CREATE TEMP TABLE moved AS

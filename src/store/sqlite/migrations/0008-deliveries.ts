@@ -2,9 +2,9 @@ import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
 /**
- * What has not ended is found by its parcel, so that of each parcel the earliest goes first, replays included (DOMAIN 7.3). Of what waits
- * only that one is due: what a replay let overtake it waits again. What has ended is found by its place in the feed and by when it was
- * queued, so that a replay looks at nothing else; and what takes long is a job, which goes on after a restart.
+ * Adds an index of waiting deliveries by parcel, so that each parcel's earliest goes first, replays included (DOMAIN 7.3), and makes only that
+ * one due. Adds indexes of ended deliveries by sequence and by time of queueing, so that a replay reads nothing else. Adds jobs, which
+ * continue after a restart.
  */
 export const deliveries: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {

@@ -10,8 +10,7 @@ const DUE = 1
 const FIRST_ROUND = 1
 
 /**
- * Rounds of endpoints and their deliveries, probes, and how long an endpoint has been seen to fail: from here on, because the dates there are tell
- * nothing of that.
+ * Adds rounds, probes, and how long an endpoint was observed to fail. The count starts at zero, because the existing columns do not show it.
  */
 export const failingEndpoints: Migration = {
   async up(db: Kysely<DeliveryTables>): Promise<void> {

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
-/** So that a question for parcels of a status that no parcel ever had is told from one that no parcel has now, without a look at all of them. */
+/** Adds a table of known statuses, so that a filter by an unknown status is detected without a full scan. */
 export const parcelStatuses: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     await db.schema
