@@ -6,18 +6,18 @@ export interface AskLoad {
   readonly pid: number
   readonly port: number
   readonly connections: number
-  /** Null: as fast as answers come. */
+  /** Null: closed loop. */
   readonly ratePerSecond: number | null
 }
 
-/** Warms up and measures what was prepared: `all` of any parcel, again and again. */
+/** Warms up, then measures reads of `all` of random parcels. */
 export async function measureAsks(load: Generator, settings: Settings, of: AskLoad): Promise<Measurement> {
   const { pid, port, connections, ratePerSecond } = of
   await warmUp(load, port, settings.warmUpMs)
   return await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, settings.durationMs) })
 }
 
-/** Asks about each parcel once, so that what fits a cache is in it. */
+/** Reads each parcel once to fill the cache. */
 export async function askAllOnce(load: Generator, port: number, parcels: number, token: string): Promise<void> {
   await load.prepare({ kind: 'asks', parcels, token, order: 'once' })
   await load.run({ port, connections: 64, pace: { kind: 'closed', durationMs: null } })

@@ -3,12 +3,12 @@ import type { Figure, Observation } from './suite.ts'
 
 export type Verdict = 'aim' | 'ok' | 'MISS' | ''
 
-/** A figure as the median of its rounds. */
+/** Makes a figure from its rounds; its value is their median. */
 export function figure(name: string, rounds: readonly number[], rest: Omit<Figure, 'name' | 'rounds' | 'value'>): Figure {
   return { name, value: median(rounds), rounds, ...rest }
 }
 
-/** Whether a figure is good enough; a value that is no number never is. */
+/** Judges a figure against its goals. NaN always fails. */
 export function judge({ value, better, must, aim }: Figure): Verdict {
   if (must === undefined) return ''
   const reaches = (wanted: number) => (better === 'higher' ? value >= wanted : value <= wanted)
@@ -33,7 +33,7 @@ function quantity(value: number, { unit }: Figure): string {
   return unit === 'x' ? digits(value) : `${digits(value)} ${unit}`
 }
 
-/** How far the rounds lie apart tells what the median is worth. */
+/** The spread of the rounds, which shows how reliable the median is. */
 function spread({ rounds }: Figure): string {
   return rounds.length < 2 ? '' : `${digits(Math.min(...rounds))} to ${digits(Math.max(...rounds))}`
 }
@@ -47,7 +47,7 @@ function wanted(value: number | undefined, of: Figure): string {
   return `${of.better === 'higher' ? '>=' : '<='} ${of.unit === 'x' ? value : `${value} ${of.unit}`}`
 }
 
-/** The first column to the left, the others to the right. */
+/** Aligns the first column left, the others right. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)))
   const line = (cells: readonly string[]) =>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { median } from './load/percentiles.ts'
 
-/** What the figures were measured on; a sync to disk differs most from machine to machine. */
+/** The machine the figures were measured on. Machines differ most in the time of a sync to disk. */
 export interface Machine {
   readonly cpu: string
   readonly cores: number
@@ -46,7 +46,7 @@ function versionOf(library: string): string {
   return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : 'unknown'
 }
 
-/** The median time of a sync after a page that has its place on the disk already, as in a database's log once it has grown. */
+/** The median time to overwrite and sync one page, as in a WAL that no longer grows. */
 function syncMs(folder: string): number {
   const path = join(folder, 'sync')
   const file = openSync(path, 'w')

@@ -9,7 +9,7 @@ import { parseSettings, type Settings, USAGE } from './settings.ts'
 import { slowMemoryShare } from './stillness.ts'
 import type { Suite, SuiteReport } from './suite.ts'
 
-/** Every suite by its name: a new one is a file and a line here. */
+/** All suites by name. A new suite needs a file and a line here. */
 const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   ingest: async () => (await import('./suites/ingest.ts')).ingest,
   memory: async () => (await import('./suites/memory.ts')).memory,
@@ -21,12 +21,12 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   stored: async () => (await import('./suites/stored.ts')).stored,
 }
 
-/** A load average before the run above which the two cores are not ours. */
+/** A load average above this before the run means that others use the two cores. */
 const BUSY = 0.5
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url))
 const say = (text: string) => void process.stderr.write(`${text}\n`)
 
-/** Compiled as it is shipped, to a place of its own: whoever works with `dist` is not disturbed. */
+/** Compiles as for a release, to a separate folder so that `dist` is left alone. */
 function build(): string {
   const folder = join(RESULTS, 'dist')
   rmSync(folder, { recursive: true, force: true })
@@ -34,7 +34,7 @@ function build(): string {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  // As in an installed package, the manifest lies beside what is compiled: the relay reads its version there.
+  // The relay reads its version from the manifest, which lies beside the compiled code as in an installed package.
   copyFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), join(RESULTS, 'package.json'))
   return join(folder, 'main.js')
 }
@@ -58,7 +58,7 @@ async function measureAll(settings: Settings, names: readonly string[]): Promise
   }
 }
 
-/** What was looked at around the run: before it and after it. */
+/** Checks of the machine before and after the run. */
 interface Seen extends Machine {
   readonly slowMemory: readonly [number, number]
 }
@@ -88,7 +88,7 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(1)} %`
 }
 
-/** Null: it was told why. */
+/** Null: the settings are invalid, and the reason was printed. */
 function readSettings(): Settings | null {
   try {
     const settings = parseSettings(process.argv.slice(2))

@@ -4,28 +4,28 @@ import type { CommitThrottle, RunOptions, RunResult } from './load/run.ts'
 import { usageOf } from './servers/process-usage.ts'
 import type { Observation } from './suite.ts'
 
-/** One run against one server, with what it cost that server. */
+/** One run against one server, and its cost to that server. */
 export interface Measurement extends RunResult {
   readonly answered: number
   /** User and system time of all the server's threads, per answered request. */
   readonly cpuUsPerRequest: number
-  /** The part of it on the threads whose event loops answer. */
+  /** The part used by threads whose event loops answer. */
   readonly loopsCpuUsPerRequest: number
-  /** Of the load generator. */
+  /** Processor time of the load generator, per request. */
   readonly loadCpuUsPerRequest: number
 }
 
 const WARM_UP_TURNS = 8
 
-/** A rate of null: as fast as answers come. */
+/** A rate of null means a closed loop. */
 export function paceOf(ratePerSecond: number | null, durationMs: number): CommitThrottle {
   return ratePerSecond === null ? { kind: 'closed', durationMs } : { kind: 'open', ratePerSecond, durationMs }
 }
 
 /**
- * The same before every measurement, whatever that one's load is: compiled code comes with the number of requests. Connections come and go
- * meanwhile, as they do anywhere: when the first one closes, the platform throws away what it compiled for all of them, and a measurement that
- * begins with that is one of the time until it is compiled anew. 0 ms: none is wanted. Returns how many were answered.
+ * Warms up the same way before every measurement, because V8 optimizes by number of requests. Connections open and close meanwhile: when the
+ * first one closes, V8 deoptimizes the code they all share, and a measurement that began there would include its recompilation. 0 ms: no
+ * warm-up. Returns the number of responses.
  */
 export async function warmUp(load: Generator, port: number, durationMs: number): Promise<number> {
   if (durationMs === 0) return 0
@@ -51,18 +51,18 @@ export async function measure(load: Generator, pid: number, options: RunOptions)
   }
 }
 
-/** Each round measures all in turn, A B C A B C: what changes on the machine meanwhile changes for all. */
+/** Measures all in turn in each round (A B C A B C), so that changes of the machine affect all alike. */
 export async function interleave<Of extends Measurement, Name extends string>(
   rounds: number,
   measurements: Readonly<Record<Name, (round: number) => Promise<Of>>>,
 ): Promise<Readonly<Record<Name, readonly Of[]>>> {
-  // Filled below, name by name.
+  // The loop below fills every name.
   const taken = Object.fromEntries(Object.keys(measurements).map((name) => [name, []])) as unknown as Record<Name, Of[]>
   for (let round = 0; round < rounds; round++) for (const name in measurements) taken[name].push(await measurements[name](round))
   return taken
 }
 
-/** Of each round's pair: what it did to one of them, it did to the other. */
+/** Divides within each round, because a disturbance in a round affects both. */
 export function ratios(
   subject: readonly Measurement[],
   baseline: readonly Measurement[],
@@ -74,7 +74,7 @@ export function ratios(
   })
 }
 
-/** The medians of what was seen in the rounds, as a line of the table. */
+/** The medians over the rounds, as a line of the table. */
 export function observe(name: string, rounds: readonly Measurement[]): Observation {
   const of = (value: (of: Measurement) => number, digits: number) => Number(median(rounds.map(value)).toFixed(digits))
   return {

@@ -9,27 +9,27 @@ import type { Settings } from './settings.ts'
 
 export interface PushLoad {
   readonly connections: number
-  /** Null: as fast as answers come. */
+  /** Null: closed loop. */
   readonly ratePerSecond: number | null
-  /** Events of parcels from this one on. A store that gets several loads must get them from different parcels. */
+  /** The first parcel of the load. Several loads into one store must use different parcels. */
   readonly firstParcel: number
-  /** Whether the same events may come again: only for a server that does not look at them. */
+  /** Whether events may repeat; only for servers that do not parse them. */
   readonly repeat: boolean
   /** Called when the warm-up is over. */
   readonly onWarm?: () => Promise<void>
 }
 
 export interface PushMeasurement extends Measurement {
-  /** All pushes that were answered 200, the warm-up's included. */
+  /** Number of pushes answered 200, including the warm-up. */
   readonly acknowledged: number
 }
 
-/** More than any server here that takes each event once can take. */
+/** Pushes per second that no server here can exceed; sets how many events to prepare. */
 const RATE_MAX = 30_000
 const REPEATED_EVENTS = 10_000
 const LOOKED_AT = 40
 
-/** Prepares, warms up and measures: everything is signed before anything is measured. */
+/** Prepares, warms up and measures. All events are signed before the measurement. */
 export async function measurePushes(load: Generator, server: Server, settings: Settings, options: PushLoad): Promise<PushMeasurement> {
   const { connections, ratePerSecond, firstParcel, repeat } = options
   const { warmUpMs, durationMs } = settings
@@ -45,7 +45,7 @@ export async function measurePushes(load: Generator, server: Server, settings: S
   return { ...measured, acknowledged }
 }
 
-/** Fails unless what was acknowledged can be read at once: some of the first parcels, each with every event that was answered 200. */
+/** Throws unless acknowledged events are visible at once: checks that some of the first parcels have all theirs. */
 export async function assertVisible(
   relay: RelayServer,
   { firstParcel }: PushLoad,
@@ -53,7 +53,7 @@ export async function assertVisible(
   connections: number,
 ): Promise<void> {
   const token = await relay.logIn()
-  // Of the last ones it is not known which came first.
+  // The order of the last ones, one per connection, is unknown.
   const certain = acknowledged - connections
   for (let parcel = firstParcel; parcel < firstParcel + Math.min(LOOKED_AT, certain); parcel++) {
     const expected = eventsAmong(certain, parcel, firstParcel)

@@ -4,20 +4,20 @@ export interface Settings {
   readonly suites: readonly string[]
   readonly quick: boolean
   readonly rounds: number
-  /** Of one measurement. */
+  /** Duration of one measurement. */
   readonly durationMs: number
-  /** Before it, as fast as answers come: code that has run for a second only is measured while it is being compiled. */
+  /** Duration of the closed-loop warm-up, without which the measurement would include compilation. */
   readonly warmUpMs: number
   /** How often the suite `starts` starts the relay. */
   readonly starts: number
-  /** Another compiled `main.js` that it measures in turns; null: none. */
+  /** Another compiled `main.js` that `starts` measures in alternation; null: none. */
   readonly beside: string | null
-  /** At how many the figures are wanted; a quick look takes fewer. */
+  /** The sizes for which the figures are specified. A quick run uses smaller ones. */
   readonly scale: {
     readonly storedParcels: number
     readonly hotParcels: number
     readonly uniformParcels: number
-    /** Of these, every event waits for four endpoints. */
+    /** Parcels whose events each wait for four endpoints. */
     readonly queuedParcels: number
     readonly backlogParcels: number
   }
@@ -32,11 +32,11 @@ export const USAGE = `npm run bench -- [suite ...] [options]
   --quick       a fast look at small stores; its figures are not the ones that are wanted
 `
 
-/** A million events stored; in the backlog a million deliveries, of a quarter as many events. */
+/** A million stored events, and a backlog of a million deliveries of a quarter million events. */
 const FULL = { storedParcels: 142_858, hotParcels: 50_000, uniformParcels: 200_000, queuedParcels: 8_000, backlogParcels: 35_715 }
 const QUICK = { storedParcels: 6_000, hotParcels: 2_000, uniformParcels: 6_000, queuedParcels: 2_000, backlogParcels: 4_000 }
 
-/** Throws with a sentence for whoever typed it. */
+/** Throws with a sentence for the user. */
 export function parseSettings(args: readonly string[]): Settings {
   const { values, positionals } = parseArgs({
     args: [...args],

@@ -3,12 +3,11 @@ const SLOT_MS = 5
 const SLOTS = 600
 
 /**
- * The share of three seconds in which memory that no processor's cache holds was read at less than half the speed it can have. A machine that
- * shares its memory with others may stand still for a tenth of a second now and then, though no processor's time is missing: what is slower
- * than 99 in 100 is then decided by others.
+ * Returns the share of three seconds in which uncached memory was read at less than half its full speed. A virtual machine may stall for a tenth
+ * of a second although it loses no processor time; its neighbors then decide the 99th percentile.
  */
 export function slowMemoryShare(): number {
-  // Each word names the next: no read can begin before the last has ended. An odd factor and an odd step reach every word in turn.
+  // A pointer chase: each word holds the index of the next, so reads cannot overlap. The generator has full period, so the cycle covers all words.
   const next = Uint32Array.from({ length: WORDS }, (_, at) => (Math.imul(at, 1_664_525) + 1_013_904_223) & (WORDS - 1))
   let at = 0
   const reads = Array.from({ length: SLOTS }, () => {

@@ -1,6 +1,6 @@
 import type { Settings } from './settings.ts'
 
-/** One of the figures that are wanted. */
+/** A figure with its goals. */
 export interface Figure {
   readonly name: string
   /** The median over the rounds. */
@@ -8,12 +8,12 @@ export interface Figure {
   readonly rounds: readonly number[]
   readonly unit: 'x' | 's' | 'MB' | 'ms' | '/s'
   readonly better: 'higher' | 'lower'
-  /** Absent: reported, not gated. */
+  /** The required value; absent: the figure is only reported. */
   readonly must?: number
   readonly aim?: number
 }
 
-/** What was seen on the way, for whoever wants to know why a figure is what it is: a line of the second table. */
+/** A line of the second table, which helps to explain a figure. */
 export interface Observation {
   readonly name: string
   readonly facts: Readonly<Record<string, number | string>>
@@ -24,12 +24,12 @@ export interface SuiteReport {
   readonly observations: readonly Observation[]
 }
 
-/** What a suite is given. */
+/** The arguments of a suite. */
 export interface Bench {
   readonly settings: Settings
   /** The relay's compiled `main.js`. */
   readonly relayEntry: string
-  /** A folder for whatever it writes, removed afterwards. */
+  /** A folder for its files, deleted afterwards. */
   readonly folder: string
   say(text: string): void
 }

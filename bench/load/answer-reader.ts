@@ -2,26 +2,26 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const CHUNK_LINE_END = Buffer.from('\r\n')
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i
 const CHUNKED = /\r\ntransfer-encoding: *chunked/i
-/** After `HTTP/1.1 `. */
+/** Offset of the status: after `HTTP/1.1 `. */
 const STATUS_AT = 9
 
-/** Takes what a socket read, in any pieces. The bytes are the caller's again when it returns. */
+/** Takes bytes from a socket, in chunks of any size. Does not keep the buffer. */
 export type AnswerReader = (bytes: Buffer) => void
 
-/** Reads answers one after the other and understands no more of them than where they end. */
+/** Parses only as much of each response as it takes to find its end. */
 export function createAnswerReader(onAnswer: (status: number, bodyBytes: number) => void): AnswerReader {
   let kept: Buffer | null = null
   let status = 0
   let bodyBytes = 0
-  /** Of a body of known length, still to come. */
+  /** Bytes of the current body still to come. */
   let left = 0
 
   const answered = () => {
-    // 1xx is not the answer yet.
+    // 1xx responses are interim.
     if (status >= 200) onAnswer(status, bodyBytes)
   }
 
-  /** Returns where the next answer begins, or -1 if more bytes are needed. */
+  /** Returns the offset of the next response, or -1 if more bytes are needed. */
   const readOne = (bytes: Buffer, from: number): number => {
     const headEnd = bytes.indexOf(HEAD_END, from)
     if (headEnd === -1) return -1

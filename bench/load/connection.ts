@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { createAnswerReader } from './answer-reader.ts'
 
-/** One connection, kept alive, with at most one request in flight. */
+/** A keep-alive connection with at most one request in flight. */
 export interface Connection {
   send(request: Buffer): void
   close(): void
@@ -9,13 +9,13 @@ export interface Connection {
 
 export interface ConnectionEvents {
   readonly onAnswer: (status: number, bodyBytes: number) => void
-  /** It ended, though nobody here closed it. */
+  /** Called when the connection ends without `close`. */
   readonly onBroken: () => void
 }
 
 const READ_BYTES = 64 * 1024
 
-/** Bare sockets: a client library would cost as much as the server that is measured, on the same two cores. */
+/** Uses bare sockets: a client library would use as much processor time as the measured server, on the same two cores. */
 export function openConnection(port: number, { onAnswer, onBroken }: ConnectionEvents): Promise<Connection> {
   const read = createAnswerReader(onAnswer)
   let closed = false

@@ -1,7 +1,7 @@
-/** How many events a parcel's life has here. */
+/** Number of events per parcel. */
 export const EVENTS_PER_PARCEL = 7
 
-/** Parcels whose lives run side by side: an event is followed by other parcels' events, not by the next of its own. */
+/** Number of parcels whose events are interleaved, so that consecutive events belong to different parcels. */
 const WAVE_PARCELS = 1000
 
 interface Stage {
@@ -12,7 +12,7 @@ interface Stage {
   readonly sv: readonly [consumer: string, detailed: string]
 }
 
-/** Ends before the delivery: a delivered parcel is due for a poll at once, and nobody is to be polled while something else is measured. */
+/** Ends before the delivery, because a delivered parcel is due for a poll at once, which would disturb other measurements. */
 const STAGES: readonly Stage[] = [
   stage('Created', 'Created', true, ['We know of your parcel', 'Booked'], ['Vi känner till ditt paket', 'Bokat']),
   stage('Ingested', 'Ingested', true, ['We have your parcel', 'Handed in'], ['Vi har ditt paket', 'Inlämnat']),
@@ -32,7 +32,7 @@ function stage(status: string, detailedStatus: string, shown: boolean, en: Stage
   return { status, detailedStatus, shown, en, sv }
 }
 
-/** Spreads numbers that follow each other over 32 bits, each to a place of its own: indexes grow everywhere, not only at their end. */
+/** Maps consecutive numbers to distinct numbers spread over 32 bits, so that inserts touch the whole index and not only its end. */
 function scattered(parcel: number): number {
   return Math.imul(parcel, 0x9e3779b1) >>> 0
 }
@@ -42,7 +42,7 @@ export function trackingId(parcel: number): string {
   return `37300000${String(scattered(parcel)).padStart(10, '0')}`
 }
 
-/** An event as the carrier would push it, about 450 bytes, unlike any other. Its life is all in the past of `nowMs`. */
+/** Returns a unique event as the carrier would push it, of about 450 bytes. All events of a parcel are before `nowMs`. */
 export function eventBody(parcel: number, nth: number, nowMs: number, location?: string): Buffer {
   const { status, detailedStatus, shown, en, sv } = STAGES[nth % STAGES.length] ?? fail()
   const spread = scattered(parcel)
@@ -68,7 +68,7 @@ export function eventBody(parcel: number, nth: number, nowMs: number, location?:
   )
 }
 
-/** Which parcel and which of its events comes `at`th, of parcels that begin at `firstParcel`. */
+/** Returns the parcel and event number at position `at` of the sequence that starts at `firstParcel`. */
 export function eventAt(at: number, firstParcel: number): { readonly parcel: number; readonly nth: number } {
   const waveEvents = WAVE_PARCELS * EVENTS_PER_PARCEL
   const wave = Math.floor(at / waveEvents)

@@ -5,12 +5,12 @@ import type { GeneratorCommand, GeneratorReply } from './messages.ts'
 import type { RequestPlan } from './requests.ts'
 import type { RunOptions, RunResult } from './run.ts'
 
-/** A load generator in a process of its own. */
+/** A load generator in its own process. */
 export interface Generator {
   prepare(plan: RequestPlan): Promise<void>
-  /** Rejects if anything but 200 was answered. */
+  /** Rejects if any response was not 200. */
   run(options: RunOptions): Promise<RunResult>
-  /** Whatever was answered, for when the server is to be killed meanwhile. */
+  /** Accepts any outcome; for runs in which the server is killed. */
   runWhatever(options: RunOptions): Promise<RunResult>
   stop(): Promise<void>
 }
@@ -28,7 +28,7 @@ export function startGenerator(): Generator {
   }
   const runWhatever = async (options: RunOptions): Promise<RunResult> => {
     const said = await tell({ kind: 'run', options })
-    if (said.kind !== 'ran') throw new Error('the load generator did something else than it was told')
+    if (said.kind !== 'ran') throw new Error('the load generator sent an unexpected reply')
     return said.result
   }
 
@@ -39,7 +39,7 @@ export function startGenerator(): Generator {
     async run(options) {
       const result = await runWhatever(options)
       const others = Object.keys(result.outcomes).filter((outcome) => outcome !== '200')
-      if (others.length > 0) throw new Error(`not everything was answered 200: ${JSON.stringify(result.outcomes)}`)
+      if (others.length > 0) throw new Error(`some responses were not 200: ${JSON.stringify(result.outcomes)}`)
       return result
     },
     runWhatever,

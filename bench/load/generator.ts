@@ -2,7 +2,7 @@ import type { GeneratorCommand, GeneratorReply } from './messages.ts'
 import { prepareRequests, type Requests } from './requests.ts'
 import { runLoad } from './run.ts'
 
-/** The load generator: a process of its own, the same for everything that is measured. Its parent tells it what to prepare and to run. */
+/** The load generator, a process that all measurements share. Its parent sends it commands. */
 let requests: Requests | null = null
 
 process.on('message', (command: GeneratorCommand) => {

@@ -23,11 +23,11 @@ export async function closedLoop(pool: Pool, requests: Requests, durationMs: num
 }
 
 /**
- * Open loop: requests fall due at a constant rate, whatever the server does. One that finds no idle connection waits for it, and its latency
- * counts from when it was due: a server that stalls does not hide the requests that would have come meanwhile.
+ * Open loop: requests fall due at a constant rate, however fast the server is. A request waits if no connection is idle, and its latency counts
+ * from when it was due, so that a stalled server cannot hide latency (coordinated omission).
  */
 export async function openLoop(pool: Pool, requests: Requests, pacer: Pacer): Promise<Tally> {
-  // All that falls due counts, however late its answer.
+  // Every request counts, however late its response.
   const tally = createTally(performance.now(), Number.POSITIVE_INFINITY)
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
   const idle: number[] = []
@@ -45,7 +45,7 @@ export async function openLoop(pool: Pool, requests: Requests, pacer: Pacer): Pr
     if (over && pool.inFlight() === 0) finish()
   })
   await pacer.run((dueMs) => {
-    // In turn: a connection that is never used is closed by its server before long.
+    // Round robin, because the server would soon close an unused connection.
     const on = idle.shift()
     if (on === undefined) overdue.push(dueMs)
     else send(on, dueMs)
@@ -59,7 +59,7 @@ export async function openLoop(pool: Pool, requests: Requests, pacer: Pacer): Pr
 async function settled(pool: Pool, finished: Promise<void>, endMs: number): Promise<void> {
   const waitMs = endMs - performance.now() + PATIENCE_MS
   const { promise: impatient, resolve } = Promise.withResolvers<void>()
-  // Timers fire at once when they are asked to wait for ever.
+  // An infinite timeout would fire at once.
   const timer = Number.isFinite(waitMs) ? setTimeout(resolve, waitMs) : undefined
   await Promise.race([finished, pool.broken, impatient])
   clearTimeout(timer)

@@ -1,12 +1,12 @@
 import type { RequestPlan } from './requests.ts'
 import type { RunOptions, RunResult } from './run.ts'
 
-/** What the generator is told. Both ends are compiled together, so a message is trusted to be one of these. */
+/** Commands to the generator. Trusted, because both ends are compiled together. */
 export type GeneratorCommand =
   | { readonly kind: 'prepare'; readonly plan: RequestPlan }
   | { readonly kind: 'run'; readonly options: RunOptions }
 
-/** And what it says to each. */
+/** The reply to each command. */
 export type GeneratorReply =
   | { readonly kind: 'prepared' }
   | { readonly kind: 'ran'; readonly result: RunResult }

@@ -3,14 +3,14 @@ import { Worker } from 'node:worker_threads'
 import { createSeries, type Percentiles } from './percentiles.ts'
 
 export interface Pacer {
-  /** Calls `onDue` with each time that something falls due, at that time or a little later, until all have. */
+  /** Calls `onDue` once for each due time, at that time or slightly later. */
   run(onDue: (dueMs: number) => void): Promise<void>
-  /** How late `onDue` was called. */
+  /** How late the calls of `onDue` were. */
   lateMs(): Percentiles
   stop(): Promise<void>
 }
 
-/** The platform's timers know whole milliseconds only, and a loop that spins would take one of two cores: a thread that sleeps ticks. */
+/** A sleeping thread makes the ticks: timers have only millisecond resolution, and a busy loop would take one of two cores. */
 const TICK = `
   const { parentPort, workerData } = require('node:worker_threads')
   const nobody = new Int32Array(new SharedArrayBuffer(4))

@@ -5,7 +5,7 @@ export interface Percentiles {
   readonly max: number
 }
 
-/** Nearest rank: a value that was measured, never one in between. */
+/** Computes percentiles by nearest rank, so each is a measured value. */
 export function percentiles(values: Float64Array): Percentiles {
   const sorted = values.toSorted()
   const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
@@ -19,7 +19,7 @@ export function median(values: readonly number[]): number {
   return (lower + upper) / 2
 }
 
-/** Measured values, as many as come. */
+/** A growing series of measured values. */
 export function createSeries() {
   let values = new Float64Array(16 * 1024)
   let count = 0

@@ -1,15 +1,15 @@
 import { openConnection } from './connection.ts'
 import type { Tally } from './tally.ts'
 
-/** Some connections to one server. */
+/** A pool of connections to one server. */
 export interface Pool {
   readonly size: number
-  /** Calls `onIdle` once for each connection, and again whenever one has its answer and the tally was told. */
+  /** Calls `onIdle` once for each connection, and again after each response has been counted in the tally. */
   start(tally: Tally, onIdle: (on: number) => void): void
-  /** On an idle connection; its latency counts from `sinceMs`. */
+  /** Sends a request on an idle connection. Its latency counts from `sinceMs`. */
   send(on: number, request: Buffer, sinceMs: number): void
   inFlight(): number
-  /** Resolves when the server ended a connection. */
+  /** Resolves when the server closes a connection. */
   readonly broken: Promise<void>
   close(): void
 }

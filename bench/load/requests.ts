@@ -6,14 +6,14 @@ import { locationOf } from './stamps.ts'
 export type RequestPlan =
   /** Signed events of parcels from `firstParcel` on, each sent once. */
   | { readonly kind: 'pushes'; readonly firstParcel: number; readonly events: number; readonly sharedKey: string; readonly repeat: boolean }
-  /** Signed events without end, one a parcel, that say when they were due: made and signed as they are sent. */
+  /** An endless series of events, one per parcel, stamped with their due time and signed when sent. */
   | { readonly kind: 'stamped'; readonly firstParcel: number; readonly sharedKey: string }
-  /** `all` of the parcels 0 to `parcels`, with a bearer token: each once in order, or any, again and again. */
+  /** Reads of `all` with a bearer token for parcels 0 to `parcels`: each once in order, or at random without end. */
   | { readonly kind: 'asks'; readonly parcels: number; readonly token: string; readonly order: 'once' | 'random' }
 
-/** Requests as they go over the wire. */
+/** Requests as bytes to send. */
 export interface Requests {
-  /** Null: all were sent. `dueMs`: when it was to leave, as `performance.now()` has it. */
+  /** Null: all were sent. `dueMs`: when the request is due, on the clock of `performance.now()`. */
   next(dueMs: number): Buffer | null
 }
 
@@ -59,7 +59,7 @@ interface Joined {
   at(index: number): Buffer
 }
 
-/** One piece of memory for all: hundreds of thousands of small ones would keep the collector busy while the clock runs. */
+/** Puts all requests into one buffer: hundreds of thousands of small ones would keep the garbage collector busy during the measurement. */
 function joined(count: number, make: (at: number) => Buffer): Joined {
   const ends = new Float64Array(count)
   let bytes = Buffer.allocUnsafe(1024 * 1024)
@@ -84,7 +84,7 @@ function inTurn(requests: Joined, repeat: boolean): Requests {
   }
 }
 
-/** Not a shuffled round: a cache that forgets the least recently used would never see a repeated one in time. */
+/** Draws with replacement. In a shuffled round an LRU cache would never hit, because each repetition comes too late. */
 function atRandom(requests: Joined): Requests {
   return { next: () => requests.at(Math.floor(Math.random() * requests.count)) }
 }

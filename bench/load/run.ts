@@ -5,9 +5,9 @@ import { openPool } from './pool.ts'
 import type { Requests } from './requests.ts'
 
 export type CommitThrottle =
-  /** As fast as answers come. `durationMs` null: until all requests are sent. */
+  /** Closed loop. `durationMs` null: until all requests are sent. */
   | { readonly kind: 'closed'; readonly durationMs: number | null }
-  /** At a constant rate. */
+  /** Open loop at a constant rate. */
   | { readonly kind: 'open'; readonly ratePerSecond: number; readonly durationMs: number }
 
 export interface RunOptions {
@@ -17,20 +17,20 @@ export interface RunOptions {
 }
 
 export interface RunResult {
-  /** By status; `broken` counts connections that the server ended, `unanswered` what was never answered. */
+  /** Counts by status. `broken`: connections that the server closed; `unanswered`: requests without a response. */
   readonly outcomes: Readonly<Record<string, number>>
-  /** Of what was answered within the time. */
+  /** Rate of responses within the duration. */
   readonly ratePerSecond: number
-  /** Closed: from the sending. Open: from when it was due. */
+  /** Closed loop: from sending. Open loop: from when the request was due. */
   readonly latencyMs: Percentiles
-  /** Open: how late this process noticed that a request was due, which is a part of its latency. */
+  /** Open loop: how late this process noticed that a request was due. Included in the latency. */
   readonly lateMs: Percentiles | null
   readonly bodyBytes: number
-  /** Of this process, all threads. */
+  /** Processor time of this process, all threads. */
   readonly cpuMs: number
 }
 
-/** Sends requests for a while and reports what became of them. */
+/** Sends requests and reports their outcomes. */
 export async function runLoad(requests: Requests, { port, connections, pace }: RunOptions): Promise<RunResult> {
   const pacer = pace.kind === 'open' ? await startPacer(pace.ratePerSecond, pace.durationMs) : null
   const pool = await openPool(port, connections)

@@ -1,20 +1,20 @@
-/** What stands before the time at which an event was due to be pushed, in the place of its location. */
+/** Prefix of the due time, which stands in an event's location field. */
 const STAMP = '"location":"due '
 
 const LOOKS = 1000
 
 /**
- * From this process's own clock to that of the machine, which all processes share. Between the two looks it may have to wait for a processor,
- * and what it finds is then too little, by milliseconds: the most of many is right.
+ * Offset from this process's clock to the machine's clock, which all processes share. If the process is preempted between the two readings, the
+ * offset is too small by milliseconds, so the maximum of many is right.
  */
 const SINCE_BOOT_MS = Math.max(...Array.from({ length: LOOKS }, () => Number(process.hrtime.bigint()) / 1e6 - performance.now()))
 
-/** Written into an event, so that whoever gets it knows how long it took. `dueMs` is a time of `performance.now()`. */
+/** Stamps an event, so that its receiver can compute its age. `dueMs` is a time of `performance.now()`. */
 export function locationOf(dueMs: number): string {
   return `due ${(SINCE_BOOT_MS + dueMs).toFixed(3)}`
 }
 
-/** How long ago the event was due, in milliseconds; null: it is not stamped. */
+/** Returns how long ago the event was due, in milliseconds; null if it has no stamp. */
 export function ageOf(body: Buffer): number | null {
   const at = body.indexOf(STAMP)
   if (at === -1) return null

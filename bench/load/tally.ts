@@ -1,6 +1,6 @@
 import { createSeries, type Percentiles } from './percentiles.ts'
 
-/** What became of the requests of one run. */
+/** Outcomes of the requests of one run. */
 export interface Tally {
   answered(status: number, bodyBytes: number, sinceMs: number): void
   failed(outcome: 'broken' | 'unanswered', count: number): void
@@ -12,7 +12,7 @@ export interface Tally {
   }
 }
 
-/** Times are those of `performance.now()`. What is answered after `endMs` is an outcome, and counts for nothing else. */
+/** Times are of `performance.now()`. A response after `endMs` counts only as an outcome, not in rate or latency. */
 export function createTally(startMs: number, endMs: number): Tally {
   const outcomes: Record<string, number> = {}
   const latency = createSeries()

@@ -9,7 +9,7 @@ export interface SimulatedCarrier {
   calls(): number
 }
 
-/** Answers from the lifecycles as far as they have gone by the simulated clock. */
+/** Answers with the scans that have happened by the simulated clock. */
 export function createSimulatedCarrier(
   lifecycles: readonly Lifecycle[],
   now: () => number,

@@ -14,7 +14,10 @@ const HOUR_MS = 3_600_000
 const PASSES = 9
 const NOTHING_NEW = Buffer.from('{"statuses":[],"trackingIds":[],"distributionType":""}')
 
-/** By itself: `node bench/polling/claim-pass.ts [parcels]`. Watched parcels of which a thousandth is due, in a file on disk: the median of passes that claim all that are due, in milliseconds. */
+/**
+ * Claims due polls in a store on disk in which a thousandth of the watched parcels is due. Returns the median time of a pass, in milliseconds.
+ * Run it alone with `node bench/polling/claim-pass.ts [parcels]`.
+ */
 export async function measureClaim(parcels: number): Promise<{ readonly medianMs: number; readonly claimed: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'polling-claim-'))
   try {
@@ -32,7 +35,7 @@ export async function measureClaim(parcels: number): Promise<{ readonly medianMs
     const times: number[] = []
     let claimed = 0
     for (let pass = 0; pass < PASSES; pass++) {
-      // Each pass finds the next thousandth due; what the one before claimed has been asked about.
+      // Each pass finds the next thousandth due; the polls of the previous pass have been answered.
       const nowMs = NOW + (pass + 1) * 1000
       const startedAt = performance.now()
       const polls = await write.claimDuePolls({ nowMs, limit: due, leaseMs: HOUR_MS })
@@ -47,14 +50,14 @@ export async function measureClaim(parcels: number): Promise<{ readonly medianMs
   }
 }
 
-/** The carrier's answer with nothing new in it. */
+/** An answer of the carrier without news. */
 function answerOf(asked: string, askedAtMs: number): Incoming {
   const reading = parseAllAnswer(NOTHING_NEW, { asked, language: 'en', contentLanguage: null, askedAtMs })
   if (!reading.ok) throw new Error(reading.reason)
   return { kind: 'poll', observation: reading.observation, watch: false }
 }
 
-/** A thousandth falls due every second, in no order of their numbers. */
+/** Makes a thousandth of the parcels due every second, in random order of their ids. */
 function prefill(sqlitePath: string, parcels: number): void {
   const db = new Database(sqlitePath)
   const parcel = db.prepare(

@@ -8,7 +8,7 @@ export interface FixedRun {
   readonly staleness: Staleness
 }
 
-/** Asks about every parcel from its first scan on, at one interval, until an answer shows its delivery. Pushes help it as they help the relay. */
+/** Polls every parcel at one interval, from its first scan until an answer shows the delivery. It gets the same pushes as the relay. */
 function runFixedPoller(lifecycles: readonly Lifecycle[], pushes: Pushes, intervalMs: number): FixedRun {
   const known = unknownTimes(lifecycles)
   let calls = 0
@@ -24,7 +24,7 @@ function runFixedPoller(lifecycles: readonly Lifecycle[], pushes: Pushes, interv
   return { intervalMs, calls, staleness: measureStaleness(lifecycles, pushes, known) }
 }
 
-/** The fixed poller whose interval makes it as many calls, within one in two hundred; if that is less than any can, the rarest. */
+/** Finds the fixed poller that makes as many calls, within 0.5 %; if even the longest interval makes more, that one. */
 export function matchFixedPoller(lifecycles: readonly Lifecycle[], pushes: Pushes, calls: number): FixedRun {
   let [short, long] = [60_000, 60 * 24 * 3_600_000]
   const rarest = runFixedPoller(lifecycles, pushes, long)

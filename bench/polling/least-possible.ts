@@ -3,14 +3,14 @@ import { foresee, learnWays, type Waits, type Ways } from './ways.ts'
 
 const HOUR_MS = 3_600_000
 const ROUNDS = 800
-/** What an hour's price rises by, in hours of one entry, when twice as many calls are wanted as there are; less from round to round. */
+/** How much an hour's price rises, in entry hours, when demand is twice the supply of calls. It shrinks from round to round. */
 const STEP_HOURS = 0.3
 
 /**
- * The least mean staleness that any poller could reach without pushes and with so many calls, if it knew from the start how often and when
- * parcels of each kind go on, and how many will come; but not what a parcel does before it asked. A bound from below: every hour gets a price
- * of a call, and what the best plan of looks costs at these prices, less what they would earn for the calls there are, is no more than any
- * poller within these calls must bear, whatever the prices (Lagrange). They are raised where the plans want more calls than there are.
+ * A lower bound on the mean staleness of any poller without pushes and with a limited number of calls. That poller knows from the start how
+ * parcels of each kind behave and how many will come, but nothing about a parcel before it asks. The bound is a Lagrangian relaxation: each
+ * hour has a price per call. For any prices, the cost of the best plan minus the revenue of the available calls is at most what any poller
+ * within the limit must bear. The prices rise where plans demand more calls than are available.
  */
 export function leastPossibleMeanMs(lifecycles: readonly Lifecycle[], callsPerMinute: number): number {
   const ways = learnWays(lifecycles)
@@ -30,9 +30,9 @@ export function leastPossibleMeanMs(lifecycles: readonly Lifecycle[], callsPerMi
 }
 
 interface Plan {
-  /** Of all parcels: hours of unknown entries, and the price of the looks. */
+  /** Over all parcels: hours that entries were unknown, plus the price of the polls. */
   readonly cost: number
-  /** By hour. */
+  /** Polls by hour. */
   readonly looks: Float64Array
 }
 
@@ -41,11 +41,11 @@ interface Look {
   readonly hour: number
 }
 
-/** The plan of looks that costs least at these prices: what to do after a look depends on what it shows and on the hour alone. */
+/** Finds the cheapest plan of polls at these prices. The next poll depends only on what the last one showed and on the hour. */
 function planLooks(ways: Ways, waits: Waits, prices: Float64Array): Plan {
   const after = bestLooks(ways, waits, prices)
   const looks = new Float64Array(ways.hours)
-  // By hour and kind: parcels that a look shows there. It is gone through forwards, and every look leads to a later one.
+  // Parcels that a poll shows, by hour and kind. The loop runs forward, because every poll leads to a later one.
   const shown = Array.from({ length: ways.hours + 1 }, () => new Float64Array(ways.kinds))
   let cost = 0
   const follow = (look: Look, kind: number, fromHour: number, parcels: number) => {
@@ -72,7 +72,7 @@ function planLooks(ways: Ways, waits: Waits, prices: Float64Array): Plan {
   return { cost, looks }
 }
 
-/** By hour and kind of what a look showed: the best next one. From the last hour backwards, as each rests on those that follow. */
+/** The best next poll, by hour and kind shown. Computed from the last hour backward, because each depends on the later ones. */
 function bestLooks(ways: Ways, waits: Waits, prices: Float64Array): readonly (readonly Look[])[] {
   const after: Look[][] = Array.from({ length: ways.hours + 1 }, () => [])
   for (let fromHour = ways.hours; fromHour >= 0; fromHour--) {
@@ -94,7 +94,7 @@ function bestLook(
 ): Look {
   let best: Look = { cost: Number.POSITIVE_INFINITY, hour: ways.hours }
   for (let hour = fromHour + 1; hour <= ways.hours; hour++) {
-    // An entry that begins within the hour was there for half of it.
+    // An entry that begins within an hour is counted for half of it.
     const waited = waits.unknownHours(kind, fromHour, hour) + alreadyUnknown * (hour - fromHour - 0.5)
     if (waited >= best.cost) break
     let cost = waited + (prices[hour] ?? 0)

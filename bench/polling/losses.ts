@@ -5,13 +5,13 @@ export interface Span {
   readonly toMs: number
 }
 
-/** When each scan's push arrives, `null` for one that is lost: by parcel, then by scan. */
+/** When each scan's push arrives, by parcel and scan; `null`: it is lost. */
 export type Pushes = readonly (readonly (number | null)[])[]
 
-/** A push takes this long, at most. */
+/** The longest delay of a push. */
 const DELAY_MAX_MS = 20_000
 
-/** Decides, from a seed, which pushes are lost: the same for every poller that is compared. */
+/** Decides from a seed which pushes are lost, so that all pollers lose the same ones. */
 export function drawPushes(lifecycles: readonly Lifecycle[], loss: number, silence: Span | null, seed: number): Pushes {
   const random = createRandom(seed)
   return lifecycles.map(({ scans }) =>
@@ -27,7 +27,7 @@ export function isWithin(span: Span | null, atMs: number): boolean {
   return span !== null && atMs >= span.fromMs && atMs < span.toMs
 }
 
-/** A linear congruential generator by Numerical Recipes' constants: coarse, and enough to lose pushes by. Numbers in [0, 1). */
+/** A linear congruential generator by Numerical Recipes' constants: coarse, but sufficient to choose lost pushes. Returns numbers in [0, 1). */
 function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -9,7 +9,7 @@ import { runAll } from './runs.ts'
 import { runScenario } from './scenarios.ts'
 
 const SELF = fileURLToPath(import.meta.url)
-/** In the README: of a whole run only. */
+/** The plot in the README. Only a full run writes it. */
 const PLOT = fileURLToPath(new URL('../../docs/polling.svg', import.meta.url))
 const QUICK_PLOT = fileURLToPath(new URL('../results/polling.svg', import.meta.url))
 const EXPLAINED =
@@ -17,7 +17,7 @@ const EXPLAINED =
 const FULL = { parcels: 10_000, watched: 1_000_000, plotPath: PLOT }
 const QUICK = { parcels: 500, watched: 50_000, plotPath: QUICK_PLOT }
 
-/** Measures the polling brain: the relay's own flows and store on simulated time against other pollers, and a pass over a large store. */
+/** Measures the cadence (the relay's own flows and store on simulated time) against other pollers, and a pass over a large store. */
 export async function measurePolling(quick: boolean, say: (text: string) => void): Promise<SuiteReport> {
   const { parcels, watched, plotPath } = quick ? QUICK : FULL
   const runs = await runAll(SELF, parcels, say)
@@ -28,7 +28,7 @@ export async function measurePolling(quick: boolean, say: (text: string) => void
   return { figures: figuresOf(runs, claim.medianMs), observations: runs.all.map(observe) }
 }
 
-/** `--quick`: a twentieth of the parcels, to see that it works. */
+/** `--quick` uses a twentieth of the parcels, as a smoke test. */
 async function run(quick: boolean): Promise<void> {
   const { figures, observations } = await measurePolling(quick, (text) => void process.stderr.write(`${text}\n`))
   const size = quick ? 'QUICK: not the figures that are wanted' : `${FULL.parcels} parcels, ${FULL.watched} watched in the last figure`

@@ -2,9 +2,9 @@ import type { Lifecycle } from './lifecycles.ts'
 import type { Pushes } from './losses.ts'
 
 /**
- * The least total staleness of lost entries that any poller could reach with so many calls, knowing the future. A call is worth making only
- * at the moment of a lost scan, where it brings that one and all the lost ones before it; what no call brings is counted up to the
- * parcel's delivery, when every poller here looks. So the bound is what the best calls save, dearest first (savings of one parcel diminish).
+ * The least staleness of lost entries that a poller could reach with so many calls if it knew the future. It calls only at the moment of a
+ * lost scan, which brings that scan and all lost ones before it. Entries that no call brings are unknown until the delivery, when every poller
+ * here calls. The bound takes the calls that save most first (savings within one parcel diminish).
  */
 export function oracleMeanMs(lifecycles: readonly Lifecycle[], pushes: Pushes, calls: number): number {
   const savings: number[] = []
@@ -22,9 +22,9 @@ export function oracleMeanMs(lifecycles: readonly Lifecycle[], pushes: Pushes, c
   return lostCount === 0 ? 0 : Math.max(0, totalMs - saved.reduce((sum, value) => sum + value, 0)) / lostCount
 }
 
-/** By number of calls: the least sum of hours unknown, for one parcel. */
+/** The least total time unknown for one parcel, by number of calls. */
 function leastByCalls(lost: readonly number[], endMs: number): readonly number[] {
-  // least[last]: with the calls so far, the last of them made at lost scan `last`; -1 before any.
+  // least[last]: the minimum with the calls so far if the last one is at lost scan `last`; -1: no call yet.
   const cost = (from: number, to: number, lookMs: number) => lost.slice(from, to).reduce((sum, atMs) => sum + (lookMs - atMs), 0)
   let ending = new Map<number, number>([[-1, 0]])
   const best: number[] = [cost(0, lost.length, endMs)]

@@ -1,8 +1,8 @@
 export interface Bars {
   readonly title: string
-  /** What the marks beside the bars are. */
+  /** The legend of the marks beside the bars. */
   readonly mark: string
-  /** Parts of what the simpler poller reaches; `mark`: null where there is none. */
+  /** Values as fractions of the simpler poller's. `mark`: null if there is none. */
   readonly bars: readonly { readonly label: string; readonly value: number; readonly mark: number | null }[]
 }
 
@@ -30,7 +30,7 @@ const FAINT = '#d0d7de'
 const RELAY = '#1d4ed8'
 const BEST = '#15803d'
 
-/** Everything as one picture. It brings its own white ground: a page may be dark, and an image cannot know. */
+/** Draws everything as one SVG, on a white background so that it is readable on dark pages. */
 export function plot({ parcels, bars, curves }: Plotted): string {
   const parts: string[] = [
     `<g font-size="16" font-weight="600">${text(20, 32, 'start', `The polling brain, ${parcels.toLocaleString('en')} parcels simulated`)}</g>`,

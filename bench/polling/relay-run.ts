@@ -26,9 +26,9 @@ import { measureStaleness, type Staleness, unknownTimes } from './staleness.ts'
 export interface RelayRunOptions {
   readonly cadence: CadencePolicy
   readonly outage?: Span
-  /** Polls a minute at most; default: as many as are wanted. */
+  /** Maximum of polls per minute; default: no limit. */
   readonly callsPerMinute?: number
-  /** Whether scarce calls go to whatever fell due first, instead of to what is worth most. */
+  /** Whether scarce calls go to the most overdue poll instead of the most valuable one. */
   readonly firstCome?: boolean
 }
 
@@ -52,7 +52,7 @@ export interface RelayRun {
 const MINUTE_MS = 60_000
 const AFTER_LAST_SCAN_MS = 80 * 60 * MINUTE_MS
 const CONCURRENCY = 32
-/** Nobody subscribes here. */
+/** Required, but unused: there are no subscribers. */
 export const DELIVER = { policy: { scheduleMs: [MINUTE_MS], jitter: 0 }, perEndpoint: 1 }
 const PASSES_MAX = 100_000
 export const recordOptions = (cadence: CadencePolicy): RecordRules => ({
@@ -63,8 +63,8 @@ export const recordOptions = (cadence: CadencePolicy): RecordRules => ({
 export const GRACE_MS = 10 * MINUTE_MS
 
 /**
- * The relay's own flows and store on simulated time: every minute brings its pushes, then the poller wakes. A parcel is put
- * under watch at its first scan, as a shop would that prints a label.
+ * Runs the relay's own flows and store on simulated time: every minute its pushes arrive, then the poller wakes. A parcel is watched from its
+ * first scan, as if a shop had printed its label.
  */
 export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes, options: RelayRunOptions): Promise<RelayRun> {
   const startedAt = performance.now()
@@ -151,13 +151,13 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   const entries = lifecycles.reduce((sum, { scans }) => sum + scans.length, 0)
   const isHeldBack = options.callsPerMinute !== undefined
   if (newEntries !== entries && !isHeldBack) throw new Error(`the relay knows ${newEntries} entries of ${entries}`)
-  // What was never learnt, for want of calls, was unknown to the end.
+  // Entries never found, for lack of calls, count as unknown until the end.
   for (const times of known) for (const [at, knownMs] of times.entries()) times[at] = Math.min(knownMs, endMs)
   const staleness = measureStaleness(lifecycles, pushes, known)
   return { calls: carrier.calls(), staleness, healthChanges, callsByMinute, startMs, tookMs: performance.now() - startedAt }
 }
 
-/** The store as it is while calls are enough: every poll fell due just now, so that polls are claimed in the order of falling due. */
+/** Makes every poll look as if it fell due just now, so that the poller claims polls in due order instead of by value. */
 function neverScarce(store: WriteStore): WriteStore {
   return {
     ...store,
@@ -168,7 +168,7 @@ function neverScarce(store: WriteStore): WriteStore {
   }
 }
 
-/** Syncing to a disk would take longer than all the rest: where the system has a file system in memory, the store is there. */
+/** Puts the store on an in-memory file system if there is one, because syncs would dominate the run time. */
 function memoryFolder(): string {
   return existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 }
@@ -190,7 +190,7 @@ function eventsOf(lifecycles: readonly Lifecycle[], pushes: Pushes): readonly Si
   return events.sort((a, b) => a.atMs - b.atMs)
 }
 
-/** The budget, as the schedule meets it: so many polls a minute, the rest wait. */
+/** Limits polls per minute, as the call budget does; the rest wait. */
 function createAllowance(write: WriteSide, callsPerMinute: number, onSettled: () => void) {
   let left = 0
   return {
@@ -200,7 +200,7 @@ function createAllowance(write: WriteSide, callsPerMinute: number, onSettled: ()
       return missed
     },
     refill() {
-      // What was not used is not saved up, but for the part of a call.
+      // Unused calls do not accumulate, except for fractions of a call.
       left = Math.min(left + callsPerMinute, Math.max(callsPerMinute, 1))
     },
     async claimDuePolls(request: Parameters<WriteSide['claimDuePolls']>[0]) {

@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const LOWER = { unit: 'x', better: 'lower' } as const
 
-/** The figures that are wanted of the polling brain. */
+/** The figures that gate the cadence. */
 export function figuresOf(runs: Runs, claimMs: number): readonly Figure[] {
   const silent = silenceFound(runs.of(SILENCE).relay, eveningSilence())
   const minutesOf = (ms: number | undefined) => (ms ?? Number.NaN) / MINUTE_MS
@@ -30,7 +30,7 @@ export function figuresOf(runs: Runs, claimMs: number): readonly Figure[] {
     figure('silence noticed, minutes', [minutesOf(silent?.noticedAfterMs)], LOWER),
     figure('trusted again, minutes', [minutesOf(silent?.trustedAfterMs)], LOWER),
     figure('silences told while there was none, in all runs', [imagined], { ...LOWER, must: 0 }),
-    // Wanted of the setting of the first row. Without pushes it is told beside the least that is possible for who knows all rates beforehand.
+    // Only the run with pushes must reach a figure. For the one without, the figure below gives the lower bound of a poller that knows all rates.
     ...SCARCE.map(({ wanted }) =>
       figure(`${wanted}, a tenth of the calls: staleness / first come first served`, [byWorth(runs, wanted)], {
         ...LOWER,
@@ -42,7 +42,7 @@ export function figuresOf(runs: Runs, claimMs: number): readonly Figure[] {
   ]
 }
 
-/** What was seen in one run. */
+/** Reports one run. */
 export function observe({ scenario, parcels, relay, fixed, oracleMs }: ScenarioRun): Observation {
   return {
     name: scenario.name,
@@ -57,7 +57,7 @@ export function observe({ scenario, parcels, relay, fixed, oracleMs }: ScenarioR
   }
 }
 
-/** How late entries are known, as parts of how late the simpler poller knows them. */
+/** Staleness as a fraction of the simpler poller's. */
 export function barsOf(runs: Runs): readonly Bars[] {
   const fixedBar = (name: string, label: string) => {
     const run = runs.of(name)
@@ -87,7 +87,7 @@ export function barsOf(runs: Runs): readonly Bars[] {
   ]
 }
 
-/** Staleness against calls, by intervals of different lengths. */
+/** Staleness against calls, for scaled intervals. */
 export function curvesOf(runs: Runs): readonly Curve[] {
   const family = CURVE.map(runs.of)
   const curve = (name: string, color: string, meanMs: (run: ScenarioRun) => number): Curve => {

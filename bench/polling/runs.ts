@@ -11,10 +11,10 @@ const scaled = (scale: number) => `loss 5 %, intervals x${scale}`
 
 export const NO_PUSHES = 'no pushes'
 export const SILENCE = 'pushes silent for 6 h, else loss 5 %'
-/** The same with other intervals. */
+/** The same scenario with scaled intervals. */
 export const CURVE: readonly string[] = ['loss 5 %', ...SCALES.map(scaled)]
 
-/** What is run first; the scarce runs need to know what was wanted. */
+/** Runs first, because the scarce runs need its demand for calls. */
 const SCENARIOS: readonly Scenario[] = [
   { name: NO_PUSHES, scanRate: 'daily', loss: 1 },
   { name: 'loss 20 %', scanRate: 'daily', loss: 0.2 },
@@ -25,7 +25,7 @@ const SCENARIOS: readonly Scenario[] = [
   { name: 'carrier out for 6 h, loss 5 %', scanRate: 'daily', loss: 0.05, outage: OUTAGE },
   ...SCALES.map((scale): Scenario => ({ name: scaled(scale), scanRate: 'daily', loss: 0.05, scale })),
 ]
-/** What is run with a tenth of the calls that were wanted. */
+/** Runs with a tenth of the calls that the unlimited run made. */
 export const SCARCE: readonly { readonly wanted: string; readonly loss: number }[] = [
   { wanted: 'loss 5 %', loss: 0.05 },
   { wanted: NO_PUSHES, loss: 1 },
@@ -33,13 +33,13 @@ export const SCARCE: readonly { readonly wanted: string; readonly loss: number }
 
 export interface Runs {
   readonly all: readonly ScenarioRun[]
-  /** By the scenario's name. */
+  /** Finds a run by the name of its scenario. */
   readonly of: (name: string) => ScenarioRun
-  /** The least mean staleness that was possible without pushes and with a tenth of the calls. */
+  /** Lower bound on the mean staleness without pushes and with a tenth of the calls. */
   readonly leastMs: number
 }
 
-/** Runs all scenarios, as many at once as there are cores, up to two. `self`: the file to run one of them with. */
+/** Runs all scenarios, one per core and at most two at once. `self`: the file that runs a single one. */
 export async function runAll(self: string, parcels: number, say: (text: string) => void): Promise<Runs> {
   const runs = new Map<string, ScenarioRun>()
   const of = (name: string): ScenarioRun => {
@@ -72,7 +72,7 @@ export async function runAll(self: string, parcels: number, say: (text: string) 
   return { all: [...runs.values()], of, leastMs }
 }
 
-/** In a process of its own, so that two run at once. */
+/** Runs a scenario in its own process, so that two run in parallel. */
 async function runApart(self: string, scenario: Scenario, parcels: number): Promise<ScenarioRun> {
   const args = [self, '--one', JSON.stringify(scenario), String(parcels)]
   const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 64 * 1024 * 1024 })

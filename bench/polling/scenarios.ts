@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000
 const DAY_MS = 24 * HOUR_MS
 const SEED = 7
 
-/** The cadence of config/example.yaml: the one an operator gets who sets nothing. */
+/** The default cadence, as in config/example.yaml. */
 export const DEFAULTS: CadencePolicy = {
   byStatusMs: { Created: 2 * HOUR_MS, Ingested: HOUR_MS, DeliveryStarted: HOUR_MS / 4 },
   defaultMs: HOUR_MS,
@@ -25,7 +25,7 @@ export interface Scenario {
   readonly loss: number
   readonly silence?: Span
   readonly outage?: Span
-  /** Intervals are the default's times this. */
+  /** Factor applied to the default intervals. */
   readonly scale?: number
   readonly callsPerMinute?: number
   readonly firstCome?: boolean
@@ -36,7 +36,7 @@ export interface ScenarioRun {
   readonly parcels: number
   readonly relay: RelayRun
   readonly fixed: FixedRun
-  /** Mean staleness of lost entries by the poller that knows the future, with as many calls. */
+  /** Mean staleness of lost entries of the oracle with as many calls. */
   readonly oracleMs: number
 }
 
@@ -69,22 +69,22 @@ export function eveningSilence(): Span {
   return { fromMs, toMs: fromMs + 6 * HOUR_MS }
 }
 
-/** A tenth of the calls a minute that were made while nothing held them back, over the time in which nearly all were. */
+/** A tenth of the calls per minute that the unlimited run made, averaged over the time in which it made nearly all of them. */
 export function tenthOfWanted({ calls, callsByMinute }: RelayRun): number {
   const minutes = callsByMinute.findIndex((made) => made >= 0.99 * calls)
   return calls / Math.max(1, minutes) / 10
 }
 
 export interface SilenceFound {
-  /** From its beginning. */
+  /** Time from the start of the silence until it was noticed. */
   readonly noticedAfterMs: number
-  /** Polls between the grace time after its beginning and the notice; 0: noticed before. */
+  /** Polls between the end of the grace period and the notice; 0: noticed earlier. */
   readonly pollsAfterGrace: number
-  /** From its end until pushes were trusted again. */
+  /** Time from the end of the silence until pushes were trusted again. */
   readonly trustedAfterMs: number
 }
 
-/** When a silence was noticed, and when it was forgiven; null: it was not. */
+/** When a silence was noticed and when pushes were trusted again; null: never noticed. */
 export function silenceFound({ healthChanges, callsByMinute, startMs }: RelayRun, { fromMs, toMs }: Span): SilenceFound | null {
   const noticed = healthChanges.find(({ atMs, health }) => atMs >= fromMs && health === 'silent')
   const trusted = healthChanges.find(({ atMs, health }) => atMs >= toMs && health === 'healthy')
@@ -97,7 +97,7 @@ export function silenceFound({ healthChanges, callsByMinute, startMs }: RelayRun
   }
 }
 
-/** How often a silence was told while there was none. */
+/** Number of false alarms: silences reported while there was none. */
 export function silencesImagined({ scenario: { silence }, relay }: ScenarioRun): number {
   return relay.healthChanges.filter(({ atMs, health }) => health === 'silent' && !isWithin(silence ?? null, atMs)).length
 }

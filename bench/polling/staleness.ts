@@ -1,7 +1,7 @@
 import type { Lifecycle } from './lifecycles.ts'
 import type { Pushes } from './losses.ts'
 
-/** When each entry became known: by parcel, then by scan; infinite for one that never did. */
+/** When each entry became known, by parcel and scan; infinite: never. */
 export type KnownTimes = readonly Float64Array[]
 
 export interface Spread {
@@ -14,7 +14,7 @@ export interface Spread {
 
 export interface Staleness {
   readonly all: Spread
-  /** Of those whose push was lost. */
+  /** Entries whose push was lost. */
   readonly lost: Spread
 }
 
@@ -22,7 +22,7 @@ export function unknownTimes(lifecycles: readonly Lifecycle[]): KnownTimes {
   return lifecycles.map(({ scans }) => new Float64Array(scans.length).fill(Number.POSITIVE_INFINITY))
 }
 
-/** How long entries existed before the poller knew them. */
+/** Measures how long entries existed before the poller knew them. */
 export function measureStaleness(lifecycles: readonly Lifecycle[], pushes: Pushes, known: KnownTimes): Staleness {
   const all: number[] = []
   const lost: number[] = []

@@ -1,21 +1,21 @@
 import type { Lifecycle, Scan } from './lifecycles.ts'
 
 const HOUR_MS = 3_600_000
-/** After the last scan there is nothing more to find, and calls enough to find it. */
+/** Hours simulated after the last scan. Nothing new happens then, and there are enough calls to find the rest. */
 const HOURS_AFTER = 24
-/** A chance below this is none. */
+/** Probabilities below this count as 0. */
 const CHANCE_MIN = 1e-6
 
-/** How parcels go from kind to kind (a status at a place of the history), hour by hour. */
+/** The transitions of parcels between kinds, hour by hour. A kind is a status at a position in the history. */
 export interface Ways {
   readonly kinds: number
   readonly hours: number
-  /** By kind: which entry of its parcel it is, and whether none ever followed. */
+  /** By kind: the position of its entry, and whether no entry ever followed. */
   readonly places: readonly number[]
   readonly ends: readonly boolean[]
-  /** By kind and hour: the chances to go on to other kinds within it. */
+  /** By kind and hour: the probabilities of moving to other kinds within that hour. */
   readonly moves: readonly (readonly (readonly Shown[])[])[]
-  /** By hour and kind: parcels that begin. */
+  /** By hour and kind: number of new parcels. */
   readonly births: readonly Float64Array[]
 }
 
@@ -24,15 +24,15 @@ export interface Shown {
   readonly chance: number
 }
 
-/** What becomes of a parcel that a look showed, hour by hour. */
+/** The expected future of a parcel after a poll, hour by hour. */
 export interface Waits {
-  /** How many hours entries will have been unknown in all by a later hour. */
+  /** Expected total hours that entries will have been unknown by a later hour. */
   unknownHours(kind: number, fromHour: number, toHour: number): number
-  /** What a look will show then. */
+  /** What a poll at `toHour` will show. */
   shown(kind: number, fromHour: number, toHour: number): readonly Shown[]
 }
 
-/** Counts what the lifecycles do. */
+/** Estimates the transitions from the lifecycles. */
 export function learnWays(lifecycles: readonly Lifecycle[]): Ways {
   const startMs = Math.floor(Math.min(...lifecycles.map(({ scans }) => scans[0]?.atMs ?? Number.POSITIVE_INFINITY)) / HOUR_MS) * HOUR_MS
   const hourOf = (atMs: number) => (atMs - startMs) / HOUR_MS
@@ -82,7 +82,7 @@ function chances(to: Float64Array, waitedHours: number): readonly Shown[] {
   return [...to].flatMap((count, kind) => (count === 0 ? [] : [{ kind, chance: (any * count) / scans }]))
 }
 
-/** Follows every kind from every hour to the end. */
+/** Computes the future of every kind from every hour. */
 export function foresee({ kinds, hours, places, moves }: Ways): Waits {
   const waits = Array.from({ length: kinds }, (_, kind) =>
     Array.from({ length: hours }, (__, fromHour) => {

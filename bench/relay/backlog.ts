@@ -12,13 +12,13 @@ import type { Bench, SuiteReport } from '../suite.ts'
 import { endpointNames, type Receivers, startReceivers } from './receivers.ts'
 
 const ENDPOINTS = 4
-/** The first and the last tenth are compared, in five parts each; before the first, as much as one of them is left for warming up. */
+/** Compares the first and last tenth of the backlog, in five parts each. One part before the first is the warm-up. */
 const PARTS = 50
 const COMPARED = 5
 const LOOK_MS = 20
 const MB = 1024 ** 2
 
-/** A backlog that waits in the store when the relay starts, drained to its end. */
+/** Measures how a relay drains a backlog that it finds at start. */
 export async function backlog({ settings, folder, relayEntry, say }: Bench): Promise<SuiteReport> {
   const parcels = settings.scale.backlogParcels
   const all = parcels * EVENTS_PER_PARCEL * ENDPOINTS
@@ -55,7 +55,7 @@ export async function backlog({ settings, folder, relayEntry, say }: Bench): Pro
   }
 }
 
-/** The rate of each part. */
+/** Returns the delivery rate of each part. */
 async function ratesOf(receivers: Receivers, all: number, say: (text: string) => void): Promise<readonly number[]> {
   const rates: number[] = []
   let from = await receivers.tally()

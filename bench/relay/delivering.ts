@@ -4,7 +4,7 @@ import { usageOf } from '../servers/process-usage.ts'
 import type { Observation } from '../suite.ts'
 import type { Receivers } from './receivers.ts'
 
-/** What arrived within a time, and what it cost the process that sent it. */
+/** Deliveries within a time, and their cost to the sending process. */
 export interface Delivering {
   readonly ratePerSecond: number
   readonly cpuUs: number
@@ -26,7 +26,7 @@ export async function measureDelivering(receivers: Receivers, pid: number, durat
   }
 }
 
-/** Resolves once the receivers got `total`; throws if nothing more comes for a while. */
+/** Resolves once the receivers have `total` deliveries; throws if deliveries stop before that. */
 export async function untilDelivered(receivers: Receivers, total: number): Promise<void> {
   let last = { total: -1, atMs: 0 }
   for (;;) {

@@ -12,10 +12,10 @@ import { type Delivering, measureDelivering, observeDelivering } from './deliver
 import { endpointNames, startReceivers } from './receivers.ts'
 
 const ENDPOINTS = 4
-/** Attempts at the same time to each of them, as it is shipped. */
+/** Concurrent attempts per endpoint: the default setting. */
 const AT_ONCE = delivery().parse({}).perEndpoint
 
-/** A relay that finds its queue full, beside plain posts of the same bodies: as many endpoints, as many at the same time. */
+/** A relay that starts with a full queue, compared with plain posts of the same bodies to as many endpoints at the same concurrency. */
 export async function freshQueue(bench: Bench): Promise<SuiteReport> {
   const { settings, say } = bench
   const relay: Delivering[] = []

@@ -16,11 +16,11 @@ const CONNECTIONS = 64
 const ENDPOINTS = 2
 
 interface Beside extends PushMeasurement {
-  /** Of the endpoint that got the less, meanwhile. */
+  /** Delivery rate during ingest, at the slower endpoint. */
   readonly deliveredPerSecond: number
 }
 
-/** What delivering takes from ingest: as fast as pushes are answered, with two endpoints that get them and with none. */
+/** What deliveries cost ingest: closed-loop pushes with two endpoints and with none. */
 export async function ingestBeside(bench: Bench): Promise<SuiteReport> {
   const load = startGenerator()
   const most = { connections: CONNECTIONS, ratePerSecond: null }
@@ -47,7 +47,7 @@ export async function ingestBeside(bench: Bench): Promise<SuiteReport> {
   }
 }
 
-/** Afterwards everything must reach every endpoint, once. */
+/** Afterwards every event must have reached every endpoint exactly once. */
 async function pushAndDeliver({ settings, relayEntry, folder, say }: Bench, load: Generator): Promise<Beside> {
   const ownFolder = mkdtempSync(join(folder, 'relaying-'))
   const storePath = join(ownFolder, 'relay.db')
@@ -73,7 +73,7 @@ async function pushAndDeliver({ settings, relayEntry, folder, say }: Bench, load
   return { ...measured, deliveredPerSecond }
 }
 
-/** What `take` gives when the second is called. */
+/** Returns a promise, and the function that resolves it with a result of `take`. */
 function noted<T>(take: () => Promise<T>): readonly [Promise<T>, () => Promise<void>] {
   const { promise, resolve } = Promise.withResolvers<T>()
   return [promise, async () => resolve(await take())]

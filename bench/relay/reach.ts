@@ -10,20 +10,20 @@ import { SHARED_KEY } from '../servers/relay-config.ts'
 import type { Bench, Observation, SuiteReport } from '../suite.ts'
 import { type Receivers, startReceivers } from './receivers.ts'
 
-/** Far below what a relay can take. */
+/** Pushes per second, far below the relay's maximum. */
 const RATE = 100
 const CONNECTIONS = 8
 const BLACKHOLES = 3
-/** Short enough that attempts at those that never answer end, and are made anew, within a measurement. */
+/** Short, so that attempts at silent endpoints time out and are retried within a measurement. */
 const TIMEOUT = '1s'
 const PARCELS_APART = 1_000_000
 
 interface Reached extends Measurement {
-  /** From when a push was due to when the endpoint had all of it. */
+  /** Time from when a push was due until the endpoint had received all of it. */
   readonly reachedMs: Percentiles
 }
 
-/** How long a push takes to the endpoint when little happens: beside its own answer, and while other endpoints never answer. */
+/** Latency of a push to the endpoint at low load, compared with that of its response, with and without silent endpoints. */
 export async function reach(bench: Bench): Promise<SuiteReport> {
   const load = startGenerator()
   try {
@@ -92,7 +92,7 @@ async function pushStamped(
   const measured = await measure(load, relay.pid, { port: relay.port, connections: CONNECTIONS, pace })
   const { ageMs: reachedMs, ...after } = await receivers.tally()
   let { total } = after
-  // The last one or two may still be on their way.
+  // The last deliveries may still be in flight.
   while (total < before.total + measured.answered) total = (await receivers.tally()).total
   return { ...measured, reachedMs }
 }

@@ -2,18 +2,18 @@ import type { Percentiles } from '../load/percentiles.ts'
 import { type Server, startFloor } from '../servers/server.ts'
 
 export interface Tally {
-  /** Since the start, one an endpoint. */
+  /** Deliveries since the start, per endpoint. */
   readonly counts: readonly number[]
   readonly total: number
-  /** On the receiver's own clock. */
+  /** Time on the receiver's own clock. */
   readonly atMs: number
-  /** Of what the first endpoint got since it was last asked. */
+  /** Age of the events that the first endpoint received since the last query. */
   readonly ageMs: Percentiles
 }
 
-/** The endpoints, in a process of their own. */
+/** The endpoints, in their own process. */
 export interface Receivers extends Pick<Server, 'pid' | 'stop'> {
-  /** What the config of a relay must say to deliver to them; those that never answer come last. */
+  /** Config sections of a relay that delivers to them. Silent endpoints come last. */
   readonly sections: Readonly<Record<string, object>>
   readonly ports: readonly number[]
   tally(): Promise<Tally>

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 
-/** Tells the parent process where a server listens. */
+/** Tells the parent process a server's port. */
 export function announce(server: Server): void {
   server.on('listening', () => {
     const address = server.address()

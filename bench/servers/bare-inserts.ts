@@ -1,11 +1,11 @@
 import pg from 'pg'
 import { EVENTS_PER_PARCEL, eventBody } from '../load/event.ts'
 
-/** As many events as the connections that push, which is the most that one batch of the relay holds then. */
+/** One event per pushing connection, which is also the largest batch of the relay at this load. */
 const BATCH = 64
 const PREPARED = 20_000
 
-/** How many bodies a second one connection inserts in sets, each set committed: what keeping the bytes costs, and nothing else. */
+/** Returns how many bodies per second one connection inserts in committed batches: the cost of storing the bytes alone. */
 export async function insertBare(url: string, durationMs: number): Promise<number> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -3,7 +3,7 @@ import Router from '@koa/router'
 import Koa from 'koa'
 import { announce } from './announce.ts'
 
-/** What no Koa server that answers reads can undercut: a route of the same shape, and a body (the file named by the argument) that never changes. */
+/** The lower bound for reads on Koa: a route of the same shape that returns a constant body (the file named by the argument). */
 const body = readFileSync(process.argv[2] ?? '')
 const router = new Router()
 router.get('/v1/status/:identifier/all', (ctx) => {

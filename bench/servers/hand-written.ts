@@ -10,7 +10,7 @@ interface Tables {
   readonly push: { readonly id: Generated<number>; readonly received_at_ms: number; readonly body: Buffer }
 }
 
-/** What one would write in an afternoon, as durable as the relay: the signature, and a transaction of its own for each push. */
+/** A simple handler that is as durable as the relay: it verifies the signature and commits a transaction per push. */
 const [, , path = '', sharedKey = ''] = process.argv
 const database = new Database(path)
 database.pragma('journal_mode = WAL')

@@ -6,8 +6,8 @@ import { WEBHOOK_PATH } from '../load/requests.ts'
 import { announce } from './announce.ts'
 
 /**
- * The least a Koa server can do that says 200 only when a push is durable: the signature, an insert, and one sync for all that came in a turn
- * of the event loop, on one thread. It reads nothing of an event, so it neither merges nor serves.
+ * The least that a Koa server must do to answer 200 only for durable pushes: it verifies the signature, inserts, and syncs once per turn of the
+ * event loop, on one thread. It does not parse events, so it neither merges nor serves them.
  */
 const [, , path = '', sharedKey = ''] = process.argv
 const database = new Database(path)

@@ -2,8 +2,8 @@ import { request } from 'undici'
 import { eventAt, eventBody } from '../load/event.ts'
 
 /**
- * What plain code with the same client reaches: the bodies the relay has queued, posted to each of the ports (all arguments after the first)
- * as fast as answers come, as many at the same time as the first argument says. Nothing is signed, read from a store or written down.
+ * The rate of plain code with the same HTTP client. It posts the bodies that the relay has queued to each port (all arguments after the first)
+ * in a closed loop; the first argument is the concurrency. It signs nothing and uses no store.
  */
 const EVENTS = 20_000
 const [, , concurrency = '', ...ports] = process.argv

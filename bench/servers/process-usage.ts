@@ -1,29 +1,29 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** What a process has used since it began. */
+/** What a process has used since its start. */
 export interface Usage {
   /** User and system time of all its threads. */
   readonly cpuMs: number
-  /** Of these, the threads whose event loops answer: the first one, and the relay's that receives. */
+  /** The part of the threads whose event loops answer: the main thread and the relay's receiver. */
   readonly loopsCpuMs: number
 }
 
 export interface Memory {
   readonly residentBytes: number
-  /** What is no file's: heaps and buffers. */
+  /** Anonymous memory: heaps and buffers. */
   readonly anonymousBytes: number
-  /** The most it ever was. */
+  /** Peak resident memory. */
   readonly peakBytes: number
 }
 
-/** The kernel counts in hundredths of a second, whatever its own clock does. */
+/** The kernel reports processor time in units of 10 ms (USER_HZ). */
 const TICK_MS = 10
-/** What the relay calls the thread that receives. */
+/** The name of the relay's receiver thread. */
 const RECEIVER = 'receiver'
-/** After the name in parentheses: state is the first, utime the twelfth. */
+/** Index of utime among the fields after the name in parentheses. */
 const UTIME_AT = 11
 
-/** Linux only, as is the machine that measures. */
+/** Reads `/proc`, so it works only on Linux. */
 export function usageOf(pid: number): Usage {
   const loops = readdirSync(`/proc/${pid}/task`).filter((id) => Number(id) === pid || nameOf(pid, id) === RECEIVER)
   return {
@@ -42,7 +42,7 @@ function nameOf(pid: number, id: string): string | null {
   try {
     return readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim()
   } catch {
-    // It has ended meanwhile.
+    // The thread has ended.
     return null
   }
 }

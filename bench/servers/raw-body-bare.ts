@@ -3,7 +3,7 @@ import getRawBody from 'raw-body'
 import { WEBHOOK_PATH } from '../load/requests.ts'
 import { announce } from './announce.ts'
 
-/** The same without a router, which the relay's webhook does without: what that saves. */
+/** `raw-body-route` without a router, because the relay's webhook has none either. */
 const app = new Koa()
 app.use(async (ctx, next) => {
   if (ctx.method !== 'POST' || ctx.path !== WEBHOOK_PATH) return next()

@@ -4,7 +4,7 @@ import getRawBody from 'raw-body'
 import { WEBHOOK_PATH } from '../load/requests.ts'
 import { announce } from './announce.ts'
 
-/** What no Koa server that takes pushes can undercut: a route that reads the body and does nothing with it. */
+/** The lower bound for pushes on Koa: a route that reads the body and ignores it. */
 const router = new Router()
 router.post(WEBHOOK_PATH, async (ctx) => {
   await getRawBody(ctx.req, { limit: 262_144 })

@@ -4,9 +4,9 @@ import { createSeries } from '../load/percentiles.ts'
 import { ageOf } from '../load/stamps.ts'
 
 /**
- * Where the relay delivers to: as many endpoints as the first argument says, a port each, and after them as many as the second says that
- * take everything and never answer. With a third argument the first endpoint looks how old its events are; else counting is all it does.
- * GET on the first port tells: the counts since the start, and the ages since it was last asked.
+ * The endpoints, each on its own port. The first argument is the number that answer; the second, the number of silent ones, which take
+ * everything and never answer. With a third argument the first endpoint also records the age of its events. GET on the first port returns the
+ * counts since the start and the ages since the last query.
  */
 const [, , endpoints = '1', silent = '0', isStamped = ''] = process.argv
 
@@ -38,7 +38,7 @@ const answering = counts.map((_, at) =>
     if (req.method === 'GET') res.end(tell())
     else {
       take(at, req)
-      // Once all of it is there: an answer that comes before would end the exchange early.
+      // Answers once the body is complete; an earlier response would end the exchange early.
       req.on('end', () => res.end())
     }
   }),

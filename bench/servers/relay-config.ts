@@ -6,18 +6,18 @@ export const SHARED_KEY = 'a-shared-key-for-the-bench-only'
 export const SHOP = { username: 'shop', password: 'shop-demo-password' }
 
 export interface RelayConfig {
-  /** Where the store is, or will be. */
+  /** Path of the store, which may not exist yet. */
   readonly storePath: string
   /** Sections that differ from the defaults. */
   readonly sections?: Readonly<Record<string, object>>
-  /** The address of a database, if the store is not a file. */
+  /** URL of the database, if the store is on PostgreSQL. */
   readonly database?: string
 }
 
-/** Parcels fall due as everywhere, and nobody asks about them meanwhile: the carrier's address leads nowhere. */
+/** Disables polls: parcels fall due as usual, but no carrier listens at the configured address. */
 const NO_POLLER = { cron: '0 0 1 1 *' }
 
-/** Writes the config of a relay on loopback, its defaults as they are; returns the file's path. */
+/** Writes the config of a relay on loopback with default settings; returns the file's path. */
 export function writeRelayConfig(folder: string, { storePath, database, sections = {} }: RelayConfig): string {
   const path = join(folder, 'relay.yaml')
   const config = {
@@ -34,5 +34,5 @@ export function writeRelayConfig(folder: string, { storePath, database, sections
   return path
 }
 
-/** Of the shop's password. */
+/** Hash of the shop's password. */
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'

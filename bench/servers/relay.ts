@@ -1,16 +1,16 @@
 import { type RelayConfig, SHOP, writeRelayConfig } from './relay-config.ts'
 import { type Server, spawnNode } from './server.ts'
 
-/** What the image and `npm start` give it, so that it takes less memory and starts sooner. */
+/** Flags and environment as in the image and `npm start`: less memory and a faster start. */
 export const LAUNCH = { flags: ['--min-semi-space-size=8', '--max-semi-space-size=8'], env: { MALLOC_ARENA_MAX: '2' } } as const
 
-/** The relay under measure, as it is shipped: compiled, a process of its own. */
+/** The measured relay as shipped: compiled, in its own process. */
 export interface RelayServer extends Server {
-  /** Where reads go; `port` is where pushes go. */
+  /** Port for reads; `port` is for pushes. */
   readonly internalPort: number
   readonly storePath: string
   logIn(): Promise<string>
-  /** GET on the internal listener. */
+  /** Sends a GET to the internal listener. */
   ask(path: string, token: string): Promise<Response>
 }
 

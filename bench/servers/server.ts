@@ -3,22 +3,22 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** A server under measure: a process of its own. */
+/** A measured server in its own process. */
 export interface Server {
   readonly pid: number
-  /** Where the load goes. */
+  /** Port for the load. */
   readonly port: number
-  /** Lets it finish. */
+  /** Stops it gracefully. */
   stop(): Promise<void>
   kill(): Promise<void>
 }
 
 export interface Spawned extends Omit<Server, 'port'> {
-  /** What it said when it was ready. */
+  /** The JSON it printed when it was ready. */
   readonly said: Readonly<Record<string, unknown>>
 }
 
-/** Starts a Node process and waits for the line of JSON in which `isReady` finds what it wants. */
+/** Starts a Node process and waits until it prints a line of JSON that satisfies `isReady`. */
 export async function spawnNode(
   args: readonly string[],
   isReady: (said: Readonly<Record<string, unknown>>) => boolean,
@@ -40,7 +40,7 @@ export async function spawnNode(
   return { pid: child.pid ?? 0, said, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') }
 }
 
-/** A server of this folder, that says its port. */
+/** Starts a server of this folder and waits until it announces its port. */
 export async function startFloor(file: string, ...args: readonly string[]): Promise<Server> {
   const { said, ...server } = await spawnNode([fileURLToPath(new URL(file, import.meta.url)), ...args], ({ port }) => port !== undefined)
   return { ...server, port: Number(said.port) }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 
-/** What a store that nobody has open holds. */
+/** The contents of a closed store. */
 export interface StoreContents {
   readonly pushes: number
   readonly quarantined: number
@@ -9,13 +9,13 @@ export interface StoreContents {
   readonly parcels: number
   readonly deliveries: number
   readonly delivered: number
-  /** Of the bodies of all pushes. */
+  /** Total size of the bodies of all pushes. */
   readonly bodyBytes: number
-  /** Of the file, after all was checkpointed into it. */
+  /** Size of the file after a full checkpoint. */
   readonly fileBytes: number
 }
 
-/** Looks into the store without the relay's help: an ingest rate is worth nothing if the events are not there. */
+/** Reads the store without the relay's code, because an ingest rate is worth nothing if the events are missing. */
 export function contentsOf(storePath: string): StoreContents {
   const db = new Database(storePath, { fileMustExist: true })
   const number = (sql: string) => Number(db.prepare(sql).pluck().get())

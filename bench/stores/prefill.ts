@@ -11,7 +11,7 @@ import { contentsOf } from './contents.ts'
 
 const BATCH = 2000
 const DAY_MS = 86_400_000
-/** Nobody is ever due: a relay that starts looks at once for whom to ask. */
+/** No parcel is ever due, or a starting relay would poll at once. */
 const POLICY = {
   record: {
     cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
@@ -20,12 +20,12 @@ const POLICY = {
   },
   deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8 },
 }
-/** What decides what a store looks like. */
+/** The files whose contents decide what a store looks like. */
 const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/wiring/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
 
 /**
- * Copies to `path` a store that holds the events of this many parcels, made through the relay's own write side. Made once a version. Of
- * `endpoints` (by name) each is owed all of them.
+ * Copies to `path` a store with the events of this many parcels, written through the relay's write side once per version. Each of the named
+ * `endpoints` has a waiting delivery of every event.
  */
 export async function copyPrefilledStore(
   parcels: number,
@@ -40,11 +40,11 @@ async function prefilledStore(parcels: number, endpoints: readonly string[], say
   const folder = join(tmpdir(), 'parcel-relay-bench-stores')
   mkdirSync(folder, { recursive: true })
   const version = versionOfCode()
-  // What an older version made is of no use any more, and large.
+  // Stores of older versions are useless and large.
   for (const name of readdirSync(folder)) if (!name.startsWith(version)) rmSync(join(folder, name), { recursive: true, force: true })
   const path = join(folder, `${version}-${parcels}-${endpoints.length}.db`)
   if (existsSync(path)) return path
-  // Under its name only once it is whole, and without the files that the relay keeps beside a store.
+  // Renamed only once it is complete, without the files that the relay keeps beside a store.
   const making = mkdtempSync(join(folder, `${version}-making-`))
   await fill(join(making, 'relay.db'), parcels, endpoints, say)
   renameSync(join(making, 'relay.db'), path)
@@ -72,7 +72,7 @@ async function fill(path: string, parcels: number, endpoints: readonly string[],
   say(`filled in ${((performance.now() - startMs) / 1000).toFixed(1)} s`)
 }
 
-/** Where it is says the config of the relay that is started on the store. */
+/** A placeholder: the config of the started relay sets the URL. */
 function endpointNamed(name: string): EndpointSettings {
   const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null }
   return { name, url: 'http://127.0.0.1:9/', enabled: true, signature: 'carrier', filters: noFilters, ...nothing }

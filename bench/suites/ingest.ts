@@ -14,7 +14,7 @@ import type { Bench, SuiteReport } from '../suite.ts'
 
 const CONNECTIONS = 64
 
-/** Pushes into an empty store, beside a Koa route that only reads them, with and without a router, and beside a handler as one would write it by hand. */
+/** Pushes into an empty store, compared with a Koa route that only reads them (with and without a router) and with a hand-written handler. */
 export async function ingest(bench: Bench): Promise<SuiteReport> {
   const load = startGenerator()
   const { rounds } = bench.settings
@@ -31,9 +31,9 @@ export async function ingest(bench: Bench): Promise<SuiteReport> {
     const half = await interleave(rounds, {
       relay: () => pushToEmptyRelay(bench, load, atHalf),
       floor: () => pushToFloor(bench, load, atHalf),
-      // What durability alone costs: nothing is read, merged or told.
+      // The cost of durability alone: it parses, merges and announces nothing.
       least: () => pushToDurable(bench, load, atHalf, './least-durable.ts'),
-      // With as little to spare as the relay has: what a machine that halves its speed for a moment does to anybody.
+      // At half its own maximum, like the relay: shows what a machine that slows down for a moment does to any server.
       floorAtOwnHalf: () => pushToFloor(bench, load, atOwnHalf),
     })
     const one = { connections: 1, ratePerSecond: null }
@@ -82,7 +82,7 @@ function halfOf(rounds: readonly PushMeasurement[]): number {
 
 type Load = Pick<PushLoad, 'connections' | 'ratePerSecond'>
 
-/** A relay and a store of its own. Afterwards the store must hold, and the relay serve, what was acknowledged: nothing more, nothing less. */
+/** Pushes to a relay with its own store. Afterwards the store must hold, and the relay serve, exactly what was acknowledged. */
 export async function pushToEmptyRelay({ settings, relayEntry, folder, say }: Bench, load: Generator, of: Load): Promise<PushMeasurement> {
   const ownFolder = mkdtempSync(join(folder, 'relay-'))
   const storePath = join(ownFolder, 'relay.db')
@@ -108,7 +108,7 @@ async function pushToFloor({ settings, say }: Bench, load: Generator, of: Load, 
   return measured
 }
 
-/** To a server that stores what it acknowledges, in a file of its own. */
+/** Pushes to a server that stores what it acknowledges in its own file. */
 async function pushToDurable({ settings, folder, say }: Bench, load: Generator, of: Load, file: string): Promise<PushMeasurement> {
   const ownFolder = mkdtempSync(join(folder, 'durable-'))
   const server = await startFloor(file, join(ownFolder, 'push.db'), SHARED_KEY)

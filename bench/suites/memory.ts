@@ -17,7 +17,7 @@ const READERS = 4
 const EVENTS_AT_ONCE = 140_000
 const LOOK_MS = 500
 
-/** What the relay takes of memory that is its own while pushes, reads and deliveries go on at once as fast as they can. */
+/** The relay's anonymous memory while pushes, reads and deliveries all run at full speed. */
 export async function memory(bench: Bench): Promise<SuiteReport> {
   const { settings, folder, relayEntry, say } = bench
   const [senders, readers] = [startGenerator(), startGenerator()]

@@ -16,19 +16,19 @@ import { startRelay } from '../servers/relay.ts'
 import type { Bench, Observation, SuiteReport } from '../suite.ts'
 
 const CONNECTIONS = 64
-/** What a small server of one's own would be given. */
+/** Typical settings of a small dedicated server. */
 const SETTINGS = { shared_buffers: '512MB', max_wal_size: '4GB' }
 
-/** What a relay did in one round, a second. */
+/** A relay's results in one round, per second. */
 interface Round {
   readonly pushes: number
   readonly reads: number
   readonly deliveries: number
-  /** The slowest of a hundred pushes, in milliseconds. */
+  /** 99th percentile of push latency, in milliseconds. */
   readonly p99Ms: number
 }
 
-/** One relay on PostgreSQL, on the same processors as its server, beside one on SQLite and beside inserts of the same bytes. */
+/** A relay on PostgreSQL, with the server on the same processors, compared with a relay on SQLite and with bare inserts of the same bytes. */
 export async function postgresSuite(bench: Bench): Promise<SuiteReport> {
   const { settings, say } = bench
   const load = startGenerator()
@@ -102,7 +102,7 @@ function observeRounds(name: string, rounds: readonly Round[]): Observation {
   }
 }
 
-/** A database of its own, gone afterwards. */
+/** Runs `work` on a new database and drops it afterwards. */
 async function onDatabase<T>(server: PostgresServer, work: (url: string) => Promise<T>): Promise<T> {
   const name = `bench_${Math.random().toString(36).slice(2)}`
   const admin = new pg.Client({ connectionString: server.url() })
@@ -146,7 +146,7 @@ async function pushAndRead(
   return { pushes: pushes.ratePerSecond, p99Ms: pushes.latencyMs.p99, reads: asks.ratePerSecond }
 }
 
-/** How many a second reach one endpoint, from the first push until all have arrived. */
+/** Deliveries per second to one endpoint, from the first push until all have arrived. */
 async function deliver({ settings, relayEntry, folder }: Bench, load: Generator, database?: string): Promise<number> {
   const own = mkdtempSync(join(folder, 'relay-'))
   const receivers = await startReceivers({ endpoints: 1 })

@@ -15,17 +15,17 @@ import { copyPrefilledStore } from '../stores/prefill.ts'
 import type { Bench, SuiteReport } from '../suite.ts'
 
 const CONNECTIONS = 64
-/** What the relay reckons an answer takes beside its body. */
+/** What the relay's cache adds to the size of each body. */
 const CACHED_OVERHEAD_BYTES = 512
 const HOT_CACHE_BYTES = 1024 ** 3
-/** Reads while pushes come in are asked at this share of the most there can be alone. */
+/** The rate of reads during pushes, as a share of the maximum without pushes. */
 const READ_SHARE = 0.1
-/** Each load of pushes is about parcels of its own. */
+/** Gives each load of pushes its own parcels. */
 const PARCELS_APART = 10_000_000
-/** Pushes begin so long before the reads and end so long after them, their preparation not counted. */
+/** Pushes start this long before the reads and stop this long after them, preparation not counted. */
 const AROUND_MS = 1500
 
-/** `all` with a bearer token, beside a Koa route with a constant body of the same size; and what pushes do to it. */
+/** Reads `all` with a bearer token, with and without pushes, compared with a Koa route that returns a constant body of the same size. */
 export async function reads(bench: Bench): Promise<SuiteReport> {
   const { folder, settings, say } = bench
   const storePath = join(folder, 'relay.db')
@@ -56,7 +56,7 @@ async function sampleAnswer({ relayEntry, folder }: Bench, storePath: string): P
   return { path, bytes: body.length }
 }
 
-/** Every answer that is asked for is in the cache. */
+/** Reads answers that are all cached. */
 async function readHot(bench: Bench, load: Generator, pushLoad: Generator, storePath: string, floor: Server): Promise<SuiteReport> {
   const { settings, folder, relayEntry, say } = bench
   const parcels = settings.scale.hotParcels
@@ -106,7 +106,7 @@ async function besideFloor({ settings }: Bench, load: Generator, relay: RelaySer
   })
 }
 
-/** The pushes are about parcels nobody reads: what is measured is what writing costs the readers, not what it tells them. */
+/** Pushes concern parcels that nobody reads, so this measures what writing costs readers, not cache invalidation. */
 async function readWhilePushing({ settings }: Bench, load: Generator, pushLoad: Generator, relay: RelayServer, ratePerSecond: number) {
   const asWarm = { ...settings, warmUpMs: 0 }
   const ask = () => measureAsks(load, asWarm, { pid: relay.pid, port: relay.internalPort, connections: CONNECTIONS, ratePerSecond })
@@ -126,7 +126,7 @@ async function readWhilePushing({ settings }: Bench, load: Generator, pushLoad: 
   return { pushRate, ...(await interleave(settings.rounds, { alone: ask, during })) }
 }
 
-/** Nine answers in ten have to be read from the store. */
+/** Reads answers of which nine in ten are not cached. */
 async function readUniform(bench: Bench, load: Generator, storePath: string, floor: Server, answerBytes: number): Promise<SuiteReport> {
   const { settings, folder, relayEntry } = bench
   const parcels = settings.scale.uniformParcels

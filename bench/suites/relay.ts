@@ -4,7 +4,7 @@ import { ingestBeside } from '../relay/ingest-beside.ts'
 import { reach } from '../relay/reach.ts'
 import type { Bench, SuiteReport } from '../suite.ts'
 
-/** What delivering reaches, what it takes from ingest, and what a backlog and endpoints that never answer do to it. */
+/** The rate of deliveries, their cost to ingest, and the effect of a backlog and of endpoints that never answer. */
 export async function relay(bench: Bench): Promise<SuiteReport> {
   const figures = []
   const observations = []

@@ -14,15 +14,15 @@ import type { Settings } from '../settings.ts'
 import type { Bench, Figure, Observation, SuiteReport } from '../suite.ts'
 
 const CONNECTIONS = 64
-/** Short, since what a start decides shows at once: the measurement is of many starts. */
+/** Short, because the effects of a start show at once and the suite measures many starts. */
 const WARM_UP_MS = 1000
 const DURATION_MS = 1500
 
-/** Processor time of all threads, us an operation. */
+/** Processor time of all threads, in microseconds per operation. */
 interface Start {
   readonly push: number
   readonly read: number
-  /** A push together with its delivery to one endpoint. */
+  /** A push and its delivery to one endpoint. */
   readonly relayedPush: number
 }
 
@@ -30,8 +30,8 @@ type Operation = keyof Start
 const OPERATIONS: readonly Operation[] = ['push', 'read', 'relayedPush']
 
 /**
- * What one start costs beside another: some of what the platform decides early holds for as long as the process lives. `--beside FILE`
- * measures another compiled `main.js` in turns, and compares.
+ * Compares many starts of the relay, because some early decisions of the JavaScript engine last as long as the process. `--beside FILE`
+ * alternates with another compiled `main.js` and compares the two.
  */
 export async function starts(bench: Bench): Promise<SuiteReport> {
   const { settings, say } = bench

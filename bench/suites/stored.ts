@@ -15,11 +15,11 @@ import { pushToEmptyRelay } from './ingest.ts'
 
 const CONNECTIONS = 64
 const MB = 1024 ** 2
-/** Each load brings parcels of its own. */
+/** Gives each load its own parcels. */
 const PARCELS_APART = 10_000_000
 const READ_RATE = 200
 
-/** What a million stored events do to ingest, to the disk, to a start after kill -9 and to memory. */
+/** The effect of a million stored events on ingest, disk space, start after kill -9 and memory. */
 export async function stored(bench: Bench): Promise<SuiteReport> {
   const { settings, folder, say } = bench
   const storePath = join(folder, 'stored.db')
@@ -85,7 +85,7 @@ interface Pushing {
   readonly firstParcel: number
 }
 
-/** The most it ever takes, with the default bounds, while pushes come in at half the maximum and answers are read from all over the store. */
+/** Peak memory with default limits, while pushes arrive at half the maximum and reads are spread over the whole store. */
 async function measureMemory(
   { settings, relayEntry, folder, say }: Bench,
   load: Generator,
@@ -107,7 +107,7 @@ async function measureMemory(
   return figure('resident memory under load, at its peak', [peakBytes / MB], { unit: 'MB', better: 'lower', must: 300, aim: 200 })
 }
 
-/** From the start of the process after a kill under load to the first answer that says it is ready. */
+/** Time from process start, after a kill under load, to the first answer that reports ready. */
 async function measureRestarts(bench: Bench, load: Generator, storePath: string, newParcels: () => number): Promise<Figure> {
   const { settings, relayEntry, folder, say } = bench
   const seconds: number[] = []
