@@ -1,4 +1,4 @@
-# Compiles. The compiler and the type packages bring no install scripts that are needed here; Node itself is the image's.
+# The build stage. It runs no install scripts, because the compiler and the type packages need none.
 FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
@@ -18,20 +18,20 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /build/dist ./dist
 COPY package.json ./
 COPY config ./config
-# The default store, data/relay.db, and the key made beside it are kept in the volume; nothing else is ever written to.
+# The volume holds the default store, data/relay.db, and its key file. The relay writes nowhere else.
 RUN mkdir /data && chown node:node /data && ln -s /data data
 USER node
 VOLUME /data
 
 ENV NODE_ENV=production
-# This and the sizes below are for less memory and a quicker start; neither makes it slower.
+# This and the semi-space sizes below save memory and speed up the start without lowering throughput.
 ENV MALLOC_ARENA_MAX=2
-# What the health check asks: change it with the port of listen.public, or when that has TLS.
+# The URL of the health check. Change it if you change the port of listen.public or turn on its TLS.
 ENV HEALTH_URL=http://127.0.0.1:8080/healthz
-# The carrier and the world; apps and operators. Inside a container listen.internal.host must be 0.0.0.0.
+# 8080: public listener (carrier); 8081: internal listener (apps, operators). In a container listen.internal.host must be 0.0.0.0.
 EXPOSE 8080 8081
 STOPSIGNAL SIGTERM
-# There is no curl in a slim image.
+# Uses Node, because slim images have no curl.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(process.env.HEALTH_URL).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "--enable-source-maps", "--min-semi-space-size=8", "--max-semi-space-size=8", "dist/main.js"]
