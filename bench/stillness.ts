@@ -7,7 +7,7 @@ const SLOTS = 600
  * of a second although it loses no processor time; its neighbors then decide the 99th percentile.
  */
 export function slowMemoryShare(): number {
-  // A pointer chase: each word holds the index of the next, so reads cannot overlap. The generator has full period, so the cycle covers all words.
+  // A pointer chase: each word holds the index of the next, so reads cannot overlap. The generator has full period, so it visits all.
   const next = Uint32Array.from({ length: WORDS }, (_, at) => (Math.imul(at, 1_664_525) + 1_013_904_223) & (WORDS - 1))
   let at = 0
   const reads = Array.from({ length: SLOTS }, () => {

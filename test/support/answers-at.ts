@@ -19,7 +19,7 @@ import { createFeedSignal } from '../../src/runtime/feed-signal.ts'
 import { createMemory } from '../../src/runtime/memory.ts'
 import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
 
-/** An answer as it is compared: without the headers of the moment and the connection, and without the id of a problem, which is random. */
+/** An answer for comparison: without the headers that depend on time or connection, and without the random id of a problem. */
 export interface AnswerAt {
   readonly path: string
   readonly status: number
@@ -121,7 +121,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
   })
 }
 
-/** The internal listener over a store, on a clock that stands still and with a carrier that is down: it answers what the store says. */
+/** Opens the internal listener over a store with a stopped clock and no carrier, so that answers depend only on the store. */
 export async function openAnswersAt({ nowMs, ...sides }: Omit<StoreAt, 'clock'> & { readonly nowMs: number }) {
   const store = { ...sides, clock: { now: () => nowMs, monotonic: () => 0 } }
   const authenticate = await authenticateAt(store)

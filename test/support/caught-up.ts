@@ -4,13 +4,13 @@ import { ask } from './relay.ts'
 
 export type Language = 'en' | 'sv'
 
-/** One who asks a relay. */
+/** A client of a relay. */
 export interface Asker {
   readonly internalUrl: string
   readonly token: string
 }
 
-/** The exact text of an answer; fails unless there is one. */
+/** Returns the exact text of an answer; throws if there is none. */
 export async function textOf(
   { internalUrl, token }: Asker,
   identifier: string,
@@ -24,8 +24,8 @@ export async function textOf(
 }
 
 /**
- * An identifier by which a relay knows a parcel without having asked anybody: one that an accepted push named. Null: it can know it only
- * by asking for the tracking number, because no push came through or because the carrier's pull API knows no other identifier.
+ * Returns an identifier that an accepted push named, by which the relay knows the parcel without a poll. Null: only a poll by tracking number
+ * can find the parcel, because no push came through or because the carrier's pull API knows no other identifier.
  */
 export function knownByPush(parcel: SandboxParcel): string | null {
   const push = parcel.pushes.find(({ attempts }) => attempts.some(({ status }) => status === 200))
@@ -35,7 +35,7 @@ export function knownByPush(parcel: SandboxParcel): string | null {
   return Array.isArray(ids) && typeof ids[0] === 'string' ? ids[0] : null
 }
 
-/** Waits until every answer in the language is the carrier's own, byte for byte; `nameOf` says by which identifier to ask. */
+/** Waits until every answer in the language equals the carrier's, byte for byte. `nameOf` returns the identifier to ask by. */
 export async function untilCaughtUp(
   asker: Asker,
   parcels: readonly SandboxParcel[],
@@ -48,6 +48,6 @@ export async function untilCaughtUp(
     behind = behind.filter((parcel, nth) => answers[nth] !== parcel.answers[language])
     expect(behind.map(({ trackingNumber }) => trackingNumber)).toEqual([])
   }
-  // Not `expect.poll`: it asks which test is running, and beside others that end meanwhile nobody can tell it.
+  // Not `expect.poll`, which needs to know the running test and cannot when concurrent tests end.
   await vi.waitFor(look, { timeout: 30_000, interval: 250 })
 }

@@ -6,12 +6,12 @@ import type { TestProject } from 'vitest/node'
 import { leftOut } from './system-tools.ts'
 
 /**
- * Before all tests: those that run the relay as a process of its own run what is shipped (`shipped`), which also starts in half the time. It lies as in
- * an installed package: what `npm run build` makes, beside a manifest, the configs and the dependencies. After all tests: names what was left out.
+ * Before all tests: builds the relay that process tests run (`shipped`), laid out as an installed package with manifest, configs and dependencies.
+ * Compiled code starts in half the time. After all tests: names the tests that were skipped.
  */
 export function setup(project: TestProject): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
-  // Some run it as another user.
+  // Some tests run it as another user.
   chmodSync(folder, 0o755)
   const built = spawnSync('node_modules/.bin/rolldown', ['--config', '--dir', join(folder, 'dist')], { encoding: 'utf8' })
   if (built.status !== 0) throw new Error(`it does not compile: ${built.stdout}${built.stderr}`)

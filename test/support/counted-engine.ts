@@ -1,13 +1,13 @@
 import type { WriteEngine } from '../../src/store/engine.ts'
 
-/** What was asked of a database: statements, and rows that it gave or changed. */
+/** The work of a database: statements, and rows returned or changed. */
 export interface Work {
   statements: number
   rowsRead: number
   rowsWritten: number
 }
 
-/** A database that counts what it is asked for. */
+/** Wraps an engine to count its work. */
 export function countWork(engine: WriteEngine): { readonly engine: WriteEngine; readonly work: Work } {
   const work: Work = { statements: 0, rowsRead: 0, rowsWritten: 0 }
   const { session } = engine

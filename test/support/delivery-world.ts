@@ -11,7 +11,7 @@ import { deliverOptions, recordOptions } from './policy.ts'
 import { addEndpoint } from './stored-endpoint.ts'
 import { incomingPush } from './write-side.ts'
 
-/** An attempt, from when it was handed out until its answer is told. */
+/** An attempt, from its claim until its settlement. */
 export interface WorldAttempt {
   readonly delivery: ClaimedDelivery
   readonly beganMs: number
@@ -20,17 +20,17 @@ export interface WorldAttempt {
 }
 
 export interface DeliveryWorldOptions {
-  /** What the receiver answers to an attempt that began then. */
+  /** The receiver's answer to an attempt that began at `beganMs`. */
   readonly statusOf: (delivery: ClaimedDelivery, beganMs: number) => number
   readonly latencyMs?: () => number
   readonly settings?: Partial<EndpointSettings>
   readonly deliver?: Partial<WriteSideOptions['deliver']>
   readonly onAttempt?: (attempt: WorldAttempt, report: DispatchRoundReport) => void
-  /** Its answer is told to the store. */
+  /** Called when the attempt is settled. */
   readonly onEnd?: (attempt: WorldAttempt) => void
 }
 
-/** One endpoint on a real store, in simulated time: what is handed out is answered after a while, and the relay may be killed in between. */
+/** One endpoint on a real store in simulated time. Attempts are answered after a delay; the relay may be killed in between. */
 export async function openDeliveryWorld(engine: Engine, startMs: number, options: DeliveryWorldOptions) {
   const { statusOf, latencyMs = () => 20, onAttempt, onEnd } = options
   const path = await newPlace(engine)
@@ -79,7 +79,7 @@ export async function openDeliveryWorld(engine: Engine, startMs: number, options
     now: () => nowMs,
     underWay: () => underWay,
     push: (fields: PushFields) => writes.record([incomingPush(pushBody(fields), nowMs)]),
-    /** Lives until then, from one event to the next. */
+    /** Simulates until then, event by event. */
     async run(untilMs: number): Promise<void> {
       await turn()
       for (;;) {
@@ -91,7 +91,7 @@ export async function openDeliveryWorld(engine: Engine, startMs: number, options
       }
       nowMs = untilMs
     },
-    /** What is under way arrives, and nobody hears of it. */
+    /** Kills the relay: attempts in flight arrive, but their results are lost. */
     async kill(whileDown?: (path: string) => Promise<unknown>): Promise<void> {
       underWay = []
       await writes.close()

@@ -7,7 +7,7 @@ import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { copyDatabase, createDatabase, withDatabase } from './postgres-database.ts'
 import { temporaryFolder } from './temporary.ts'
 
-/** Every engine the relay can keep its data in: the contract suite runs on each. */
+/** Every storage engine. The contract suite runs on each. */
 export const engines: readonly Engine[] = [sqlite, postgres]
 
 /** How many cases a property is tried on: on a server each takes many times as long, so there all of them are for `npm run faults`. */
@@ -15,7 +15,7 @@ export function runsOn(engine: Engine, runs: number, onServer: number): number {
   return engine.name === postgres.name && process.env.RELAY_FAULTS !== 'long' ? onServer : runs
 }
 
-/** Where an engine can keep a store of a test's own: a path, or the address of an empty database. */
+/** Creates a place for a new store: a path, or the URL of an empty database. */
 export async function newPlace(engine: Engine): Promise<string> {
   return engine.name === postgres.name ? (await createDatabase()).url : join(temporaryFolder(), 'relay.db')
 }
@@ -33,7 +33,7 @@ export async function copyPlace(engine: Engine, place: string): Promise<string> 
   return copy
 }
 
-/** A store of its own, new, with nothing above it. */
+/** Opens a new store without any flow on top. */
 export async function openBareStore(engine: Engine) {
   const place = await newPlace(engine)
   const store = await engine.openWriteStore(place)

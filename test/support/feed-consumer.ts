@@ -1,7 +1,7 @@
 import { isObject, member, parseKeepingNumbers, type RawMembers } from '../../src/domain/json-body.ts'
 import { ask } from './relay.ts'
 
-/** What a consumer keeps of an entry: its texts, and everything else ready to print. */
+/** What a consumer stores of an entry: its texts, and the rest ready to print. */
 interface KeptEntry {
   readonly id: number
   readonly known: Readonly<Record<string, unknown>>
@@ -20,8 +20,8 @@ interface KeptParcel {
 }
 
 /**
- * A consumer of the feed as its documentation describes one, that shares nothing with the relay but the reading of numbers: it keeps
- * parcels from events and prints histories from what it keeps.
+ * A consumer of the feed, written from its documentation. It shares only number parsing with the relay, stores parcels from events and prints
+ * histories from them.
  */
 export function createFeedConsumer() {
   const parcels = new Map<string, KeptParcel>()
@@ -55,7 +55,7 @@ export function createFeedConsumer() {
     parcels,
     kinds,
     next: () => next,
-    /** Takes a page as JSON text; says whether it held anything. */
+    /** Takes a page as JSON text; returns whether it contained events. */
     take(json: string): boolean {
       const page = parseKeepingNumbers(json)
       if (!isObject(page)) throw new Error(`no page: ${json}`)
@@ -70,7 +70,7 @@ export function createFeedConsumer() {
       apply(event)
       next = numberOf(member(event, 'sequence'))
     },
-    /** The body of `all` for an identifier, in the languages preferred; undefined: it knows none. */
+    /** Returns the body of `all` for an identifier, in the preferred languages; undefined if the parcel is unknown. */
     all(identifier: string, languages: readonly string[]): string | undefined {
       const owners = [...parcels.values()].filter(({ identifiers }) => identifiers.includes(identifier))
       if (owners.length > 1) throw new Error(`several parcels are found by ${identifier}`)
@@ -81,7 +81,7 @@ export function createFeedConsumer() {
 
 export type FeedConsumer = ReturnType<typeof createFeedConsumer>
 
-/** Reads on, page by page, until there is no more. */
+/** Reads page by page to the end of the feed. */
 export async function replayFeed(consumer: FeedConsumer, internalUrl: string, token: string, limit = 100): Promise<void> {
   for (;;) {
     const answer = await ask(internalUrl, token, `/relay/events?after=${consumer.next()}&limit=${limit}`)
@@ -122,7 +122,7 @@ function printEntry(entry: KeptEntry, languages: readonly string[]): string {
   return `${known.slice(0, -1)}${printExtra(entry.extra)}}`
 }
 
-/** The first language that says it, null included; of others, the first by name. */
+/** Returns the text in the first preferred language that has it, null included; otherwise in the first other language by name. */
 function textOf({ texts }: KeptEntry, field: string, languages: readonly string[]): unknown {
   const said = [...languages, ...Object.keys(texts).sort()].find((language) => texts[language]?.[field] !== undefined)
   return said === undefined ? undefined : texts[said]?.[field]

@@ -6,15 +6,15 @@ import { onTestFinished } from 'vitest'
 
 export interface ForwardProxy {
   readonly url: string
-  /** What it was asked for: `CONNECT host:port`, or `POST http://host:port/path`. */
+  /** Requests received: `CONNECT host:port`, or `POST http://host:port/path`. */
   readonly asked: readonly string[]
-  /** The credentials that came with each. */
+  /** The credentials of each request. */
   readonly credentials: readonly (string | undefined)[]
 }
 
 /**
- * An HTTP proxy as companies have them: tunnels by CONNECT, and fetches what is plain http. It alone resolves names: every one leads to this
- * machine. `password`: refuses with 407 whoever does not say it; `refuse`: gives no tunnel; `silent`: never answers.
+ * A typical corporate HTTP proxy: tunnels by CONNECT and forwards plain http. It resolves every name to this machine. `password`: answers 407
+ * without it; `refuse`: refuses tunnels; `silent`: never answers.
  */
 export async function startForwardProxy(manner: { password?: string; refuse?: boolean; silent?: boolean } = {}): Promise<ForwardProxy> {
   const asked: string[] = []

@@ -1,7 +1,7 @@
 import { fail } from 'node:assert/strict'
 import { storedNumber, storedRows } from './stored-rows.ts'
 
-/** What the store holds of a push: "stored" is a committed row, "none" is no row. */
+/** A push in the store. "stored": a committed row; "none": no row. */
 export interface InboxRow {
   readonly body: Buffer
   readonly state: 'recorded' | 'quarantined' | 'expired'
@@ -15,7 +15,7 @@ export interface InboxRow {
 const COLUMNS = 'body, state, reason, parcel_id, key_index, content_encoding, duplicates'
 const STATES = ['recorded', 'quarantined', 'expired'] as const
 
-/** The inbox of a running relay, as its store keeps it. */
+/** Reads the inbox of a running relay from its store. */
 export function inboxIn(place: string) {
   const byBody = `select ${COLUMNS} from inbox where body = ?`
   const rowsOf = async (body: string | Uint8Array) => (await storedRows(place, byBody, Buffer.from(body))).map(decodeRow)

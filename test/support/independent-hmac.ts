@@ -9,7 +9,7 @@ const sha256 = (...parts: readonly Uint8Array[]): Buffer => {
   return hash.digest()
 }
 
-/** HMAC-SHA256 in Base64, put together from its definition (RFC 2104): shares nothing with the code that signs but the hash. */
+/** HMAC-SHA256 in Base64, implemented from its definition (RFC 2104). Shares only the hash with the code under test. */
 export function definedHmac(body: Uint8Array, key: string): string {
   const given = Buffer.from(key, 'utf8')
   const block = Buffer.alloc(BLOCK_BYTES)
@@ -18,7 +18,7 @@ export function definedHmac(body: Uint8Array, key: string): string {
   return sha256(padded(0x5c), sha256(padded(0x36), body)).toString('base64')
 }
 
-/** The same as the `openssl` of this machine computes it. */
+/** The same, computed by the `openssl` command. */
 export function opensslHmac(body: Uint8Array, key: string): string {
   const hexKey = Buffer.from(key, 'utf8').toString('hex')
   return execFileSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${hexKey}`, '-binary'], { input: body }).toString(

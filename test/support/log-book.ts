@@ -1,6 +1,6 @@
 import type { Log } from '../../src/flow/ports.ts'
 
-/** A log that keeps what it is told, fields included. */
+/** A log that keeps its lines, fields included. */
 export function createLogBook() {
   const lines: { readonly level: string; readonly message: string; readonly fields: object }[] = []
   const at = (level: string) => (fields: object, message: string) => void lines.push({ level, message, fields })

@@ -1,8 +1,8 @@
 import { changeStoredRows } from './stored-rows.ts'
 
 /**
- * Deliveries by the thousand, written into a store as they would be: of parcels that nobody knows, `eventsEach` of each, one a millisecond.
- * `state`: as it is kept in the table.
+ * Writes thousands of deliveries straight into a store: `eventsEach` for each of many unknown parcels, one per millisecond. `state` is the
+ * stored number.
  */
 export async function writeDeliveries(
   path: string,

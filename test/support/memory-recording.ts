@@ -23,24 +23,24 @@ interface Given {
   readonly rules: RecordRules
   readonly model: CadenceModel
   readonly endpoints: readonly Subscriber[]
-  /** `whole`: every parcel that a batch names is loaded at once; `asked`: nothing of it until deciding asks for it. */
+  /** `whole`: loads every parcel of a batch at once; `asked`: loads nothing until `decide` asks for it. */
   readonly loads: 'whole' | 'asked'
 }
 
 /** The answer that decides the order at equal instants, and the sightings it lists. */
 type Order = NonNullable<ParcelRecord['order']>
 
-/** How often deciding may ask for more before it is taken to ask for ever. */
+/** How often `decide` may ask for more before the test fails. */
 const ROUNDS_MAX = 12
 
-/** Recording without a database: what batches leave is kept in maps. */
+/** Records without a database, in maps. */
 export function createMemoryRecording({ rules, model, endpoints, loads }: Given) {
   const parcels = new Map<number, HeldParcel>()
   const identifiers = new Map<string, IdentifierState>()
   const pushes = new Map<string, { readonly inboxId: number; readonly parcelId: number; readonly digest: string }>()
-  /** Bodies of answers, by what the answers are known by. */
+  /** Bodies of answers, by answer id. */
   const answered = new Map<string, Uint8Array>()
-  /** By the answers of a parcel, which are never changed in place. */
+  /** Cached by a parcel's list of answers, which is never changed in place. */
   const orders = new WeakMap<readonly KeptAnswer[], Order | null>()
   let next: NextNumbers = { parcelId: 1, sequence: 1, inboxId: 1 }
 
@@ -167,7 +167,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       next = decided.next
       return decided
     },
-    /** What is held, as the model of the merge has it. */
+    /** The recorded parcels, in the form of the merge model. */
     parcels: (): readonly ParcelRecord[] =>
       [...parcels].map(([parcelId, { sightings, answers }]) => {
         const mine = [...identifiers.values()].filter((identifier) => identifier.parcelId === parcelId)

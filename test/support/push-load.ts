@@ -3,24 +3,24 @@ import { push } from './relay.ts'
 
 export interface Answered {
   readonly body: string
-  /** Null: the connection broke or was refused before there was an answer. */
+  /** Null: the connection broke or was refused before the response. */
   readonly status: number | null
   /** The header `Retry-After`. */
   readonly retryAfter: string | null
-  /** When the request was begun, by `performance.now()`. */
+  /** When the request started, by `performance.now()`. */
   readonly begunAtMs: number
 }
 
 export interface Load {
-  /** How many requests are begun and not answered. */
+  /** Number of requests without a response yet. */
   inFlight(): number
   /** Resolves when so many were answered. */
   untilAnswered(count: number): Promise<void>
-  /** Begins no more; resolves with what became of every request. */
+  /** Sends no more; resolves with the outcome of every request. */
   stop(): Promise<readonly Answered[]>
 }
 
-/** Bodies no two of which are alike, each an entry of its own, spread over so many parcels. */
+/** Makes distinct bodies, each a new entry, spread over so many parcels. */
 export function distinctPushes(parcels: number) {
   let made = 0
   const startMs = Date.now() - 86_400_000
@@ -32,14 +32,14 @@ export function distinctPushes(parcels: number) {
       const eventTime = new Date(startMs + made * 1000 + (made % 1000)).toISOString()
       return pushBody({ eventTime, location: `Place ${made}.`, trackingIds: [`88000${made % parcels}`] }).toString()
     },
-    /** What the history shows of a body's entry, and of no other's. */
+    /** The text by which the history shows this body's entry and no other. */
     entryOf: (body: string): string => `"location":"${placeOf(body)}"`,
     /** The identifiers of these bodies' parcels. */
     parcels: (bodies: readonly string[]): readonly string[] => [...new Set(bodies.map(idOf))],
   }
 }
 
-/** Pushes without pause, `atOnce` at a time, until it is stopped or the relay is gone. */
+/** Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. */
 export function startLoad(publicUrl: string, atOnce: number, next: () => string): Load {
   const answered: Answered[] = []
   const waiting = new Set<{ readonly count: number; readonly resolve: () => void }>()
@@ -63,7 +63,7 @@ export function startLoad(publicUrl: string, atOnce: number, next: () => string)
         () => ({ status: null, retryAfter: null }),
       )
       note({ body, status, retryAfter, begunAtMs })
-      // Gone: there is nobody to push to any more.
+      // The relay is gone.
       if (status === null) return
     }
   }

@@ -15,16 +15,16 @@ export const CARRIER_LOGIN = { username: 'demo', password: 'a-carrier-password' 
 export const SHOP = { username: 'shop', password: 'shop-demo-password' }
 export const ADMIN = { username: 'admin', password: 'admin-demo-password' }
 
-/** The hashes of the passwords above, cheap ones: tests log in often. */
+/** Cheap hashes of the passwords above, because tests log in often. */
 const HASHES = {
   shop: '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg',
   admin: '$argon2id$v=19$m=19456,t=2,p=1$WQJuyVNk3+tN/Os/JT9lUw$0PFlK7kI1HWHdmIMp7zsWn8iwHbgKmUbWqOCUe7Ra88',
 }
 
-/** Sections of a config; what is given here replaces the default of the same name below, key by key. */
+/** Config sections. They override the defaults below, key by key. */
 export type Sections = Readonly<Record<string, unknown>>
 
-/** Writes a config for a relay of its own, on loopback and free ports, that keeps its store in `folder`; returns the file's path. */
+/** Writes the config of a relay on loopback and free ports, with its store in `folder`; returns the file's path. */
 export function writeConfig(folder: string, carrierUrl: string, sections: Sections = {}): string {
   const defaults: Readonly<Record<string, Sections>> = {
     listen: { public: { host: '127.0.0.1', port: 0 }, internal: { host: '127.0.0.1', port: 0 } },
@@ -57,7 +57,7 @@ function sectionOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
 }
 
-/** The real composition root in this process. The caller stops it. */
+/** Starts the real composition root in this process. The caller stops it. */
 export async function startTestRelay(folder: string, carrierUrl: string, sections: Sections = {}) {
   const book = createLogBook()
   const relay = await startRelay(loadConfig(writeConfig(folder, carrierUrl, sections), process.env), book.log)
@@ -68,11 +68,11 @@ export interface RelayProcess {
   readonly publicUrl: string
   readonly internalUrl: string
   readonly process: ChildProcess
-  /** Resolves with how it ended. */
+  /** Resolves with the exit code or signal. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-/** `parcel-relay serve` as a process of its own, as it is shipped but for what `more` adds to its environment; resolves when it said it is ready. */
+/** Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment; resolves when it is ready. */
 export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}): Promise<RelayProcess> {
   const { args, env } = shipped()
   const child = spawn(process.execPath, [...args, 'serve', '--config', configPath], {
@@ -100,7 +100,7 @@ function isReady(said: unknown): said is { public: string; internal: string } {
   return typeof said === 'object' && said !== null && 'msg' in said && said.msg === 'relay ready'
 }
 
-/** Pushes like the carrier: the signature of exactly these bytes. Headers given replace the usual ones. */
+/** Pushes like the carrier, signing exactly these bytes. `headers` override the usual ones. */
 export async function push(
   publicUrl: string,
   body: Uint8Array | string,

@@ -1,6 +1,6 @@
 import type { Arrival } from './moody-receiver.ts'
 
-/** A delivery as the relay's own API tells it. */
+/** A delivery as the relay's API reports it. */
 export interface ToldDelivery {
   readonly sequence: number
   readonly webhookId: string
@@ -8,7 +8,7 @@ export interface ToldDelivery {
   readonly reason: string | null
 }
 
-/** Everything known of one endpoint when all is over. */
+/** Everything known about one endpoint at the end. */
 export interface EndpointLedger {
   readonly name: string
   readonly arrivals: readonly Arrival[]
@@ -22,7 +22,7 @@ export interface Ledger {
   readonly endpoints: readonly EndpointLedger[]
 }
 
-/** What the relay owed and did not keep, one line each. */
+/** Lists the relay's broken promises, one line each. */
 export function breaches({ acknowledged, parcelOf, endpoints }: Ledger): readonly string[] {
   const sequenceOf = new Map(endpoints.flatMap(({ arrivals }) => arrivals.map(({ body, sequence }) => [body, sequence] as const)))
   const bodyOf = new Map([...sequenceOf].map(([body, sequence]) => [sequence, body]))
@@ -32,7 +32,7 @@ export function breaches({ acknowledged, parcelOf, endpoints }: Ledger): readonl
   })
 }
 
-/** Every event ends as delivered, and then it was taken, or as dead with a reason. */
+/** Every event ends as delivered and was then received, or as dead with a reason. */
 function debts({ arrivals, deliveries }: EndpointLedger, acknowledged: readonly string[], sequenceOf: ReadonlyMap<string, number>) {
   const bySequence = new Map(deliveries.map((delivery) => [delivery.sequence, delivery]))
   const taken = new Set(arrivals.filter(({ accepted }) => accepted).map(({ sequence }) => sequence))
@@ -48,7 +48,7 @@ function debts({ arrivals, deliveries }: EndpointLedger, acknowledged: readonly 
   return [...owed, ...ended]
 }
 
-/** The same event comes with the same id and bytes however often it comes, and signed. */
+/** Repeated deliveries of an event have the same id and bytes, and a valid signature. */
 function identities({ arrivals, deliveries }: EndpointLedger): readonly string[] {
   const told = new Map(deliveries.map(({ sequence, webhookId }) => [sequence, webhookId]))
   const bodies = new Map<string, string>()
@@ -64,7 +64,7 @@ function identities({ arrivals, deliveries }: EndpointLedger): readonly string[]
   })
 }
 
-/** Within a parcel nothing comes after a later event has come, and each names the one queued before it. */
+/** Within a parcel events arrive in order, and each names the one queued before it. */
 function order({ arrivals, deliveries }: EndpointLedger, parcelOf: Ledger['parcelOf'], bodyOf: ReadonlyMap<number, string>) {
   const last = new Map<string, number>()
   const late = arrivals.flatMap(({ body, sequence }) => {

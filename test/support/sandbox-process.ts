@@ -12,16 +12,16 @@ export interface World {
   readonly parcels: readonly SandboxParcel[]
 }
 
-/** The carrier emulator as a process of its own, on a free port. */
+/** The carrier emulator in its own process, on a free port. */
 export interface SandboxProcess extends AsyncDisposable {
   readonly url: string
-  /** An order to its control plane, by the last part of the path. */
+  /** Sends a command to its control API, by the last part of the path. */
   order(name: string, body?: object): Promise<void>
   world(): Promise<World>
   stats(): Promise<SandboxStats>
 }
 
-/** `parcel-relay sandbox`, standing still until it is told to go on, with the login and the key that test relays have. */
+/** Starts `parcel-relay sandbox`, paused, with the login and key that test relays use. */
 export async function spawnSandbox(flags: readonly string[]): Promise<SandboxProcess> {
   const child = spawn(process.execPath, ['src/main.ts', 'sandbox', '--port', '0', '--paused', '--json', ...flags], {
     env: {
@@ -63,7 +63,7 @@ export async function spawnSandbox(flags: readonly string[]): Promise<SandboxPro
   }
 }
 
-// JSON carries no types. What is on the other end is the emulator of this very repository, so only the kind of the answer is checked.
+// The peer is this repository's own emulator, so this checks only the kind of the answer.
 function isWorld(value: unknown): value is World {
   return typeof value === 'object' && value !== null && 'tally' in value && 'parcels' in value && Array.isArray(value.parcels)
 }

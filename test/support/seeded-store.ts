@@ -15,7 +15,7 @@ const PARCELS = 24
 const BATCHES = 14
 const BATCH_SIZE = 24
 
-/** Takes most, refuses some, and is silent at times; `gone` tells an endpoint that is to be left alone. */
+/** The receiver's answer: it accepts most, refuses some and sometimes does not answer. `gone`: it answers 410. */
 function answered(delivery: ClaimedDelivery, atMs: number, random: () => number, gone: boolean): SettledAttempt {
   const { body: _body, previousSequence: _previous, ...rest } = delivery
   const kind = random()
@@ -29,9 +29,8 @@ function answered(delivery: ClaimedDelivery, atMs: number, random: () => number,
 }
 
 /**
- * Writes a store through the write side itself: seeded observations in batches on a clock of its own, and between the batches what else
- * happens: dispatch rounds, polls that fail, languages that were asked for, watches, jobs. Nothing of it is left to chance, so neither a
- * token key nor a relay's id is made.
+ * Writes a store through the write side: seeded observations in batches, on a simulated clock, and between the batches dispatch rounds, failed
+ * polls, requests for languages, watches and jobs. Everything is deterministic, so it creates no token key and no relay id.
  */
 export async function writeSeededStore(sqlitePath: string, engine?: Engine): Promise<void> {
   let nowMs = START_MS
@@ -52,14 +51,14 @@ export async function writeSeededStore(sqlitePath: string, engine?: Engine): Pro
     await happen(writes, nth, nowMs)
     await dispatch(nowMs)
   }
-  // So that of some entries it is not decided yet whether their pushes come.
+  // Leaves entries whose pushes are still expected.
   await writes.record(Array.from({ length: BATCH_SIZE }, () => observations.next(nowMs)))
   await writes.unwatch({ identifier: trackingIdOf(3) })
   await writes.checkpointModel()
   await writes.close()
 }
 
-/** Returns the id of the one that answers 410. */
+/** Adds endpoints; returns the id of the one that answers 410. */
 async function addEndpoints(writes: WriteSide, nowMs: number): Promise<string> {
   const billing: EndpointSettings = { ...endpointSettings, name: 'billing', url: 'http://billing.internal/', concurrency: 1 }
   await writes.syncEndpoints([billing], nowMs, 'http://operator.internal/')
@@ -68,7 +67,7 @@ async function addEndpoints(writes: WriteSide, nowMs: number): Promise<string> {
   return (await addEndpoint(writes, nowMs, { name: 'gone' })).id
 }
 
-/** Two rounds at a time: what the first claims has ended in the second, and what that claims is lost, as in a crash. */
+/** Runs two rounds at a time. The second settles what the first claimed; its own claims are lost, as in a crash. */
 function createDispatching(writes: WriteSide, goneId: string) {
   const random = seeded(7)
   return async (nowMs: number): Promise<void> => {
@@ -79,7 +78,7 @@ function createDispatching(writes: WriteSide, goneId: string) {
   }
 }
 
-/** What happens besides pushes and polls, after the batch of that number. */
+/** Does what happens besides pushes and polls after the nth batch. */
 async function happen(writes: WriteSide, nth: number, nowMs: number): Promise<void> {
   for (const { parcelId } of await writes.claimDuePolls({ nowMs, limit: 2, leaseMs: BATCH_MS })) {
     await writes.notePollFailure({ parcelId, kind: 'unavailable', atMs: nowMs })

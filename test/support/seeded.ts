@@ -1,4 +1,4 @@
-/** Numbers from 0 (inclusive) to 1 (exclusive), the same in every run (mulberry32). */
+/** A pseudorandom generator of numbers in [0, 1), the same in every run (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed
   return () => {

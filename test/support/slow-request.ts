@@ -4,17 +4,17 @@ import { signBody } from '../../src/domain/ingest/signature.ts'
 import { SHARED_KEY } from './relay.ts'
 
 export interface SlowRequest {
-  /** Sends what is left of the body; resolves with all that came back before the connection was closed. */
+  /** Sends the rest of the body; resolves with everything received until the connection closed. */
   finish(): Promise<string>
   readonly socket: Socket
 }
 
-/** A push of which everything but the last byte has been sent, and that a relay has begun to read: until it is finished, it is in flight. */
+/** Sends a push except for its last byte and waits until the relay has begun to read it, so that it is in flight until `finish`. */
 export async function startSlowPush(publicUrl: string, body: string): Promise<SlowRequest> {
   const { hostname, port } = new URL(publicUrl)
   const bytes = Buffer.from(body)
   const socket = connect(Number(port), hostname)
-  // A relay that ends at once breaks the connection: that is for the test to notice, by how the process ended.
+  // A relay that stops abruptly breaks the connection. The test checks how the process ended instead.
   socket.on('error', () => {})
   await once(socket, 'connect')
   const answer = new Promise<string>((resolve) => {
@@ -28,7 +28,7 @@ export async function startSlowPush(publicUrl: string, body: string): Promise<Sl
     `x-service-hmac-sha256: ${signBody(bytes, SHARED_KEY)}`,
     'Expect: 100-continue',
   ]
-  // That it says "continue" shows that the request is with the relay, and not still on its way.
+  // "100 Continue" shows that the relay has received the request.
   const continued = once(socket, 'data')
   socket.write(`${head.join('\r\n')}\r\n\r\n`)
   await continued

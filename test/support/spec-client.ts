@@ -1,6 +1,6 @@
 import { deepEqual, equal, fail, match, notEqual, ok } from 'node:assert/strict'
 
-/** A client of the parcel status service written from its specification alone: it must not know the code that it checks. */
+/** A client of the parcel status service, written from the specification alone. It must not import the code that it checks. */
 export interface SpecClientOptions {
   /** Without a trailing slash. */
   readonly baseUrl: string
@@ -9,9 +9,9 @@ export interface SpecClientOptions {
 }
 
 export interface CarrierContractOptions extends SpecClientOptions {
-  /** Parcels that have entries and do not change while they are looked at. */
+  /** Parcels that have entries and do not change during the check. */
   readonly knownNumbers: readonly string[]
-  /** Two or more that the service has texts in. */
+  /** Two or more languages in which the service has texts. */
   readonly languages: readonly string[]
   readonly unknownNumber?: string
 }
@@ -30,7 +30,7 @@ export interface SpecHistory {
   readonly distributionType: unknown
 }
 
-/** What was looked at, so that a caller can tell that it was something. */
+/** What was checked, so that a caller can see that it was not nothing. */
 export interface ContractReport {
   readonly parcels: number
   readonly entries: number
@@ -64,7 +64,7 @@ export async function askToken({ baseUrl, username, password }: SpecClientOption
   return ask(`${baseUrl}/auth/token`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
 }
 
-/** A token; fails if there is none. */
+/** Gets a token; throws if there is none. */
 export async function tokenOf(options: SpecClientOptions): Promise<string> {
   const answer = await askToken(options)
   equal(answer.status, 200, 'the token endpoint answers 200')
@@ -94,7 +94,7 @@ function instantOf(entry: JsonObject): number {
   return Date.parse(textOf(entry, 'eventTimestamp'))
 }
 
-/** "Status entry (pull API)". Fields the specification does not know are left alone. */
+/** "Status entry (pull API)". Ignores fields that the specification does not define. */
 export function assertEntry(value: unknown): JsonObject {
   const entry = objectOf(value, 'a status entry')
   for (const name of strings) textOf(entry, name)
@@ -135,7 +135,7 @@ export function assertAll(answer: SpecAnswer): SpecHistory {
   return { statuses, trackingIds: arrayOf(body.trackingIds, 'trackingIds'), distributionType: body.distributionType }
 }
 
-/** GetLatestStatusResponse: the first of the history, with the same labels. */
+/** GetLatestStatusResponse: the first entry of the history, with the same labels. */
 function assertLatest(answer: SpecAnswer, all: SpecHistory): void {
   const body = assertJson(answer)
   assertLabels(body)
@@ -161,7 +161,7 @@ async function assertAuthentication(options: CarrierContractOptions, number: str
 
 const untexted = (entry: JsonObject): JsonObject => ({ ...entry, detailedStatusDescription: '', consumerDescription: null })
 
-/** The same history in two languages: the same entries, in other words. Returns how many entries differ in their texts. */
+/** Checks that a history has the same entries in two languages. Returns how many entries differ in their texts. */
 function assertSameButForTexts(one: SpecHistory, other: SpecHistory): number {
   deepEqual(other.statuses.map(untexted), one.statuses.map(untexted), 'a language changes texts only')
   deepEqual(other.trackingIds, one.trackingIds, 'a language does not change the tracking ids')
@@ -169,7 +169,7 @@ function assertSameButForTexts(one: SpecHistory, other: SpecHistory): number {
   return one.statuses.filter((entry, nth) => entry.detailedStatusDescription !== other.statuses[nth]?.detailedStatusDescription).length
 }
 
-/** Holds a service to the specification, by its answers alone. */
+/** Checks a service against the specification, by its answers alone. */
 export async function assertCarrierContract(options: CarrierContractOptions): Promise<ContractReport> {
   const { baseUrl, knownNumbers, languages, unknownNumber = 'ZZ999999999ZZ' } = options
   const [firstNumber = fail('no known numbers'), firstLanguage = fail('no languages')] = [knownNumbers[0], languages[0]]

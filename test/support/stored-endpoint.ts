@@ -14,10 +14,10 @@ export const endpointSettings: EndpointSettings = {
   scheduleMs: null,
 }
 
-/** What endpoints of a store were sent, by their ids. */
+/** Deliveries received, by endpoint id. */
 const arrived = new WeakMap<WriteSide, Map<string, ClaimedDelivery[]>>()
 
-/** Every endpoint takes what it is owed, the moment it is owed it; no network is in it. */
+/** Delivers everything due to every endpoint at once, without a network. */
 async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string, ClaimedDelivery[]>> {
   const byId = arrived.get(writes) ?? new Map<string, ClaimedDelivery[]>()
   arrived.set(writes, byId)
@@ -35,7 +35,7 @@ async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string,
   }
 }
 
-/** An endpoint that was added; `take` gives what came for it since the last time, in the order it came. */
+/** Adds an endpoint. `take` returns what it received since the last call, in order. */
 export async function addEndpoint(writes: WriteSide, nowMs: number, change: Partial<EndpointSettings & { readonly from: number }> = {}) {
   const id = await writes.reserveEndpoint(nowMs)
   const { from = null, ...changed } = change
@@ -43,7 +43,7 @@ export async function addEndpoint(writes: WriteSide, nowMs: number, change: Part
   return endpointOf(writes, id, nowMs)
 }
 
-/** The same for one that was there. */
+/** The same for an existing endpoint. */
 export function endpointOf(writes: WriteSide, id: string, nowMs: number) {
   return {
     id,

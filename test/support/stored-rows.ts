@@ -5,7 +5,7 @@ import { openPool } from '../../src/store/postgres/postgres-pool.ts'
 
 type StoredValue = string | number | Uint8Array | null
 
-/** A relay may be writing meanwhile: how long to wait for it, in milliseconds. */
+/** How long to wait for the lock of a writing relay, in milliseconds. */
 const LOCK_TIMEOUT_MS = 10_000
 
 /**
@@ -18,13 +18,13 @@ export async function storedRows<Row>(place: string, query: string, ...values: r
   return withFile(place, true, (db) => db.prepare<StoredValue[], Row>(query).all(...values))
 }
 
-/** The one number of a query: a count. */
+/** Returns the number that a query counts. */
 export async function storedNumber(place: string, query: string, ...values: readonly StoredValue[]): Promise<number> {
   const [row] = await storedRows<object>(place, query, ...values)
   return Number(Object.values(row ?? {})[0])
 }
 
-/** Every push that is kept, its bytes as text. */
+/** Returns the bodies of all stored pushes, as text. */
 export async function storedBodies(place: string): Promise<ReadonlySet<string>> {
   const rows = await storedRows<{ readonly body: Uint8Array }>(place, 'select body from inbox')
   return new Set(rows.map(({ body }) => Buffer.from(body).toString()))
@@ -38,13 +38,13 @@ export async function damageOf(place: string): Promise<string | null> {
   })
 }
 
-/** Changes what the store keeps behind the relay's back, by one statement; gives the number of rows it changed. */
+/** Changes rows behind the relay's back with one statement; returns the number of rows changed. */
 export async function changeStoredRows(place: string, statement: string, ...values: readonly StoredValue[]): Promise<number> {
   if (isAddress(place)) return (await queryDatabase(place, statement, values)).rowCount ?? 0
   return withFile(place, false, (db) => db.prepare<StoredValue[]>(statement).run(...values).changes)
 }
 
-/** Leaves a store from whose feed everything up to a sequence was pruned. */
+/** Prunes the feed of a store up to a sequence. */
 export async function pruneStoredFeed(place: string, upTo: number): Promise<void> {
   await changeStoredRows(place, 'delete from feed where sequence <= ?', upTo)
   const remember = 'insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value'
@@ -56,7 +56,7 @@ export async function copyStore(place: string, to: string): Promise<void> {
   await changeStoredRows(place, 'vacuum into ?', to)
 }
 
-/** Does something while the store misses a table, as if it were broken. */
+/** Runs `work` while a table is missing, to simulate a broken store. */
 export async function withoutTable(place: string, table: string, work: () => Promise<void>): Promise<void> {
   await changeStoredRows(place, `alter table ${table} rename to ${table}_gone`)
   try {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 
-/** What some tests need besides Node and npm: a command that succeeds where it can be used, and how to get it. */
+/** Tools that some tests need besides Node and npm: a command that checks for each, and how to install it. */
 const TOOLS = {
   bash: { look: ['bash', '-c', 'exit'], remedy: 'apt-get install bash' },
   curl: { look: ['curl', '--version'], remedy: 'apt-get install curl' },
@@ -14,7 +14,7 @@ export type Tool = keyof typeof TOOLS
 
 const found = new Map<Tool, boolean>()
 
-/** Whether a tool cannot be used here. */
+/** Whether a tool is missing. */
 export function lacks(tool: Tool): boolean {
   const [command, ...args] = TOOLS[tool].look
   const known = found.get(tool) ?? spawnSync(command, args, { stdio: 'ignore' }).status === 0
@@ -22,7 +22,7 @@ export function lacks(tool: Tool): boolean {
   return !known
 }
 
-/** One sentence about the tests that are left out on this machine, or null: none is. */
+/** Names the tools whose tests were skipped, in one sentence; null if none were. */
 export function leftOut(): string | null {
   const missing = (Object.keys(TOOLS) as readonly Tool[]).filter(lacks)
   if (missing.length === 0) return null

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
-/** A folder of its own for a test, gone when the test is. */
+/** Creates a folder for one test and deletes it afterwards. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** A push as it came over the wire. */
+/** A push as received. */
 interface ReceivedPush {
   readonly body: Buffer
   readonly headers: Readonly<Record<string, string>>
@@ -16,11 +16,11 @@ export interface ReceiverAnswer {
 export interface WebhookReceiver extends AsyncDisposable {
   readonly url: string
   readonly pushes: readonly ReceivedPush[]
-  /** What to answer from now on, the nth push (from 0) in hand. */
+  /** Sets the answer from now on, by the number of the push (from 0). */
   answer(answerOf: (nth: number) => number | ReceiverAnswer): void
 }
 
-/** A customer's webhook endpoint on a free port, that keeps what it gets. */
+/** A customer's webhook endpoint on a free port that records what it receives. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const pushes: ReceivedPush[] = []
   let answerOf: (nth: number) => number | ReceiverAnswer = () => 200
@@ -54,7 +54,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   }
 }
 
-/** The signature that the specification asks for. */
+/** The signature that the specification requires. */
 export function expectedSignature(body: Buffer, key: string): string {
   return createHmac('sha256', Buffer.from(key, 'utf8')).update(body).digest('base64')
 }

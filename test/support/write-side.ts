@@ -47,7 +47,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
       monotonicMs += Math.max(0, ms)
       return nowMs
     },
-    /** Sets the wall clock, in which no time passes. */
+    /** Sets the wall clock, without letting time pass. */
     setClock: (ms: number) => {
       nowMs = ms
     },
