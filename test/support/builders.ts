@@ -60,7 +60,7 @@ export interface PollFields {
   readonly askedAtMs?: number
   readonly trackingIds?: readonly string[]
   readonly distributionType?: string
-  /** The text of the one entry, when `statuses` is not given. */
+  /** The text of the only entry if `statuses` is missing. */
   readonly text?: string
   readonly statuses?: readonly PolledEntry[]
   readonly extra?: Readonly<Record<string, unknown>>
@@ -99,7 +99,7 @@ export function aPoll(fields: PollFields = {}): PollObservation {
   return reading.observation
 }
 
-/** What an encoded answer says, read back. */
+/** Parses an encoded answer. */
 export function readBack(body: string): unknown {
   const reading = readJson(Buffer.from(body))
   if (!reading.ok) throw new Error(`not JSON: ${reading.reason}`)

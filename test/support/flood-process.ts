@@ -4,24 +4,24 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { tieToTest } from './tied-process.ts'
 
-/** What a crowd of clients sends, all at the same time and without waiting for answers. */
+/** What many clients send at once, without waiting for answers. */
 export interface Flood {
   readonly port: number
   readonly connections: number
-  /** One request, or the beginning of one. */
+  /** A request, or the start of one. */
   readonly request: string
-  /** How often it is sent on each connection, one right behind the other. */
+  /** How often each connection sends it, without waiting. */
   readonly times: number
   /** Whether answers are read. */
   readonly reads: boolean
-  /** Whether who is cut off connects anew and sends the same again. */
+  /** Whether a closed connection is reopened and sends the same again. */
   readonly comesAgain: boolean
 }
 
 export interface FloodCount {
-  /** Connections that were made, those made anew included. */
+  /** Connections made, reconnections included. */
   readonly connected: number
-  /** Of these, the ones that the relay closed. */
+  /** Connections that the relay closed. */
   readonly closed: number
   readonly sentBytes: number
   /** Answers by status, as far as they were read. */
@@ -34,10 +34,10 @@ export interface RunningFlood extends AsyncDisposable {
 
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 const AGAIN_MS = 100
-/** Says to this file that it is run by itself. */
+/** The argument that tells this file to run as a process. */
 const FLOOD = 'flood'
 
-/** Starts the crowd in a process of its own: what it costs to send is not the relay's. Resolves once all have connected and begun to send. */
+/** Starts the clients in a separate process, so that sending costs the relay nothing. Resolves once all are connected and sending. */
 export async function startFlood(flood: Flood): Promise<RunningFlood> {
   const child = fork(fileURLToPath(import.meta.url), [FLOOD], { execArgv: [] })
   tieToTest(child)

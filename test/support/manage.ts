@@ -7,7 +7,7 @@ export interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** Asks the relay's own API as its operator; a body is sent as JSON. */
+/** Calls the relay's API as an operator; sends a body as JSON. */
 export async function operatorOf(relay: { readonly internalUrl: string }) {
   const token = await logIn(relay.internalUrl, ADMIN)
   return async (method: string, path: string, body?: unknown): Promise<Answer> => {

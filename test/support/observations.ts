@@ -20,7 +20,7 @@ function seenPoll(fields: PollFields): Seen {
   return { observation, body: observation.body }
 }
 
-/** Few words, so that sightings of one second meet often: precision, place, text and multiplicity are what varies. */
+/** Few values, so that sightings often share a second. Precision, place, text and multiplicity vary. */
 const second = fc.constantFrom('2026-03-01T10:00:00', '2026-03-01T10:00:00', '2026-03-01T10:00:01')
 const fraction = fc.constantFrom('', '.000', '.250', '.750')
 const location = fc.constantFrom('', '', 'Lund', 'Umeå')
@@ -54,7 +54,7 @@ const push: fc.Arbitrary<Seen> = fc
     }),
   )
 
-/** What the spec does not name: some of it never changes, some at every poll. */
+/** Members that the specification does not define: some never change, some change at every poll. */
 const unknownMembers = fc.constantFrom<Readonly<Record<string, unknown>>>({}, {}, { weight: 12 }, { ageSeconds: 1 }, { ageSeconds: 2 })
 
 const polledEntry: fc.Arbitrary<PolledEntry> = fc
@@ -95,7 +95,7 @@ const poll: fc.Arbitrary<Seen> = fc
     })
   })
 
-/** The same answer as it may be at another poll: unknown members have changed. */
+/** The same answer at another poll, with changed unknown members. */
 function aged({ observation, body }: Seen, ageSeconds: number, laterMs: number): readonly Seen[] {
   if (observation.kind === 'push') return []
   const { statuses, ...rest } = JSON.parse(String(body)) as { readonly statuses: readonly object[] }
@@ -112,12 +112,12 @@ const seenOnceOrTwice = fc
   .tuple(fc.oneof(push, poll), fc.option(fc.tuple(fc.nat(3), fc.constantFrom(0, 3_600_000))))
   .map(([seen, again]) => [seen, ...(again === null ? [] : aged(seen, ...again))])
 
-/** A set of observations of one to three parcels, some of which prove to be one. */
+/** Observations of one to three parcels, some of which turn out to be the same parcel. */
 export const observations: fc.Arbitrary<readonly Seen[]> = fc
   .array(seenOnceOrTwice, { minLength: 1, maxLength: 7 })
   .map((all) => all.flat())
 
-/** The same observations in another order, some of them more than once. */
+/** The same observations in another order, some repeated. */
 export function rearranged(of: readonly Seen[]): fc.Arbitrary<readonly Seen[]> {
   return fc
     .tuple(fc.shuffledSubarray([...of], { minLength: of.length }), fc.subarray([...of]))
@@ -147,9 +147,9 @@ const copyOfHour = (hour: number) =>
   )
 
 /**
- * Two copies of a listing, which differ in unknown members; between them another listing that shares a sighting with them; and a push, whose
- * English text goes to the entry of Lund. The shared sighting of a copy joins that entry, but once the other listing's has founded an entry
- * without a place, it joins that one.
+ * Two copies of a listing that differ in unknown members, another listing between them that shares a sighting, and a push whose English text
+ * goes to the entry of Lund. A copy's shared sighting joins that entry; but if the other listing's has already founded an entry without a place,
+ * it joins that one.
  */
 export const copiesAroundAnother: readonly Seen[] = [
   copyOfHour(0),

@@ -23,10 +23,10 @@ type CarrierQuestion = Parameters<Carrier['fetchAll']>[0]
 const LANGUAGES = ['en', 'sv'] as const
 const STATUSES = ['Created', 'TerminalArrived', 'DeliveryStarted'] as const
 
-/** What a poll of the schedule, or an operator's order, came to. */
+/** The result of a scheduled poll or of an operator's order. */
 export type Ended = 'found' | 'unknown' | 'unusable' | 'unavailable' | 'not kept'
 
-/** Whoever watches the poller: told before a poll begins, and when one has ended. */
+/** Observes the poller: called before each poll and after its end. */
 export interface Watcher {
   begins(due: DuePoll): void
   ordered(due: DuePoll): void
@@ -35,7 +35,7 @@ export interface Watcher {
 
 export type World = Awaited<ReturnType<typeof openPollingWorld>>
 
-/** The poller over a real store, on simulated time, with a carrier that the seed makes moody. */
+/** The poller over a real store in simulated time, with a carrier whose failures depend on the seed. */
 export async function openPollingWorld(engine: Engine, seed: number, parcels: number, watcher: Watcher) {
   const place = await newPlace(engine)
   const random = seeded(seed)
@@ -60,7 +60,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
   }
   const after = (ms: number, run: () => void) => timers.add({ atMs: elapsedMs + ms, run })
 
-  /** The carrier's clock is right, whatever the relay's says. */
+  /** The carrier's clock, which is right even if the relay's is not. */
   const happen = (parcel: number) => {
     entries[parcel] = (entries[parcel] ?? 0) + 1
   }
@@ -92,7 +92,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     let retryAfterMs = 0
     const lastAskedIn = new Map<number, string>()
     const carrier = {
-      // Of a run that was killed no question is ever answered.
+      // A killed run never gets an answer.
       fetchAll: (question: CarrierQuestion) =>
         new Promise<CarrierAnswer>((resolve) => {
           const askedAtMs = clock.now()
@@ -119,7 +119,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     const watched = async (due: DuePoll, work: () => ReturnType<typeof refresh.poll>) => {
       try {
         const how = await work()
-        // What failed in a further language had its answer in the first: that one counts.
+        // A failure in a later language follows an answer in the first, which counts.
         const isKept = how === 'recorded' || lastAskedIn.get(parcelOf(due.identifiers[0] ?? '')) === 'sv'
         watcher.ended(due, isKept ? 'found' : how, how === 'unavailable' ? retryAfterMs : 0)
         return how
@@ -200,7 +200,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
       const body = pushBody({ trackingIds: [trackingId(parcel)], status, eventTime, texts: { en: `pushed ${at}` } })
       await relay.write.record([incomingPush(body, clock.now())])
     },
-    /** What was being asked about is forgotten; the clock was last seen shortly before. */
+    /** Restarts the relay as after a kill: polls in flight are lost, and the clock was last saved shortly before. */
     async kill() {
       runs += 1
       const seenMs = clock.now() - pick(0, 30) * 1000

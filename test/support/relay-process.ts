@@ -3,13 +3,13 @@ import { createInterface } from 'node:readline'
 import { type RelayProcess, spawnRelay } from './relay.ts'
 
 export interface RunningProcess extends RelayProcess, AsyncDisposable {
-  /** Resolves with the line when it logs this message. */
+  /** Resolves with the log line when the relay logs this message. */
   logged(message: string): Promise<string>
-  /** SIGTERM; resolves with how it ended. */
+  /** Sends SIGTERM; resolves with the exit code or signal. */
   stop(): RelayProcess['ended']
 }
 
-/** Sections of a config for a process of its own: it must say that it is ready, and everything happens within seconds. */
+/** Config sections for a relay process. It logs when it is ready, and all intervals are seconds. */
 export const inSeconds = {
   upstream: { ratePerSecond: 1000, concurrency: 8 },
   poll: {
@@ -21,7 +21,7 @@ export const inSeconds = {
   log: { level: 'info' },
 } as const
 
-/** `parcel-relay serve`, killed when it is disposed of. */
+/** `parcel-relay serve`, killed on disposal. */
 export async function runRelay(configPath: string, more: NodeJS.ProcessEnv = {}): Promise<RunningProcess> {
   const relay = await spawnRelay(configPath, more)
   const { process: child, ended } = relay
@@ -45,14 +45,14 @@ export async function runRelay(configPath: string, more: NodeJS.ProcessEnv = {})
   }
 }
 
-/** One figure of a relay's /metrics, by its name and labels as written there; 0 while it has none. */
+/** Reads one value of a relay's /metrics, by its name and labels as printed there; 0 if it is missing. */
 export async function metricOf(internalUrl: string, name: string): Promise<number> {
   const text = await (await fetch(`${internalUrl}/metrics`)).text()
   const line = text.split('\n').find((one) => one.startsWith(`${name} `))
   return Number(line?.slice(name.length + 1) ?? 0)
 }
 
-/** What a process occupies, and the most it ever did; Linux only. */
+/** Current and peak resident memory of a process; Linux only. */
 export function memoryOf(pid: number): { readonly residentBytes: number; readonly peakBytes: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024

@@ -11,7 +11,7 @@ const STATUSES = [
   { status: 'Delivered', detailedStatus: 'DeliveredToMailbox' },
 ] as const
 const TEXTS = [{ en: 'Arrived', sv: 'Framme' }, { sv: 'På väg' }, { en: 'On its way' }, { en: '' }] as const
-/** None of these is a status event that can be recorded. */
+/** Bodies that are not valid status events. */
 const BROKEN = [
   '{"status":"Created"',
   '[]',
@@ -20,7 +20,7 @@ const BROKEN = [
 ]
 
 export interface SeededObservations {
-  /** What a poll of a parcel or a push of one says next, or one of the pushes before again; parcels are numbered from 0. */
+  /** Returns the next poll or push of a parcel, or repeats an earlier push. Parcels are numbered from 0. */
   next(nowMs: number): Incoming
   /** A poll that names tracking ids of two parcels. */
   join(one: number, other: number, nowMs: number): Incoming
@@ -40,7 +40,7 @@ export function seededObservations(seed: number, parcels: number): SeededObserva
   }
   const pushed: Buffer[] = []
 
-  /** Within the day before; every third has no milliseconds, and many share their second. */
+  /** A time within the day before. Every third has no milliseconds, and many share a second. */
   const timeOf = (nowMs: number) => {
     const atMs = nowMs - below(48) * (HOUR_MS / 2)
     const second = new Date(atMs).toISOString().slice(0, 19)

@@ -7,19 +7,19 @@ type Change = { readonly kind: 'write'; readonly at: number; readonly data: Buff
 
 interface SimulatedFile {
   durable: Buffer
-  /** Changes since the last sync, in order: after a power cut any of them may be there or not. */
+  /** Changes since the last sync, in order. A power cut keeps any subset of them. */
   pending: readonly Change[]
 }
 
-/** What a power cut leaves of the changes nobody synced. */
+/** Which unsynced changes survive a power cut. */
 export type Loss = 'none kept' | 'all kept' | 'some kept' | 'some torn'
 export const LOSSES: readonly Loss[] = ['none kept', 'all kept', 'some kept', 'some torn']
 
 const SECTOR_BYTES = 512
 
 /**
- * The files of one folder as a disk sees them: what was synced is there, what was not may be. A name is there once its folder was synced.
- * After a sync that failed the kernel takes the pages for written: those changes are on no disk, and no later sync brings them.
+ * The files of one folder as a disk sees them. Synced changes survive, others may. A file name survives once its folder was synced. After a
+ * failed sync the kernel marks the pages clean, so those changes are lost and no later sync writes them.
  */
 export function createDisk(folder: string) {
   let names = new Map<string, SimulatedFile>()
@@ -54,7 +54,7 @@ export function createDisk(folder: string) {
         names.delete(path)
       }
     },
-    /** Writes what is left after a power cut at this moment to a folder. */
+    /** Writes to a folder what a power cut at this moment would leave. */
     image(into: string, loss: Loss, random: () => number): void {
       rmSync(into, { recursive: true, force: true })
       mkdirSync(into)
@@ -88,7 +88,7 @@ function changed(content: Buffer, one: Change): Buffer {
   return grown
 }
 
-/** What a store holds after a restart, or why it cannot be read. */
+/** The contents of a store after a restart, or why it cannot be read. */
 export function readStore(path: string): { readonly bodies: ReadonlySet<string>; readonly damage: string | null } {
   let db: Database.Database | null = null
   try {

@@ -4,10 +4,10 @@ import { createInterface } from 'node:readline'
 import { type RelayProcess, type Sections, writeConfig } from './relay.ts'
 import { shipped } from './shipped.ts'
 
-/** One system call as it was seen: it ran somewhere between two lines of the trace. */
+/** One traced system call. It ran between two lines of the trace. */
 export interface SystemCall {
   readonly name: string
-  /** Of the first argument when that is a file, else the first text argument; decoded. */
+  /** The path of the first argument if that is a file; otherwise the first text argument, decoded. */
   readonly path: string
   readonly args: string
   readonly result: number
@@ -15,36 +15,36 @@ export interface SystemCall {
   readonly leftAt: number
 }
 
-/** What the store does to files, and what is sent. */
+/** The system calls that change files or send data. */
 export const STORE_AND_SOCKET_CALLS = 'pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync,ftruncate,openat,unlink,rename,fallocate'
 
 export interface TracedRelay extends RelayProcess {
-  /** Everything it printed so far, both outputs. */
+  /** Everything printed so far, on stdout and stderr. */
   readonly output: () => string
-  /** SIGKILL to the relay itself; resolves when the tracer has written all it saw. */
+  /** Sends SIGKILL to the relay itself; resolves when the tracer has written its output. */
   kill(): Promise<void>
 }
 
 export interface TraceOptions {
-  /** Arguments of strace before the command: what to trace, where to, what to inject. None: not traced. */
+  /** Arguments of strace before the command: what to trace, the output file, what to inject. Missing: not traced. */
   readonly strace?: readonly string[]
-  /** What runs the relay instead: a limit, another user. */
+  /** A command that runs the relay, with a limit or as another user. */
   readonly wrapper?: readonly string[]
   readonly pragmas?: Readonly<Record<string, string | number>>
-  /** A file: as long as it holds a code of SQLite's, every transaction that writes fails with it. */
+  /** A file. While it contains a SQLite error code, every write transaction fails with that code. */
   readonly failure?: string
   readonly sections?: Sections
 }
 
-/** Nobody is there: these relays are only pushed to. */
+/** A carrier address where nothing listens: these relays only receive pushes. */
 const NO_CARRIER = 'http://127.0.0.1:1'
 
-/** A relay under strace, from its very first system call. Rejects with what it printed if it ends before it is ready. */
+/** Starts a relay under strace from its first system call. Rejects with its output if it ends before it is ready. */
 export async function spawnTraced(
   folder: string,
   { strace = [], wrapper = [], pragmas, failure, sections = {} }: TraceOptions = {},
 ): Promise<TracedRelay> {
-  // The line that tells the addresses is of this level.
+  // The line with the addresses has this level.
   const configPath = writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, ...sections })
   const preload = [
     ...(pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]),
@@ -94,7 +94,7 @@ export async function spawnTraced(
   }
 }
 
-/** A relay that ended before it was ready; the message holds what it printed. */
+/** The relay ended before it was ready. The message contains its output. */
 export class NotReady extends Error {
   readonly code: number | null
   constructor(message: string, code: number | null) {
@@ -103,7 +103,7 @@ export class NotReady extends Error {
   }
 }
 
-/** The relay under a tracer is the tracer's only child. */
+/** Finds the relay's pid: it is the tracer's only child. */
 function relayPid(child: ChildProcess, traced: boolean): number {
   const pid = child.pid ?? 0
   return traced ? Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()) : pid
@@ -115,7 +115,7 @@ function isReady(said: unknown): said is { public: string; internal: string } {
 
 const LINE = /^(\d+)\s+(?:<\.\.\. (\w+) resumed>(.*)|(\w+)\((.*))$/
 
-/** Reads what `strace -f -y -xx -o` wrote, in the order in which the calls were entered. */
+/** Parses the output of `strace -f -y -xx -o`, in the order in which the calls were entered. */
 export function readTrace(path: string): readonly SystemCall[] {
   const open = new Map<string, { name: string; args: string; enteredAt: number }>()
   const calls: SystemCall[] = []
@@ -137,7 +137,7 @@ export function readTrace(path: string): readonly SystemCall[] {
   return calls.toSorted((a, b) => a.enteredAt - b.enteredAt)
 }
 
-/** The text of the first string in a call's arguments, as bytes. */
+/** Returns the first string in a call's arguments, as bytes. */
 export function dataOf(args: string): Buffer {
   return unhex(/"((?:\\x[0-9a-f]{2})*)"/.exec(args)?.[1] ?? '')
 }

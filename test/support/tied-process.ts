@@ -6,13 +6,13 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** Ends a process with the test that started it, even one that timed out and so disposes of nothing; at the latest with this process. */
+/** Kills a process when its test ends, even a test that timed out and so disposed of nothing; at the latest with this process. */
 export function tieToTest(child: ChildProcess): void {
   running.add(child)
   child.once('exit', () => running.delete(child))
   try {
     onTestFinished(() => void child.kill('SIGKILL'))
   } catch {
-    // Started by a hook, for several tests: the hook's counterpart ends it.
+    // A hook started it for several tests, and the matching hook stops it.
   }
 }

@@ -1,8 +1,8 @@
 import Database from 'better-sqlite3'
 
 /**
- * Loaded into a relay before its own code (`node --import`): sets pragmas of the store otherwise than the product does. So a harness can
- * show that it would notice a store that is less durable, and see in a small trace what happens rarely. `RELAY_TEST_PRAGMAS` is JSON.
+ * Loaded into a relay before its own code (`node --import`). Overrides the store's pragmas, so that a harness can prove that it would notice a
+ * less durable store, and can see rare events in a small trace. `RELAY_TEST_PRAGMAS` is JSON.
  */
 const otherwise: Readonly<Record<string, unknown>> = Object(JSON.parse(process.env.RELAY_TEST_PRAGMAS ?? '{}'))
 const pragma = Database.prototype.pragma
