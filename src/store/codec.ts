@@ -237,7 +237,7 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
     sequence: row.sequence,
     previousSequence: row.previous_sequence,
     state: stateOf(row),
-    // The column holds only what `saveSettlements` and `cancelDeliveries` wrote.
+    // The column holds only what `saveSettlements` and `cancelRemoved` wrote.
     reason: isCancelledUnwritten(row) ? 'endpoint_removed' : (row.reason as ListedDelivery['reason']),
     attempts: row.attempts,
     queuedAtMs: row.queued_at_ms,

@@ -32,7 +32,7 @@ export interface ReadEngine {
   readonly session: Session
   /** Everything `work` reads through its session comes from one snapshot of the database. */
   snapshot<T>(work: (session: Session) => Promise<T>): Promise<T>
-  /** The last number that was given to anything, as the session sees it. */
+  /** The last assigned sequence, as the session sees it. */
   lastSequence(session: Session): Promise<number>
   close(): Promise<void>
 }

@@ -53,7 +53,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     countCalls(verbs, (change) => {
       asked += change
     })
-  /** Until whoever can go on without time passing has gone on. */
+  /** Waits until all work that needs no time to pass has been done. */
   const settled = async () => {
     do await new Promise(setImmediate)
     while (asked > 0)

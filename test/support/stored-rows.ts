@@ -9,11 +9,11 @@ type StoredValue = string | number | Uint8Array | null
 const LOCK_TIMEOUT_MS = 10_000
 
 /**
- * The rows of a query over what the store keeps, for what no verb of the store shows. Reads beside a running relay and cannot write.
- * `place` is the store's, as an engine takes it: the path of the database file, or the address of the database. Values stand for `?`, on each engine.
+ * Queries a store for what its verbs do not show. Reads beside a running relay and cannot write. `place` is the path of the database file or the
+ * URL of the database. On each engine `?` is the placeholder of a value.
  */
 export async function storedRows<Row>(place: string, query: string, ...values: readonly StoredValue[]): Promise<readonly Row[]> {
-  // The query says which columns there are.
+  // The query determines the columns.
   if (isAddress(place)) return (await queryDatabase(place, query, values)).rows as Row[]
   return withFile(place, true, (db) => db.prepare<StoredValue[], Row>(query).all(...values))
 }
@@ -30,7 +30,7 @@ export async function storedBodies(place: string): Promise<ReadonlySet<string>> 
   return new Set(rows.map(({ body }) => Buffer.from(body).toString()))
 }
 
-/** What the engine finds damaged in the file of a store; null: nothing. */
+/** Runs the engine's integrity check on the file of a store. Null: it is intact. */
 export async function damageOf(place: string): Promise<string | null> {
   return withFile(place, true, (db) => {
     const found = String(db.pragma('integrity_check', { simple: true }))
@@ -51,7 +51,7 @@ export async function pruneStoredFeed(place: string, upTo: number): Promise<void
   await changeStoredRows(place, remember, 'feed-pruned-to', Buffer.from(String(upTo)))
 }
 
-/** Copies the file of a store as it is now, whoever writes to it meanwhile. */
+/** Copies the file of a store consistently, even while others write to it. */
 export async function copyStore(place: string, to: string): Promise<void> {
   await changeStoredRows(place, 'vacuum into ?', to)
 }
@@ -66,7 +66,7 @@ export async function withoutTable(place: string, table: string, work: () => Pro
   }
 }
 
-/** Does something while nobody else can write to the file of a store. */
+/** Runs `work` while nobody else can write to the file of a store. */
 export async function whileLocked(place: string, work: () => Promise<void>): Promise<void> {
   const db = new Database(place, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   db.exec('begin immediate')
@@ -91,7 +91,7 @@ function isAddress(place: string): boolean {
   return place.startsWith('postgres://')
 }
 
-/** A connection to each database that a test looks at: to let one in takes the server longer than to answer it. */
+/** One connection per database, reused because connecting takes longer than a query. */
 const pools = new Map<string, Pool>()
 
 async function queryDatabase(place: string, query: string, values: readonly StoredValue[]): Promise<QueryResult> {

@@ -9,7 +9,7 @@ import { aPoll, type PollFields, type PushFields, pushBody } from './builders.ts
 import { newPlace } from './engines.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 
-/** The write side and the read side on a real store, one of their own unless a place is given, on a clock that the test moves. */
+/** Opens the write side and the read side on a store, a new one unless `place` is given, with a clock that the test moves. */
 export async function openStore(startMs: number, engine: Engine = sqlite, place: string | null = null) {
   let nowMs = startMs
   let monotonicMs = 0
@@ -36,9 +36,9 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
     reads,
     errors,
     record,
-    /** Engines number parcels in different ways. */
+    /** Looks up parcel ids, because engines assign them in different ways. */
     parcelIdOf,
-    /** Of the newest pushes that are kept, the oldest of them first. */
+    /** The inbox ids of the newest pushes, oldest first. */
     inboxIds: async () => (await reads.listInbox({ state: null, before: null, limit: 100 })).pushes.map(({ inboxId }) => inboxId).reverse(),
     push: (fields: PushFields = {}) => record(incomingPush(pushBody(fields), nowMs)),
     poll: (fields: PollFields = {}) => record({ kind: 'poll', observation: aPoll({ askedAtMs: nowMs, ...fields }), watch: true }),

@@ -55,7 +55,7 @@ export interface Copied {
   readonly isWaiting: boolean
 }
 
-/** The parcels that copies of deliveries will stand in. */
+/** Returns the parcels that the copies of these deliveries will belong to. */
 export async function parcelsOfCopies(session: Session, deliveries: readonly { readonly id: number }[]): Promise<readonly number[]> {
   const parcelIds = new Set<number>()
   for (const { id } of deliveries) {

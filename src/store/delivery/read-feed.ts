@@ -30,7 +30,7 @@ interface FeedRequest {
   readonly limit: number
 }
 
-/** Reads the events after a sequence, with the current content of their parcels. Engines keep the last sequence in different ways and add it. */
+/** Reads the events after a sequence, with their parcels' current content. The caller adds the last sequence, which engines store differently. */
 export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
   const rows = await session.all(eventsAfter, request)
   const parcels = new Map<number, FeedParcel | null>()

@@ -19,7 +19,7 @@ const keepAccepted = statement<{ id: number }>()((db, p) =>
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
     ),
 )
-/** `leastState`: what is in one below it goes on as it is. */
+/** Requeues a delivery unless its state is below `leastState`. */
 const requeue = statement<{ id: number; leastState: number; queuedAtMs: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
@@ -43,8 +43,8 @@ const requeue = statement<{ id: number; leastState: number; queuedAtMs: number; 
 
 /**
  * Queues ended deliveries again, or queues their events for another endpoint. Each takes its place by sequence among its parcel's waiting
- * deliveries. `lock` locks the waiting deliveries of these parcels where
- * others write at the same time; they may have queued some of them by then.
+ * deliveries. `lock`: for engines with concurrent writers, locks the waiting deliveries of these parcels. Other writers may have queued some of
+ * them before the lock is held.
  */
 export async function replayDeliveries(
   session: Session,

@@ -38,7 +38,7 @@ export async function findDuePolls(
   leases: Leases,
   { nowMs, limit, after }: Parameters<WriteTx['duePolls']>[0],
 ): Promise<readonly DueCursor[]> {
-  // As of before the rows are read: whose lease ends meanwhile is in them as it was.
+  // Copied before the read: if a lease is released during the read, the rows still have the old due time.
   const held = new Set(leases.held(nowMs).keys())
   const from = { fromMs: after?.dueAtMs ?? BEFORE_ALL, afterId: after?.parcelId ?? 0 }
   const rows = await session.all(due, { nowMs, ...from, limit: limit + held.size })

@@ -8,17 +8,17 @@ export interface Leases {
   held(nowMs: number): ReadonlyMap<number, number>
 }
 
-/** Leases within a transaction that may meet others. */
+/** Leases of one transaction, for engines that run several at once. */
 export interface TransactionLeases extends Leases {
-  /** The transaction is durable: what it released may be claimed. */
+  /** Applies the releases. Call it once the transaction is durable. */
   committed(): void
-  /** Nothing of the transaction has happened: what it claimed is free again. */
+  /** Releases what the transaction took. Call it after a rollback. */
   rolledBack(): void
 }
 
 /**
- * What is claimed is nobody else's at once. What is released may be claimed only when everybody sees the time that it is due at next: before that it is still
- * due for those who look.
+ * Leases take effect at once, releases only at commit: until then other transactions still read the old due time and would claim the parcel
+ * again.
  */
 export function createTransactionLeases(leases: Leases): TransactionLeases {
   const taken: number[] = []
