@@ -14,6 +14,8 @@ test('without the tools of the system the tests pass, and the last line names wh
   })
   expect(stdout).toMatch(/\d+ passed \| \d+ skipped/)
   const last = stdout.trimEnd().split('\n').at(-1)
-  expect(last).toMatch(/^Left out: the tests that need .*openssl \(apt-get install openssl\), pgbouncer \(apt-get install pgbouncer\), strace \(apt-get install strace/)
+  expect(last).toMatch(
+    /^Left out: the tests that need .*openssl \(apt-get install openssl\), pgbouncer \(apt-get install pgbouncer\), strace \(apt-get install strace/,
+  )
   expect(status).toBe(0)
 }, 60_000)
