@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { DeliverySelection } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../../support/builders.ts'
@@ -7,6 +7,9 @@ import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
+
+/** Hundreds of races, on a machine that may do something else meanwhile. */
+vi.setConfig({ testTimeout: 60_000 })
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const RACES = 200

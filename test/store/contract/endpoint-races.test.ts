@@ -1,9 +1,12 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
+
+/** Hundreds of races, on a machine that may do something else meanwhile. */
+vi.setConfig({ testTimeout: 60_000 })
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 

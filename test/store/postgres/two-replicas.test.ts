@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { createCourier } from '../../support/courier.ts'
@@ -6,6 +6,9 @@ import { newPlace } from '../../support/engines.ts'
 import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
+
+/** Hundreds of races, on a machine that may do something else meanwhile. */
+vi.setConfig({ testTimeout: 60_000 })
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const RACES = 200
@@ -34,13 +37,13 @@ test('pushes of one new parcel that come to two replicas at the same time are al
 
 test('an identifier that two replicas hear of at the same time is of one parcel, and joins what else they were told', async () => {
   const { one, other, place } = await openTwo()
-  for (let race = 0; race < RACES; race++) {
+  for (let race = 0; race < RACES / 2; race++) {
     const [shared, first, second] = [`5${10_000 + race}`, `6${10_000 + race}`, `7${10_000 + race}`]
     await Promise.all([one.record(pushOf([first, shared], 1)), other.record(pushOf([shared, second], 2))])
     const found = await Promise.all([shared, first, second].map((id) => one.reads.findParcel(id)))
     expect(found.map((view) => [view?.parcelId, view?.entries.length])).toEqual(found.map(() => [found[0]?.parcelId, 2]))
   }
-  expect(await storedNumber(place, 'select count(*) from parcel')).toBe(RACES)
+  expect(await storedNumber(place, 'select count(*) from parcel')).toBe(RACES / 2)
 })
 
 test('the bytes of one push that come to two replicas at the same time are kept once, and counted, understood or not', async () => {
@@ -103,7 +106,7 @@ test('an endpoint that one replica adds while the other records gets each later 
     expect(reports.map(({ outcomes }) => outcomes)).toMatchObject([[{ queued: race + 1 }], [{ queued: race + 1 }]])
     expect(await here.take()).toHaveLength(2)
   }
-}, 60_000)
+})
 
 test('7.3: what one replica settles and claims while the other records and replays leaves in order, and nothing stays behind', async () => {
   const { one, other, place } = await openTwo()
