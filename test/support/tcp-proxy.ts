@@ -12,8 +12,11 @@ export interface TcpProxy {
   trips(): number
 }
 
-/** Stands between a client and a port of this machine. */
-export async function startTcpProxy(target: number): Promise<TcpProxy> {
+/**
+ * Stands between a client and a port of this machine. `awayMs`: what the server says takes so long to arrive, so that a client has sent by then all that
+ * it sends without waiting.
+ */
+export async function startTcpProxy(target: number, { awayMs = 0 }: { readonly awayMs?: number } = {}): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
   let isSwallowing = false
   let trips = 0
@@ -26,11 +29,13 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       if (hasReceived) trips += 1
       hasReceived = false
     })
-    onward.on('data', () => {
+    const deliver = (chunk: Buffer) => {
       hasReceived = true
-    })
+      client.write(chunk)
+    }
+    onward.on('data', (chunk) => (awayMs === 0 ? deliver(chunk) : setTimeout(deliver, awayMs, chunk)))
+    client.pipe(onward)
     for (const [from, to] of [pair, [onward, client]] as const) {
-      from.pipe(to)
       from.on('error', () => to.destroy())
       from.on('close', () => {
         to.destroy()

@@ -6,7 +6,7 @@ const TURN_MS = 250
 /** How long an answer is waited for before it is asked whether the server is there at all. */
 const SILENT_TURNS = 4
 /** How long that may take: a busy server needs a while to let somebody in. */
-const LOOK_TURNS = 10
+const LOOK_TURNS = 6
 
 export interface ServerWatch {
   /**

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { pushBody } from '../../support/builders.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { startTcpProxy } from '../../support/tcp-proxy.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const TRIPS_MAX = 8
+/** Longer than it takes to send a batch. */
+const AWAY_MS = 100
+
+test(`a batch of pushes takes at most ${TRIPS_MAX} round trips, whatever its size: new parcels, known ones and duplicates, and two endpoints`, async () => {
+  const { url } = await createDatabase()
+  const proxy = await startTcpProxy(Number(new URL(url).port), { awayMs: AWAY_MS })
+  const through = new URL(url)
+  through.port = String(proxy.port)
+  const { writes, record } = await openStore(NOON, postgres, through.href)
+  for (const name of ['shop', 'billing']) await addEndpoint(writes, NOON, { name })
+  let made = 0
+  const pushOf = (parcel: number) => {
+    made += 1
+    const eventTime = new Date(NOON - made * 1000).toISOString()
+    return incomingPush(pushBody({ trackingIds: [`${100_000 + parcel}`], eventTime, location: `Place ${made}` }), NOON)
+  }
+  let parcels = 0
+  /** Two fifths of new parcels, two fifths of known ones, the rest came before. */
+  const batchOf = (size: number, before: readonly ReturnType<typeof pushOf>[]) => [
+    ...Array.from({ length: Math.floor(size * 0.4) }, () => pushOf(parcels++)),
+    ...before.slice(0, Math.floor(size * 0.4)).map((_push, at) => pushOf(at)),
+    ...before.slice(0, Math.floor(size * 0.2)),
+  ]
+  const first = Array.from({ length: 256 }, () => pushOf(parcels++))
+  await record(...first)
+  const trips: Record<string, number> = {}
+  for (const size of [5, 50, 256]) {
+    const batch = batchOf(size, first)
+    const before = proxy.trips()
+    const { outcomes } = await record(...batch)
+    trips[`${batch.length} pushes`] = proxy.trips() - before
+    expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['recorded', 'duplicate']))
+  }
+  console.log('round trips:', trips)
+  expect(Object.values(trips).filter((count) => count > TRIPS_MAX)).toEqual([])
+})
