@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { createInternalRoutes, type InternalOptions } from '../../src/http/server/internal.ts'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { pushBody } from '../support/builders.ts'
+import { exampleRoutes, internalRoutes, isWriting, requestOf } from '../support/internal-routes.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ADMIN, logIn, push } from '../support/relay.ts'
 import { spawnTraced } from '../support/strace.ts'
@@ -13,48 +13,6 @@ import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 afterAll(closeOpened)
 
 const CODES = ['SQLITE_FULL', 'SQLITE_IOERR_FSYNC', 'SQLITE_BUSY', 'SQLITE_CORRUPT', 'SQLITE_READONLY']
-
-interface Example {
-  readonly path?: string
-  readonly type?: string
-  readonly body?: string
-}
-
-/**
- * How to ask a route for something that it has to write, where that takes more than an empty object about endpoint, delivery or parcel 1001.
- * A route that is not here is asked so: one that needs more must be given an example.
- */
-const EXAMPLES: Readonly<Record<string, Example>> = {
-  'POST /relay/endpoints': { body: '{"name":"another","url":"http://127.0.0.1:9/"}' },
-  'PATCH /relay/endpoints/:id': { body: '{"name":"renamed"}' },
-  'POST /relay/endpoints/:id/replay': { body: '{"since":0}' },
-  'POST /relay/parcels/watch': { type: 'application/x-ndjson', body: '{"identifier":"AB123456789SE"}' },
-  // The carrier knows them, and the relay does not yet.
-  'GET /v1/status/:identifier/latest': { path: '/v1/status/AB000000001SE/latest' },
-  'GET /v1/status/:identifier/all': { path: '/v1/status/AB000000002SE/all' },
-}
-
-const READS_ONLY = ['POST /auth/token', 'POST /relay/endpoints/:id/test']
-
-/** Every route of the internal listener that changes something, by its method and path: found by walking the routers. */
-function writingRoutes(): readonly string[] {
-  // No route is run here, so nobody asks what it would call.
-  const anything: InternalOptions = Object(new Proxy(() => undefined, { get: () => () => undefined }))
-  const layers = createInternalRoutes(anything).flatMap(({ stack }) => stack)
-  const all = layers.flatMap(({ methods, path }) => methods.map((method) => `${method} ${String(path)}`))
-  return all.filter((route) => route in EXAMPLES || (!/^(GET|HEAD) /.test(route) && !READS_ONLY.includes(route)))
-}
-
-function requestOf(route: string): Required<Example> & { readonly method: string } {
-  const [method = '', path = ''] = route.split(' ')
-  const example = {
-    path: path.replace(':identifier', '1001').replace(/:\w+/, '1'),
-    type: 'application/json',
-    body: '{}',
-    ...EXAMPLES[route],
-  }
-  return { method, ...example }
-}
 
 test('every route that writes answers 503 storage_unavailable, never 500, to a store that is full, locked, damaged or read-only', async () => {
   await using receiver = await startWebhookReceiver()
@@ -83,10 +41,8 @@ test('every route that writes answers 503 storage_unavailable, never 500, to a s
   expect((await fetch(`${relay.internalUrl}/v1/status/AB000000003SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
-  const routes = writingRoutes()
-  expect(routes).toEqual(
-    expect.arrayContaining([...Object.keys(EXAMPLES), 'DELETE /relay/endpoints/:id', 'PUT /relay/parcels/:identifier/watch']),
-  )
+  const routes = internalRoutes().filter(isWriting)
+  expect(routes).toEqual(expect.arrayContaining([...exampleRoutes, 'DELETE /relay/endpoints/:id', 'PUT /relay/parcels/:identifier/watch']))
   for (const code of CODES) {
     writeFileSync(failure, code)
     for (const route of routes) {

@@ -1,5 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { pushBody } from '../support/builders.ts'
 import { textOf } from '../support/caught-up.ts'
+import { internalRoutes, requestOf } from '../support/internal-routes.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { takeConnections, withClient } from '../support/postgres-client.ts'
 import { createDatabase } from '../support/postgres-database.ts'
@@ -15,7 +17,7 @@ import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 const NO_CARRIER = 'http://127.0.0.1:9'
 const isLong = process.env.RELAY_FAULTS === 'long'
 const KILLS = isLong ? 200 : 10
-const SWALLOWED_MS = isLong ? 30_000 : 6000
+const SWALLOWED_MS = isLong ? 30_000 : 5000
 const RECOVERY_MS = 5000
 const PARCELS = 10
 
@@ -136,6 +138,33 @@ test('S18: without a connection to be had from the server pushes and reads are a
   const recoveredMs = await recovery(relay, asker)
   console.log(`recovered ${Math.round(recoveredMs)} ms after connections were to be had`)
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
+}, 60_000)
+
+/** Of these nothing is read from the store or written to it. */
+const NEED_NO_STORE = /^(?:HEAD|POST \/auth\/token|GET \/(?:healthz|metrics|relay\/upstream))\b/
+
+test('S18: every route that needs the store answers 503 storage_unavailable, never 500, while the server is down', async () => {
+  await using server = await startPostgres()
+  const { relay, asker } = await startOn(server.url(), { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+  expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
+  await server.stop('immediate')
+  await expect.poll(async () => (await push(relay.publicUrl, pushBody())).status, { timeout: 10_000 }).toBe(503)
+  const answers: unknown[] = []
+  const asked = internalRoutes().filter((route) => !NEED_NO_STORE.test(route))
+  for (const route of asked) {
+    const { method, path, type, body } = requestOf(route)
+    const answer = await fetch(`${relay.internalUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${asker.token}`, 'content-type': type },
+      ...(method === 'GET' ? {} : { body }),
+    })
+    const text = await answer.text()
+    const isSaid = text.includes('storage_unavailable') && (path === '/readyz' || Number(answer.headers.get('retry-after')) > 0)
+    answers.push([route, answer.status, isSaid ? 'storage_unavailable' : text])
+  }
+  expect(answers).toEqual(asked.map((route) => [route, 503, 'storage_unavailable']))
+  await server.start()
+  expect(await recovery(relay, asker)).toBeLessThan(RECOVERY_MS)
 }, 60_000)
 
 const RESTARTS = isLong ? 10 : 2

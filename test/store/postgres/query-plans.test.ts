@@ -115,10 +115,10 @@ test('a plan that a connection made while the tables were small reads none from 
 
 test('every transaction is planned so', async () => {
   const pool = openTestPool((await createDatabase()).url)
-  const shown = rawStatement()(() => sql<{ enable_seqscan: string }>`show enable_seqscan`)
+  const shown = rawStatement()(() => sql<object>`select current_setting('enable_seqscan') as scans, current_setting('jit') as compiles`)
   const writer = createPostgresWriter(pool, { named: true })
   const reader = createPostgresReader(pool, { named: true })
-  expect(await writer.transaction((session) => session.all(shown, {}))).toEqual([{ enable_seqscan: 'off' }])
-  expect(await reader.snapshot((session) => session.all(shown, {}))).toEqual([{ enable_seqscan: 'off' }])
-  expect(await reader.session.all(shown, {})).toEqual([{ enable_seqscan: 'on' }])
+  expect(await writer.transaction((session) => session.all(shown, {}))).toEqual([{ scans: 'off', compiles: 'off' }])
+  expect(await reader.snapshot((session) => session.all(shown, {}))).toEqual([{ scans: 'off', compiles: 'off' }])
+  expect(await reader.session.all(shown, {})).toEqual([{ scans: 'on', compiles: 'on' }])
 })

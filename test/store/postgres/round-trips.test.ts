@@ -9,7 +9,7 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 const NOON = Date.UTC(2026, 2, 1, 12)
 const TRIPS_MAX = 8
 /** Longer than it takes to send a batch. */
-const AWAY_MS = 100
+const AWAY_MS = 50
 
 test(`a batch of pushes takes at most ${TRIPS_MAX} round trips, whatever its size: new parcels, known ones and duplicates, and two endpoints`, async () => {
   const { url } = await createDatabase()
