@@ -27,6 +27,14 @@ async function startOn(url: string, sections: Sections = {}) {
   return { relay, asker: { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) } }
 }
 
+async function startThroughProxy() {
+  const { url } = await createDatabase('nothing')
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const through = new URL(url)
+  through.port = String(proxy.port)
+  return { proxy, ...(await startOn(through.href)) }
+}
+
 /** Resolves when pushes, reads and readiness are as before; with the time that took. */
 async function recovery(relay: RunningProcess, asker: { readonly internalUrl: string; readonly token: string }): Promise<number> {
   const fromMs = performance.now()
@@ -79,11 +87,7 @@ test(`S18: of backends that are ended at random under load, ${KILLS} times, each
 }, 240_000)
 
 test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s pushes and reads are answered 503, soon at once, and all is well within 5 s of its end`, async () => {
-  const { url } = await createDatabase('nothing')
-  const proxy = await startTcpProxy(Number(new URL(url).port))
-  const through = new URL(url)
-  through.port = String(proxy.port)
-  const { relay, asker } = await startOn(through.href)
+  const { proxy, relay, asker } = await startThroughProxy()
   const pushes = distinctPushes(PARCELS)
   const load = startLoad(relay.publicUrl, 16, pushes.next)
   await load.untilAnswered(200)
@@ -122,6 +126,17 @@ test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s pu
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
   expect(relay.process.exitCode).toBeNull()
 }, 90_000)
+
+test('S18: a relay that is stopped while the network swallows everything waits for no goodbye of the server, and ends well within 10 s', async () => {
+  const { proxy, relay } = await startThroughProxy()
+  const load = startLoad(relay.publicUrl, 16, distinctPushes(PARCELS).next)
+  await load.untilAnswered(50)
+  proxy.swallow()
+  const fromMs = performance.now()
+  expect(await relay.stop()).toEqual({ code: 0, signal: null })
+  expect(performance.now() - fromMs).toBeLessThan(10_000)
+  await load.stop()
+}, 30_000)
 
 test('S18: without a connection to be had from the server pushes and reads are answered 503, and all is well within 5 s of there being one', async () => {
   await using server = await startPostgres({ settings: { max_connections: '20' } })

@@ -57,8 +57,7 @@ function openPostgres(place: string, connectionsMax: number): Opened {
     pool,
     options: { named, watch },
     async close() {
-      watch.stop()
-      if (!pool.ending) await pool.end()
+      if (!pool.ending) await watch.end()
     },
   }
 }

@@ -7,6 +7,7 @@ const TURN_MS = 250
 const SILENT_TURNS = 4
 /** How long that may take: a busy server needs a while to let somebody in. */
 const LOOK_TURNS = 6
+const GOODBYE_MS = 1000
 
 export interface ServerWatch {
   /**
@@ -14,7 +15,8 @@ export interface ServerWatch {
    * throws then too: what has not begun by then is not to begin.
    */
   run<T>(work: (check: () => void) => Promise<T>): Promise<T>
-  stop(): void
+  /** Ends the pool, and is done within seconds though nobody answers its goodbyes. */
+  end(): Promise<void>
 }
 
 interface Waiting {
@@ -76,7 +78,13 @@ export function watchServer(pool: pg.Pool, connect: () => pg.Client): ServerWatc
         waiting.delete(one)
       }
     },
-    stop: () => clearInterval(timer),
+    async end() {
+      // The pool does not wait for the answers itself, and the process would.
+      setTimeout(giveUp, GOODBYE_MS).unref()
+      await pool.end()
+      clearInterval(timer)
+      look?.client.connection.stream.destroy()
+    },
   }
 }
 
