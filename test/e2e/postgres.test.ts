@@ -53,6 +53,8 @@ async function untilSent({ internalUrl, token }: Asker): Promise<void> {
 test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for byte', async () => {
   await using sandbox = await spawnSandbox(['--parcels', '20', '--seed', '11', '--loss', '0.2', '--duplicates', '0.1', '--reorder', '20'])
   const relays = await Promise.all([startRelaying(sandbox.url, {}), startRelaying(sandbox.url, await onPostgres())])
+  // An endpoint that fails now and then.
+  for (const { receiver } of relays) receiver.answer((nth) => (nth % 7 === 3 ? 503 : 200))
   await sandbox.order('webhooks', { urls: relays.map(({ publicUrl }) => `${publicUrl}/webhooks/status`) })
   for (const hours of [10, 12]) await sandbox.order('advance', { seconds: hours * 3600 })
   await sandbox.order('finish')

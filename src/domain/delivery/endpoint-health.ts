@@ -82,7 +82,7 @@ export function resetHealth({ round }: EndpointHealth, nowMs: number): EndpointH
  */
 export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, seenMs: number): EndpointHealth {
   if (outcome.kind === 'accepted' || isOwnFailure(outcome) || health.failingSinceMs === null) return health
-  return { ...health, failedForMs: health.failedForMs + Math.min(SEEN_MAX_MS, Math.max(0, seenMs)) }
+  return { ...health, failedForMs: health.failedForMs + Math.round(Math.min(SEEN_MAX_MS, Math.max(0, seenMs))) }
 }
 
 /** The health of an endpoint after an attempt. One success ends the failing state. Failures caused by the relay itself change nothing. */

@@ -61,8 +61,13 @@ export function bind({ places }: PostgresStatement, params: Params): SqlValue[] 
 }
 
 function storable(value: SqlValue): SqlValue {
+  return isList(value) ? value.map(storableOne) : storableOne(value)
+}
+
+/** Every column of numbers holds whole ones. SQLite would keep the fraction of a millisecond; the server would refuse it. */
+function storableOne<One extends Exclude<SqlValue, SqlList>>(value: One): One | string | number {
   if (typeof value === 'string') return escapeNul(value)
-  return isList(value) ? value.map((one) => (typeof one === 'string' ? escapeNul(one) : one)) : value
+  return typeof value === 'number' ? Math.round(value) : value
 }
 
 function isList(value: SqlValue): value is SqlList {

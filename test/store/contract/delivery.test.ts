@@ -52,6 +52,24 @@ describe.each(engines)('deliveries on $name', (engine) => {
     expect(await reads.readFeed({ after: 3, limit: 2 })).toMatchObject({ items: [], last: 3 })
   })
 
+  test('the time for which an endpoint fails, by a clock that counts parts of milliseconds, is kept in whole ones', async () => {
+    const { writes, record, reads, pushes, pass, setClock } = await openSubscribed()
+    await record(...pushes(['1001'], 1))
+    let [delivery] = (await writes.dispatchRound(claim)).claimed
+    for (const minute of [1, 2, 3]) {
+      if (delivery === undefined) throw new Error('nothing was claimed')
+      const { body: _body, previousSequence: _previous, ...claimed } = delivery
+      pass(60_000.375)
+      const nowMs = NOON + minute * 3_600_000
+      setClock(nowMs)
+      const result = { kind: 'rejected', status: 500, durationMs: 1.5, retryAfterMs: null, answerStart: new Uint8Array() } as const
+      const settled = [{ ...claimed, result, atMs: nowMs, random: 0.3 }]
+      await writes.dispatchRound({ ...claim, settled, claimsMax: 0, nowMs })
+      ;[delivery] = (await writes.dispatchRound({ ...claim, nowMs: nowMs + 3_600_000 })).claimed
+    }
+    expect((await reads.listEndpoints()).map(({ health }) => health.failedForMs)).toEqual([120_000])
+  })
+
   test('an endpoint that is added while pushes are recorded gets each later event once', async () => {
     const { writes, record, pushes } = await openSubscribed()
     for (let race = 0; race < 20; race++) {
