@@ -95,15 +95,25 @@ function describeHolder(holder: string | null): string {
 function holdLease(pool: Pool, holder: string, epoch: number, ttlMs: number): RelayLease {
   const over = new AbortController()
   const lost = Promise.withResolvers<Error>()
+  const everyMs = ttlMs / RENEWALS_PER_TTL
+  let isAnswered = true
   const renewing = renew()
+
+  /** Resolves with the number of rows changed; null: the server did not answer, and then it gives the lease to nobody else. */
+  async function ask(text: string, values: readonly unknown[]): Promise<number | null> {
+    // The types of pg do not know that a query may have its own timeout.
+    const query = { text, values: [...values], query_timeout: everyMs }
+    const result = await pool.query(query).catch(() => null)
+    isAnswered = result !== null
+    return result?.rowCount ?? null
+  }
 
   async function renew(): Promise<void> {
     while (!over.signal.aborted) {
-      await pause(ttlMs / RENEWALS_PER_TTL, undefined, { signal: over.signal }).catch(() => undefined)
+      await pause(everyMs, undefined, { signal: over.signal }).catch(() => undefined)
       if (over.signal.aborted) return
-      // A server that does not answer gives the lease to nobody else.
-      const renewed = await pool.query(RENEW, [holder, epoch, ttlMs]).catch(() => null)
-      if (renewed === null || renewed.rowCount === 1) continue
+      const renewed = await ask(RENEW, [holder, epoch, ttlMs])
+      if (renewed === null || renewed === 1) continue
       lost.resolve(new Error('another relay has taken the database over, because this one was not seen for a while'))
       return
     }
@@ -114,7 +124,8 @@ function holdLease(pool: Pool, holder: string, epoch: number, ttlMs: number): Re
     async release() {
       over.abort()
       await renewing
-      await pool.query(RELEASE, [holder, epoch]).catch(() => undefined)
+      // Otherwise it lapses by itself, and a stop need not wait for a server that is not there.
+      if (isAnswered) await ask(RELEASE, [holder, epoch])
       if (!pool.ending) await pool.end()
     },
   }
