@@ -82,12 +82,13 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     pushReceived(outcome: string, keyIndex: number | null) {
       const name = `${outcome} ${keyIndex}`
       pushes.set(name, { outcome, keyIndex, count: (pushes.get(name)?.count ?? 0) + 1 })
-      report.changed()
+      report.changed(false)
     },
   }
   const addCommit = (commit: CommitStats | Error) => {
     commits.push(commit)
-    report.changed()
+    // Deliveries wait for their commit, and `/readyz` for a failure.
+    report.changed(commit instanceof Error || commit.queued || commit.joined)
   }
   const groupCommit = createGroupCommit(
     {

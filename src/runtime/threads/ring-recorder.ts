@@ -1,6 +1,7 @@
 import type { Incoming } from '../../domain/history/recording.ts'
 import type { CommitQueue, CommitReport } from '../commit-queue.ts'
 import type { CommitThrottle } from './commit-throttle.ts'
+import { decodeReport, type EncodedReport, encodeReport } from './outcomes-codec.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import { asError } from './thread.ts'
 
@@ -14,7 +15,7 @@ export interface RingVerbs {
 
 export const RING_VERBS = ['commit', 'bring'] as const
 
-type RingCommit = { readonly taken: number; readonly report: CommitReport } | { readonly taken: number; readonly error: unknown }
+type RingCommit = { readonly taken: number; readonly encoded: EncodedReport } | { readonly taken: number; readonly error: unknown }
 
 export interface WriterQueueOptions {
   /** Larger bodies go by message, because an entry must fit into half of the ring. */
@@ -40,7 +41,9 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
     async commit() {
       readsAwaited = (readsAwaited + 1) | 0
       try {
-        return await verbs.commit()
+        const committed = await verbs.commit()
+        if ('error' in committed) return committed
+        return { taken: committed.taken, report: decodeReport(committed.encoded) }
       } catch (error) {
         // The call failed, so none of the requested commits may come.
         readsAwaited = producer.reads()
@@ -74,7 +77,7 @@ export function createRingService({ record, throttle, batchMax }: RingServicePor
         const batch = consumer.take(batchMax)
         throttle.begins(batch.length)
         try {
-          return { taken: batch.length, report: await record(batch) }
+          return { taken: batch.length, encoded: encodeReport(await record(batch)) }
         } catch (error) {
           return { taken: batch.length, error: asError(error) }
         }

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTurnReport } from '../../../src/runtime/threads/turn-report.ts'
 
 function openReport() {
@@ -11,9 +11,9 @@ function openReport() {
   })
   return {
     ...report,
-    happens(what: string) {
+    happens(what: string, { isAwaited = true } = {}) {
       happened.push(what)
-      report.changed()
+      report.changed(isAwaited)
     },
   }
 }
@@ -47,4 +47,30 @@ test('flush reports before the turn ends', async () => {
   report.flush()
   await Promise.resolve().then(() => order.push('after'))
   expect(order).toEqual(['a', 'after'])
+})
+
+test('what nobody awaits is reported every 20 ms, or along with what is awaited', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const report = openReport()
+  const reports: string[][] = []
+  const ask = () => void report.next().then((next) => reports.push(next))
+  ask()
+  report.happens('a', { isAwaited: false })
+  vi.advanceTimersByTime(19)
+  await nextTurn()
+  report.happens('b', { isAwaited: false })
+  expect(reports).toEqual([])
+  vi.advanceTimersByTime(1)
+  await nextTurn()
+  expect(reports).toEqual([['a', 'b']])
+  ask()
+  report.happens('c', { isAwaited: false })
+  report.happens('d')
+  await nextTurn()
+  expect(reports).toEqual([
+    ['a', 'b'],
+    ['c', 'd'],
+  ])
+  expect(vi.getTimerCount()).toBe(0)
 })
