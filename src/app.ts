@@ -24,7 +24,7 @@ export interface RunningRelay {
   /** Addresses as bound, for example `http://127.0.0.1:8080`. */
   readonly publicUrl: string
   readonly internalUrl: string
-  /** Resolves if a thread of the relay has ended, so that the relay cannot go on. */
+  /** Resolves with the reason if the relay cannot go on: a thread has ended, or its lease on the database is lost. */
   readonly died: Promise<unknown>
   /**
    * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config; the rest needs a restart. Rejects,

@@ -47,7 +47,7 @@ async function serve(config: Config, path: string): Promise<void> {
   log.info({ public: relay.publicUrl, internal: relay.internalUrl, version: VERSION, config: path, store }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
-    log.error({ err: ended.error }, 'a thread of the relay has ended; the relay exits so that its supervisor restarts it')
+    log.error({ err: ended.error }, 'the relay cannot go on; it exits so that its supervisor restarts it')
     process.exit(EXIT.failed)
   }
   log.info({ signal: ended.signal }, 'stopping: finishing what is in flight')

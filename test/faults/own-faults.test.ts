@@ -33,8 +33,8 @@ timer.unref()
 test.each([
   ['main', 'throws', 'internal fault; the relay exits so that its supervisor restarts it'],
   ['main', 'rejects', 'internal fault; the relay exits so that its supervisor restarts it'],
-  ['receiver', 'throws', 'a thread of the relay has ended; the relay exits so that its supervisor restarts it'],
-  ['writer', 'rejects', 'a thread of the relay has ended; the relay exits so that its supervisor restarts it'],
+  ['receiver', 'throws', 'the relay cannot go on; it exits so that its supervisor restarts it'],
+  ['writer', 'rejects', 'the relay cannot go on; it exits so that its supervisor restarts it'],
 ])(
   'X3: when code on the thread "%s" %s and nobody catches it, the log says so, the relay ends with 1 and nothing acknowledged is lost',
   async (whom, how, message) => {

@@ -1,4 +1,5 @@
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
+import { systemCode } from '../../domain/errors.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Carrier } from '../ports.ts'
@@ -85,8 +86,12 @@ function describeLost(lost: LostFile | null): string {
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** Only the code of a store's error, because messages name paths. */
+/** Only the code of a store's error, because messages name paths and addresses. */
 function describe(error: unknown): string {
-  const message = error instanceof Error ? error.message : ''
-  return /SQLITE_[A-Z_]+/.exec(message)?.[0] ?? 'unknown cause'
+  return codeOf(error) ?? 'unknown cause'
+}
+
+function codeOf(error: unknown): string | null {
+  if (!(error instanceof Error)) return null
+  return systemCode(error) ?? /SQLITE_[A-Z_]+/.exec(error.message)?.[0] ?? codeOf(error.cause)
 }

@@ -12,12 +12,13 @@ interface ServerFacts {
   readonly full_page_writes: string | null
   readonly encoding: string
   readonly is_standby: boolean
+  readonly read_only: string | null
 }
 
 const QUERY = `select current_setting('server_version') as version, current_setting('server_version_num')::integer as version_number,
   current_setting('synchronous_commit', true) as synchronous_commit, current_setting('fsync', true) as fsync,
   current_setting('full_page_writes', true) as full_page_writes, current_setting('server_encoding') as encoding,
-  pg_is_in_recovery() as is_standby`
+  pg_is_in_recovery() as is_standby, current_setting('default_transaction_read_only', true) as read_only`
 
 /**
  * Looks at a server before anything is written to it. Rejects, with every reason and what to do, when it cannot be reached, cannot be written to, or
@@ -44,6 +45,11 @@ export function faultsOf(facts: ServerFacts): readonly string[] {
     faults.push(`the server is PostgreSQL ${facts.version}; the relay needs ${VERSION_MIN} or newer. Upgrade the server.`)
   if (facts.is_standby)
     faults.push('the server is a standby, which can only be read (pg_is_in_recovery). Name the primary in `store`, or promote this server.')
+  else if (facts.read_only === 'on')
+    faults.push(
+      'default_transaction_read_only is on, so nothing can be written. Write default_transaction_read_only = off in postgresql.conf, or take it ' +
+        'back where it was set for this user or database (ALTER ROLE or ALTER DATABASE ... RESET default_transaction_read_only).',
+    )
   if (facts.encoding !== 'UTF8')
     faults.push(
       `the encoding of the database is ${facts.encoding}, which cannot hold every text. An encoding cannot be changed: make another database ` +

@@ -49,6 +49,12 @@ describe('S19: the start is refused by name', () => {
     )
   })
 
+  test('on a database with default_transaction_read_only on', async () => {
+    const { url, name } = await createDatabase('nothing')
+    await withClient(await sharedServer(), (client) => client.query(`alter database ${name} set default_transaction_read_only = on`))
+    expect(await look(url)).toMatch(/: default_transaction_read_only is on, .*ALTER DATABASE \.\.\. RESET default_transaction_read_only/)
+  })
+
   test('on a database with another encoding', async () => {
     expect(await look((await createDatabase('nothing, in SQL_ASCII')).url)).toMatch(
       /: the encoding of the database is SQL_ASCII, .*CREATE DATABASE \.\.\. ENCODING 'UTF8'/,
@@ -64,10 +70,18 @@ describe('S19: the start is refused by name', () => {
   })
 
   test('on a server older than 15, with all that is wrong at once; what a relative of PostgreSQL does not know is not held against it', () => {
-    const sound = { synchronous_commit: 'on', fsync: 'on', full_page_writes: 'on', encoding: 'UTF8', is_standby: false }
+    const sound = { synchronous_commit: 'on', fsync: 'on', full_page_writes: 'on', encoding: 'UTF8', is_standby: false, read_only: 'off' }
     expect(faultsOf({ ...sound, version: '15.0', version_number: 150_000, synchronous_commit: 'local' })).toEqual([])
     expect(
-      faultsOf({ ...sound, version: '15.0', version_number: 150_000, synchronous_commit: null, fsync: null, full_page_writes: null }),
+      faultsOf({
+        ...sound,
+        version: '15.0',
+        version_number: 150_000,
+        synchronous_commit: null,
+        fsync: null,
+        full_page_writes: null,
+        read_only: null,
+      }),
     ).toEqual([])
     expect(faultsOf({ ...sound, version: '14.20', version_number: 140_020, fsync: 'off' })).toEqual([
       'the server is PostgreSQL 14.20; the relay needs 15 or newer. Upgrade the server.',
