@@ -41,7 +41,7 @@ export function openPool(
     pipeline,
     ...(answerTimeoutMs === undefined ? {} : { query_timeout: answerTimeoutMs }),
   })
-  // Without listeners the loss of a connection that waits ends the process: of an idle one it is told here, of one in use by its next statement.
+  // Without listeners a lost connection would end the process. The pool reports an idle one; the next statement of one in use fails.
   pool.on('error', onConnectionLost)
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool

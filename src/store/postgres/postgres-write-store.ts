@@ -174,7 +174,7 @@ const lockJobs = rawStatement<{ limit: number }>()(
 )
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
-/** Whoever reads a setting or a job may write it, and whoever reads what is due may lease it: one after the other. */
+/** Verbs that read in order to write: a setting, a job, or what is due. They run one after the other, so that none writes what another has changed. */
 function exclusiveVerbs({ session, contents, leases }: Parts) {
   return {
     async duePolls(request) {

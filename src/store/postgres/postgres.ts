@@ -161,7 +161,7 @@ const DRIVER_FAILURE =
 /** Of the system: `ECONNRESET` and its like. */
 const SYSTEM_FAILURE = /^E[A-Z]+$/
 
-/** Whether the database failed, rather than what was asked of it. A conflict counts, so that whoever meets one leaves it to the transaction to begin again. */
+/** Whether the database failed, rather than what was asked of it. A conflict counts, because the transaction must begin again. */
 export function isStorageFailure(error: unknown): boolean {
   if (isConflict(error) || error instanceof StorageFailure) return true
   if (error instanceof pg.DatabaseError) return !ASKED_WRONG.includes((error.code ?? '').slice(0, 2))

@@ -25,9 +25,8 @@ interface Waiting {
 }
 
 /**
- * Notices a server that says nothing any more, as behind a cut network: no error tells of that. What waits long without an answer starts a look: a new
- * connection is asked for. If that is not answered either, the server is taken to be away: all connections are given up, whoever waits is told, and
- * whoever comes is refused at once, until a connection is had again.
+ * Notices a server that has fallen silent, as behind a cut network, which raises no error. When a query waits long for its answer, the watch tries a new
+ * connection. If that fails too, it closes all connections, fails every waiting query, and refuses new ones at once until a connection succeeds again.
  */
 export function watchServer(pool: pg.Pool, connect: () => pg.Client): ServerWatch {
   const waiting = new Set<Waiting>()
