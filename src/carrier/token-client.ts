@@ -69,7 +69,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     if (result.kind === 'trouble' && !result.failure.conclusive) return result.failure
     if (result.kind !== 'token') {
       const none = result.kind === 'refused' ? credentials.notTaken(result.detail) : credentials.troubled(result.failure)
-      // Saved before the caller is told: a crash must forget neither the attempt nor a requested wait.
+      // Saved before the call returns, because a crash must forget neither the attempt nor a requested wait.
       if (result.kind === 'refused' || result.failure.retryAfterMs !== undefined) await options.keep()
       return none
     }

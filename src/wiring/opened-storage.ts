@@ -7,7 +7,7 @@ import type { HostedReceiver } from './hosted-receiver.ts'
 
 /** The store, with whatever writes to it and receives pushes for it. */
 export interface Storage {
-  /** Shows which parcels have changed, for whoever keeps answers. */
+  /** Shows caches of answers which parcels have changed. */
   readonly changes: ChangeTable
   readonly writer: {
     /** For observations of this thread. */

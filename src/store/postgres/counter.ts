@@ -34,7 +34,7 @@ export async function advanceCounter(session: Session, count: number, version: n
   return row.base
 }
 
-/** What `endpointsChange` is told of: to be read before the endpoints are. */
+/** The version that `endpointsChange` compares. Read it before the endpoints. */
 export async function readEndpointsVersion(session: Session): Promise<number> {
   return await numberIn(session.all(readVersion, {}))
 }

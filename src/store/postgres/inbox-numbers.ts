@@ -9,7 +9,7 @@ const takeRun = rawStatement()(() => sql<{ first: number }>`select nextval('inbo
 
 /** Numbers that pushes are kept under. A replica takes a run of them and uses it up, so that there are few gaps. */
 export interface InboxNumbers {
-  /** The first of so many that follow each other and that nobody else has. */
+  /** Reserves `count` consecutive numbers and resolves with the first. */
   take(session: Session, count: number): Promise<number>
 }
 

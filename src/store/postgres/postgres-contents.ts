@@ -12,7 +12,7 @@ const REMEMBERED_CHARS = 8 * 1024 * 1024
 /** What this replica knows of the words that are stored. An id never stands for other words, so another replica cannot make it wrong. */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
-  /** Of committed words alone: an id that a transaction gave and took back would be in sightings for ever. */
+  /** Holds committed content only: sightings would keep the id of content that was rolled back, and nothing would stand behind it. */
   readonly ids: LRUCache<string, number>
 }
 

@@ -10,7 +10,7 @@ import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** A little more than the longest that a statement may take at the server: whoever has not answered by then is gone. */
+/** A little longer than the server lets a statement run, so a server that has not answered by then is gone. */
 const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6

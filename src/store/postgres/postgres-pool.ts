@@ -7,7 +7,7 @@ interface PoolOptions {
   readonly pipeline?: boolean
   /** After how long without an answer a connection is given up, in milliseconds; absent: never. */
   readonly answerTimeoutMs?: number
-  /** How long a connection may take to be had: whoever asked waits for it. */
+  /** How long a query waits for a connection. */
   readonly connectTimeoutMs: number
   /** Told of a connection that was lost while nobody used it: the pool opens another when one is wanted. */
   onConnectionLost(error: Error): void

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import type { CheckpointData, CheckpointOrder } from './sqlite-checkpointer.ts'
 
-/** The thread leaves at most so many pages to the writer. Everyone waits while the writer checkpoints them. */
+/** The maximum of pages that the thread leaves to the writer. Everything waits while the writer checkpoints them. */
 const LEFT_PAGES = 64
 /** The writer keeps appending during a pass, so each pass leaves pages behind: fewer each time, if the disk keeps up. */
 const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }

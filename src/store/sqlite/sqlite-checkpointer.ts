@@ -1,11 +1,11 @@
 import { openSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
-/** A checkpoint starts when so many WAL pages wait for it. A higher number writes fewer pages twice, but delays commits longer. */
+/** The number of waiting WAL pages at which a checkpoint starts. A higher number writes fewer pages twice, but delays commits longer. */
 const CARRIED_PAGES = 4000
 /** At this size the WAL is restarted. Everyone waits until it is checkpointed completely. */
 const LOG_PAGES = 20_000
-/** The WAL is checked once per so many commits, because a check costs as much as recording a push. */
+/** The number of commits between checks of the WAL, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
 
 export interface LogState {
