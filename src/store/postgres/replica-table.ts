@@ -17,7 +17,7 @@ const LOCK_ROLES = "select value from counter where name = 'roles' for update"
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, started_at_ms, seen_at_ms, until_ms)
   values ($1, $2, $3, $4, ${NOW_MS}, ${NOW_MS}, ${NOW_MS} + $5::bigint) returning id, seen_at_ms as now_ms`
 const RENEW = `update replica set seen_at_ms = ${NOW_MS}, until_ms = ${NOW_MS} + $2::bigint where id = $1 returning seen_at_ms as now_ms,
-  (select count(*) from replica as other where other.until_ms <= ${NOW_MS})::integer as lapsed`
+  (select count(*) from replica as other where other.id <> $1 and other.until_ms <= ${NOW_MS})::integer as lapsed`
 const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders')"
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
