@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
+import { knownByPush, textOf, untilCaughtUp, untilSent } from '../support/caught-up.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
-import { ADMIN, ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
+import { ADMIN, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
 import { inSeconds, runRelay } from '../support/relay-process.ts'
 import { spawnSandbox } from '../support/sandbox-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -35,19 +35,6 @@ function countInOrder({ pushes }: WebhookReceiver): number {
     sent.add(headers['relay-sequence'] ?? '')
   }
   return sent.size - 1
-}
-
-const none = expect.objectContaining({ deliveries: [] })
-
-/** Resolves when nothing waits to be sent. */
-async function untilSent({ internalUrl, token }: Asker): Promise<void> {
-  const waiting = async () => {
-    const pages = ['queued', 'retrying'].map((state) => ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`))
-    return await Promise.all((await Promise.all(pages)).map((page) => page.json()))
-  }
-  await vi.waitFor(async () => expect(await waiting()).toEqual([none, none]), {
-    timeout: 20_000,
-  })
 }
 
 test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for byte', async () => {
