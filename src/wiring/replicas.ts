@@ -6,8 +6,10 @@ import { OPERATOR_NAME } from '../domain/delivery/operator-event.ts'
 import { type DrivenMembership, type Duties, joinReplicas, type Membership } from '../flow/admin/membership.ts'
 import type { ReplicaConfig, Watermarks } from '../flow/admin/ports.ts'
 import { createSoleMembership } from '../flow/admin/sole-membership.ts'
+import type { LessonTable } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
+import { nameKey } from '../ops/vault.ts'
 import { VERSION } from '../package-files.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createServerClock, type ServerClock, type TimeSample } from '../runtime/server-clock.ts'
@@ -54,11 +56,19 @@ export function replicaConfigOf({
   return {
     configFingerprint: createHash('sha256').update(text).digest('hex').slice(0, 12),
     endpoints: shared.operator === null ? names : [...names, OPERATOR_NAME],
+    atRestKeys: shared.secrets.atRestKeys.map((key) => nameKey(Buffer.from(key.reveal(), 'base64'))),
   }
 }
 
-/** Joins the replicas on a database. From then on the lease is renewed. `clock` is the server's. */
-export async function openReplicas(url: string, config: Config, log: Log): Promise<{ readonly replicas: Replicas; readonly clock: Clock }> {
+export interface Joined {
+  readonly replicas: Replicas
+  /** The server's. */
+  readonly clock: Clock
+  readonly lessons: LessonTable
+}
+
+/** Joins the replicas on a database. From then on the lease is renewed. */
+export async function openReplicas(url: string, config: Config, log: Log): Promise<Joined> {
   const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS })
   let clock: ServerClock | null = null
   const onServerTime = (sample: TimeSample) => {
@@ -76,6 +86,7 @@ export async function openReplicas(url: string, config: Config, log: Log): Promi
   let looking: ReturnType<typeof startRepeating> | null = null
   return {
     clock,
+    lessons: table.lessons,
     replicas: {
       ...membership,
       begin(duties, elsewhere) {
