@@ -19,7 +19,7 @@ export interface CachedAnswer {
 
 /** A cache of encoded answers by question. */
 export interface AnswerCache {
-  /** Undefined if there is none, or if its parcel has changed since. */
+  /** Undefined if there is none, or if this process has changed its parcel since. */
   get(key: string): CachedAnswer | undefined
   /** The current position in the sequence of commits; to be taken before the store is read for an answer. */
   mark(): bigint
