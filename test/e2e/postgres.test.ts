@@ -3,7 +3,7 @@ import { knownByPush, textOf, untilCaughtUp, untilSent } from '../support/caught
 import { onPostgres } from '../support/on-postgres.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
-import { ADMIN, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
+import { ADMIN, ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
 import { inSeconds, runRelay } from '../support/relay-process.ts'
 import { spawnSandbox } from '../support/sandbox-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'

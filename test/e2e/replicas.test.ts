@@ -113,7 +113,7 @@ test(
     const repeated = endpoints.map(repeats)
     const faults = KILLS + REPLICAS
     console.log(
-      `${bodies.length} pushes, ${carrier.answers.filter(({ status }) => status !== 200).length} of them again; repeated: ${repeated}`,
+      `${bodies.length} pushes, ${carrier.answers.filter(({ status }) => status !== 200).length} of them again; repeated: ${repeated.join()}`,
     )
     expect(Math.max(...repeated)).toBeLessThanOrEqual(faults * PER_ENDPOINT * CLAIMS_PER_ATTEMPT)
 

@@ -80,7 +80,7 @@ async function expectRelayed(
   const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(replica.asker, id, 'all', 'en')))
   const all = histories.join('\n')
   expect(acknowledged.filter((body) => !all.includes(pushes.entryOf(body)))).toEqual([])
-  console.log(`${acknowledged.length} pushes, repeated deliveries: ${repeated}`)
+  console.log(`${acknowledged.length} pushes, repeated deliveries: ${repeated.join()}`)
 }
 
 test(

@@ -48,6 +48,18 @@ interface ReplicaRow {
   readonly seen_at_ms: number
 }
 
+interface LiveRow {
+  readonly id: number
+  /** The names of the endpoints that its config defines, as JSON. */
+  readonly endpoints: string
+}
+
+interface EndpointRow {
+  readonly id: number
+  readonly name: string
+  readonly origin: string
+}
+
 interface RoleRow {
   readonly name: Role
   readonly replica_id: number
@@ -164,13 +176,14 @@ async function withRoles<T>(pool: Pool, work: (client: PoolClient) => Promise<T>
 /** Deletes replicas that are no longer seen, which waits for what they still write, and shares the roles anew. Returns those this one holds then. */
 async function changeRoles(client: PoolClient, id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]> {
   const fenced = await client.query(`delete from replica where until_ms <= ${NOW_MS}`)
-  const live = await client.query<{ id: number }>('select id from replica')
+  const live = await client.query<LiveRow>('select id, endpoints from replica order by id')
   const held = await client.query<RoleRow>('select name, replica_id from role order by name')
-  const endpoints = await client.query<{ id: string }>('select id from endpoint where removed_at_ms is null order by id')
+  const endpoints = await client.query<EndpointRow>('select id, name, origin from endpoint where removed_at_ms is null order by id')
   const { take, giveUp } = decide({
     live: live.rows.map((row) => row.id),
     holders: new Map(held.rows.map((row) => [row.name, row.replica_id])),
     roles: ['poller', 'janitor', ...endpoints.rows.map((row) => dispatcherOf(String(row.id)))],
+    only: candidatesOf(endpoints.rows, live.rows),
   })
   await client.query(RELEASE, [id, giveUp])
   await client.query(TAKE, [id, take])
@@ -178,6 +191,15 @@ async function changeRoles(client: PoolClient, id: number, decide: (assignment: 
   if ((fenced.rowCount ?? 0) + take.length + giveUp.length > 0) await client.query(ROLES_CHANGED)
   const left = held.rows.filter((row) => row.replica_id === id && !giveUp.includes(row.name)).map(({ name }) => name)
   return [...left, ...take]
+}
+
+/** Only a replica whose config defines an endpoint knows its key, and how to reach it; those managed by API are in the store. */
+function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[]): NonNullable<Assignment['only']> {
+  const named = live.map(({ id, endpoints: names }) => ({ id, names: new Set(namesIn(names)) }))
+  const configured = endpoints.filter(({ origin }) => origin !== 'managed')
+  return new Map(
+    configured.map(({ id, name }) => [dispatcherOf(String(id)), named.filter(({ names }) => names.has(name)).map((one) => one.id)]),
+  )
 }
 
 async function list(pool: Pool): Promise<readonly Replica[]> {

@@ -13,7 +13,7 @@ async function join(endpoints: readonly string[] = []) {
   const replica = await joinReplicas(
     { table: store.table, clock: { monotonic: store.monotonic }, log, onServerTime: () => undefined },
     { name: 'one', version: '1', ttlMs: TTL_MS },
-    { configFingerprint: 'abc', endpoints: [] },
+    { configFingerprint: 'abc', endpoints: [], atRestKeys: [] },
   )
   const events: string[] = []
   const underWay = new Map<Role, PromiseWithResolvers<void>>()

@@ -4,7 +4,7 @@ import { createFakeReplicas } from '../../support/fake-replicas.ts'
 import { createLogBook } from '../../support/log-book.ts'
 
 const TTL_MS = 5000
-const config = { configFingerprint: 'abc', endpoints: [] }
+const config = { configFingerprint: 'abc', endpoints: [], atRestKeys: [] }
 
 async function open() {
   const store = createFakeReplicas()

@@ -20,7 +20,7 @@ async function open() {
   const query = (sql: string, values: readonly unknown[] = []) =>
     withClient(url, async (client) => (await client.query<Record<string, unknown>>(sql, [...values])).rows)
   const join = (table = openTable(), { ttlMs = LONG_MS, endpoints = [] as readonly string[], name: called = 'one' } = {}) =>
-    table.register({ name: called, version: '1', configFingerprint: 'abc', endpoints, ttlMs })
+    table.register({ name: called, version: '1', configFingerprint: 'abc', endpoints, atRestKeys: [], ttlMs })
   /** The lease of a replica has run out. */
   const expire = (id: number) => query('update replica set until_ms = 0 where id = $1', [id])
   return { url, name, openTable, query, join, expire }
@@ -227,10 +227,38 @@ test('an endpoint that any replica names stays; one that none names any more is 
   const store = await openStore(url, () => id)
   const named = () => store.transaction((tx) => tx.endpointsConfigured(), { ofRole: true })
   expect([...(await named())].toSorted()).toEqual(['a', 'b', 'b', 'c"\\'])
-  await one.configure(id, { configFingerprint: 'def', endpoints: ['d'] })
+  await one.configure(id, { configFingerprint: 'def', endpoints: ['d'], atRestKeys: [] })
   await other.remove(otherId)
   expect(await named()).toEqual(['d'])
   expect((await one.list()).map(({ configFingerprint }) => configFingerprint)).toEqual(['def'])
+})
+
+test('an endpoint of a config is for a replica whose config defines it, a managed one for anybody', async () => {
+  const { openTable, join, query } = await open()
+  await query(
+    "insert into endpoint (name, origin, settings) values ('a', 'config', '{}'), ('b', 'config', '{}'), ('c', 'managed', '{}'), ('d', 'config', '{}')",
+  )
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b'] })]
+  // Another's config has defined it, and no live one does.
+  await one.changeRoles(id, take([dispatcherOf('4')]))
+  for (let turn = 0; turn < 3; turn++) {
+    for (const [table, of] of [[other, otherId] as const, [one, id] as const]) {
+      await table.changeRoles(of, (assignment) => {
+        expect(assignment.only).toEqual(
+          new Map([
+            [dispatcherOf('1'), [id]],
+            [dispatcherOf('2'), [id, otherId]],
+            [dispatcherOf('4'), []],
+          ]),
+        )
+        return shareRoles(assignment, of)
+      })
+    }
+  }
+  const holders = new Map((await one.list()).flatMap(({ id: of, roles }) => roles.map((role) => [role, of] as const)))
+  expect(holders.get(dispatcherOf('1'))).toBe(id)
+  expect([...holders.keys()].toSorted()).toEqual([...[1, 2, 3].map((of) => dispatcherOf(String(of))), 'janitor', 'poller'].toSorted())
 })
 
 test('the counters that others look at rise with what is committed, not before', async () => {
