@@ -16,7 +16,6 @@ import { openInternalApi } from './wiring/internal-api.ts'
 import { listen } from './wiring/listen.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
-import { replicaConfigOf } from './wiring/replicas.ts'
 import { openReporting } from './wiring/reporting.ts'
 import { openStorage } from './wiring/storage.ts'
 import type { Threads } from './wiring/threads.ts'
@@ -88,7 +87,6 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     internalUrl: internalServer.url,
     died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
-      await storage.replicas.configure(replicaConfigOf(next))
       await delivery.reload(next)
       settings = next
       authenticate.replaceApps(appsOf(next))
