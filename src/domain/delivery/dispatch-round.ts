@@ -70,17 +70,10 @@ export interface NextRequest {
   /** The endpoint's health round. Deliveries last attempted in an earlier round are due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
-  /** The ids of parcels with claimed deliveries: nothing of theirs may go until those have ended. */
-  readonly besides: readonly number[]
+  /** The ids of claimed deliveries: nothing of their parcels may go until those have ended. */
+  readonly underWay: readonly number[]
   readonly limit: number
   readonly nowMs: number
-}
-
-/** How the claims of an endpoint stand: joins may have put other deliveries before them. */
-export interface ReviewedClaims {
-  readonly parcelIds: readonly number[]
-  /** The ids of claims that are no longer the first of their parcel, are not its only claim, or have ended. */
-  readonly overtaken: readonly number[]
 }
 
 /** A delivery that may go next. The body is loaded only if it is due. */
