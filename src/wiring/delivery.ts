@@ -95,7 +95,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const relayId = await write.relayId()
   const dispatching = openDispatching(
     { ...ports, sender, signerOf, routeOf },
-    { relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
+    { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder } = dispatching
   const feedReplay = startRetryingWorker(

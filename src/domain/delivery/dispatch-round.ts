@@ -2,10 +2,13 @@ import type { BackoffPolicy } from './backoff.ts'
 import type { AttemptResult, Delivery, Settlement } from './delivery.ts'
 import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
 
-/** The settings of delivery. `perEndpoint`: concurrent attempts to an endpoint that sets no limit of its own. */
+/** The settings of delivery. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
+  /** Concurrent attempts to an endpoint that sets no limit of its own. */
   readonly perEndpoint: number
+  /** How many deliveries may be claimed for each concurrent attempt; so many times an endpoint's concurrency can arrive twice after a kill. */
+  readonly claimsPerAttempt: number
 }
 
 /** A delivery to be queued. */

@@ -1,13 +1,17 @@
-import { CLAIMS_PER_ATTEMPT } from '../../domain/delivery/delivery.ts'
-import type { ClaimedDelivery, ClaimRef, DispatchRound, DispatchRoundReport, NextDelivery } from '../../domain/delivery/dispatch-round.ts'
+import type {
+  ClaimedDelivery,
+  ClaimRef,
+  DeliveryRules,
+  DispatchRound,
+  DispatchRoundReport,
+  NextDelivery,
+} from '../../domain/delivery/dispatch-round.ts'
 import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 import { type EndpointHealth, isProbeDue, onlyFailedParcel } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../write-store.ts'
 
-export interface ClaimOptions {
-  readonly perEndpoint: number
-}
+export type ClaimOptions = Pick<DeliveryRules, 'perEndpoint' | 'claimsPerAttempt'>
 
 export interface DeliveryClaims {
   readonly states: readonly EndpointState[]
@@ -122,11 +126,11 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
  * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
  * before the last is written down. One with a rate does not, or it would be sent in a burst what should be spread out.
  */
-function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint }: ClaimOptions): number {
+function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
   const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
   return Math.min(
-    atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (request.inFlight[endpoint.id]?.length ?? 0),
+    atOnce * (isFlowing ? claimsPerAttempt : 1) - (request.inFlight[endpoint.id]?.length ?? 0),
     allowanceOf(endpoint, request),
   )
 }

@@ -1,4 +1,4 @@
-import { type AttemptResult, CLAIMS_PER_ATTEMPT, isGone } from '../../domain/delivery/delivery.ts'
+import { type AttemptResult, isGone } from '../../domain/delivery/delivery.ts'
 import type { ClaimedDelivery, ClaimRef, DispatchRound, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
@@ -50,8 +50,14 @@ export interface EndpointQueues {
   isRoundWorthwhile(): boolean
 }
 
-/** `perEndpoint`: concurrent attempts to an endpoint that sets no limit of its own; called each time. */
-export function createEndpointQueues(perEndpoint: () => number): EndpointQueues {
+export interface EndpointQueuesOptions {
+  /** Concurrent attempts to an endpoint that sets no limit of its own; called each time. */
+  readonly perEndpoint: () => number
+  /** See `DeliveryRules`. */
+  readonly claimsPerAttempt: number
+}
+
+export function createEndpointQueues({ perEndpoint, claimsPerAttempt }: EndpointQueuesOptions): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()
   let known: readonly EndpointState[] = []
   const limitOf = ({ state }: EndpointQueue) => (isProbed(state) ? 1 : (state?.endpoint.concurrency ?? perEndpoint()))
@@ -78,7 +84,8 @@ export function createEndpointQueues(perEndpoint: () => number): EndpointQueues 
     },
     release(what) {
       let count = 0
-      for (const queue of queues.values()) count += releaseEnd(queue, what === 'all' ? 0 : claimsOf(queue, limitOf(queue)))
+      for (const queue of queues.values())
+        count += releaseEnd(queue, what === 'all' ? 0 : claimsOf(queue, claimsPerAttempt * limitOf(queue)))
       return count
     },
     releaseThese: (deliveries) => deliveries.reduce((count, claim) => count + releaseOne(queueOf(queues, claim.endpointId), claim), 0),
@@ -128,10 +135,10 @@ function isProbed(state: EndpointState | null): boolean {
   return state !== null && state.health.probing !== null
 }
 
-/** The maximum of claims for an endpoint; 0: it gets nothing now. */
-function claimsOf({ state }: EndpointQueue, limit: number): number {
+/** The maximum of claims for an endpoint; 0: it gets nothing now. `flowing`: the maximum for one that does not fail. */
+function claimsOf({ state }: EndpointQueue, flowing: number): number {
   if (state === null || state.disabled !== null) return 0
-  return isProbed(state) ? 1 : CLAIMS_PER_ATTEMPT * limit
+  return isProbed(state) ? 1 : flowing
 }
 
 /** The number of claims that are not being written down yet. */

@@ -108,10 +108,7 @@ export interface DeliveryTx {
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
   /** Queues a delivery, due at once. */
   queueDelivery(delivery: QueuedDelivery): Promise<void>
-  /**
-   * Of the claims of an endpoint, those that are no longer the first of their parcel, because a join has put another before them, are not
-   * its only claim, or have ended.
-   */
+  /** Of an endpoint's claims, those that have ended, are not their parcel's only claim, or stand behind another after a join. */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
   findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
