@@ -104,21 +104,26 @@ function createValidity({ clock, onLapsed }: Pick<ReplicaLeasePorts, 'clock' | '
   let hasLapsed = false
   let controller = new AbortController()
   const leftMs = () => untilMs - clock.monotonic()
+  function check(): void {
+    if (hasLapsed || leftMs() > 0) return
+    hasLapsed = true
+    controller.abort()
+    onLapsed()
+  }
   return {
     leftMs,
+    check,
     isValid: () => leftMs() > 0,
-    signal: () => controller.signal,
+    signal() {
+      // Whoever asks may be the first to run after a pause.
+      check()
+      return controller.signal
+    },
     lastsUntil(monotonicMs: number): void {
       untilMs = monotonicMs
       if (!hasLapsed || leftMs() <= 0) return
       hasLapsed = false
       controller = new AbortController()
-    },
-    check(): void {
-      if (hasLapsed || leftMs() > 0) return
-      hasLapsed = true
-      controller.abort()
-      onLapsed()
     },
   }
 }

@@ -86,6 +86,13 @@ test('while nobody answers it runs out; under way is aborted once, and what begi
   expect([lease.id(), events]).toEqual([1, ['lapsed']])
 })
 
+test('whoever asks for the signal first after a pause is told to end', async () => {
+  const { store, lease, events } = await open()
+  const before = lease.signal()
+  store.pass(TTL_MS)
+  expect([lease.signal().aborted, before.aborted, events]).toEqual([true, true, ['lapsed']])
+})
+
 test('one that was declared dead loses what it holds before it is back, under another number', async () => {
   const { store, lease, events, ids } = await open()
   const [before, term] = [lease.signal(), lease.term()]
