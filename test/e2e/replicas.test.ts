@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
+import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../src/domain/delivery/delivery.ts'
 import { type Asker, textOf, untilSent } from '../support/caught-up.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -115,7 +115,7 @@ test(
     console.log(
       `${bodies.length} pushes, ${carrier.answers.filter(({ status }) => status !== 200).length} of them again; repeated: ${repeated.join()}`,
     )
-    expect(Math.max(...repeated)).toBeLessThanOrEqual(faults * PER_ENDPOINT * CLAIMS_PER_ATTEMPT)
+    expect(Math.max(...repeated)).toBeLessThanOrEqual(faults * PER_ENDPOINT * CLAIMS_PER_ATTEMPT_ON_SERVER)
 
     const parcels = pushes.parcels(bodies)
     const alone = await startTestRelay(temporaryFolder(), NO_CARRIER)
