@@ -7,6 +7,7 @@ import { systemClock } from '../runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
 import { takeRelayLease } from '../store/postgres/relay-lease.ts'
+import { openSharedCarrier } from '../store/postgres/shared-carrier.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
 import type { Storage } from './opened-storage.ts'
 import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
@@ -40,13 +41,16 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
       { atOnce },
     )
   const { record: _record, close, ...verbs } = writes
+  const shared = openSharedCarrier(url)
   return {
     changes,
+    shared,
     reads: postgres.openReadStore(url),
     write: {
       ...verbs,
       async close() {
         await close()
+        await shared.close()
         await lease.release()
       },
       async reprocess(request) {

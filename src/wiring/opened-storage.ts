@@ -1,3 +1,5 @@
+import type { SharedFlights } from '../flow/history/ports.ts'
+import type { SharedCarrier } from '../flow/polling/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { CommitQueue } from '../runtime/commit-queue.ts'
@@ -23,4 +25,6 @@ export interface Storage {
   readonly reads: ReadSide
   readonly disk: DiskWatch
   readonly write: Omit<WriteSide, 'record'>
+  /** What replicas share about the carrier; null: this relay is alone with its store. */
+  readonly shared: (SharedCarrier & { readonly flights: SharedFlights }) | null
 }

@@ -43,7 +43,7 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
-  return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk) }
+  return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk), shared: null }
 }
 
 /** The server looks after its own disk. */

@@ -42,7 +42,7 @@ test('a new database gets the tables, columns and indexes that SQLite has after 
   await migratePostgres(pool, PLACE)
   const { rows: columns } = await pool.query<{ name: string }>(
     `select table_name || '.' || column_name || case is_nullable when 'YES' then '?' else '' end as name from information_schema.columns
-     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease')`,
+     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'carrier_budget', 'carrier_token', 'flight')`,
   )
   expect(columns.map(({ name }) => name).sort()).toEqual(expected)
   const made = await pool.query<{ name: string }>("select indexname as name from pg_indexes where schemaname = 'public'")
@@ -98,39 +98,41 @@ test('of replicas that start together on a new database one makes the schema, an
   }
 })
 
+const SCHEMA = STEPS.length
+
 const planted = (servesFrom: number): SchemaStep => ({
   servesFrom,
   up: (db) => db.schema.alterTable('parcel').addColumn(`planted_${servesFrom}`, 'bigint').execute(),
 })
-/** Adds what version 1 does not look at. */
+/** Adds what this version does not look at. */
 const EXPANDED = [...STEPS, planted(1)]
-/** Takes away what version 1 uses and version 2 does not. */
-const CONTRACTED = [...EXPANDED, planted(2)]
+/** Takes away what this version uses and the next does not. */
+const CONTRACTED = [...EXPANDED, planted(SCHEMA + 1)]
 
 test('during a rolling upgrade the older version starts on what the newer one has expanded', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE)
   await migratePostgres(pool, PLACE, EXPANDED)
   await migratePostgres(pool, PLACE)
-  expect(await versionOf(pool)).toEqual([{ version: 2, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([{ version: SCHEMA + 1, serves_from: 1 }])
 })
 
 test('S14: a version that is older than the schema serves refuses to start, names both, and changes nothing', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE, CONTRACTED)
   await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
-    'store: postgres://relay@db:5432/relay has schema 3, made by a newer version of the relay, and serves versions from schema 2 on; this version has ' +
-      'schema 1. Nothing was changed. Start a version as new as the one that made it, or restore a backup from before.',
+    `store: postgres://relay@db:5432/relay has schema ${SCHEMA + 2}, made by a newer version of the relay, and serves versions from schema ${SCHEMA + 1} on; this version has ` +
+      `schema ${SCHEMA}. Nothing was changed. Start a version as new as the one that made it, or restore a backup from before.`,
   )
   await migratePostgres(pool, PLACE, EXPANDED)
-  expect(await versionOf(pool)).toEqual([{ version: 3, serves_from: 2 }])
+  expect(await versionOf(pool)).toEqual([{ version: SCHEMA + 2, serves_from: SCHEMA + 1 }])
 })
 
 test('older and newer versions that start together end with the newer schema, each step taken once', async () => {
   const { url } = await createDatabase('nothing')
   const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))
   await Promise.all(pools.map((pool, at) => migratePostgres(pool, PLACE, at % 2 === 0 ? STEPS : EXPANDED)))
-  expect(await versionOf(openTestPool(url))).toEqual([{ version: 2, serves_from: 1 }])
+  expect(await versionOf(openTestPool(url))).toEqual([{ version: SCHEMA + 1, serves_from: 1 }])
 })
 
 test('S14: a migration that fails half way leaves the database as it was', async () => {
@@ -143,9 +145,9 @@ test('S14: a migration that fails half way leaves the database as it was', async
 
   const pool = openTestPool((await createDatabase()).url)
   await expect(migratePostgres(pool, PLACE, [...EXPANDED, failing])).rejects.toThrow('division by zero')
-  expect(await versionOf(pool)).toEqual([{ version: 1, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([{ version: SCHEMA, serves_from: 1 }])
   await migratePostgres(pool, PLACE, EXPANDED)
-  expect(await versionOf(pool)).toEqual([{ version: 2, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([{ version: SCHEMA + 1, serves_from: 1 }])
 })
 
 test('a user who may make no tables is told what to grant, and needs no such right once the schema is there', async () => {
@@ -173,5 +175,5 @@ test('a database whose transactions are strict or only read unless they say othe
   })
   const pool = openTestPool(url)
   await migratePostgres(pool, PLACE)
-  expect(await versionOf(pool)).toEqual([{ version: 1, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([{ version: SCHEMA, serves_from: 1 }])
 })
