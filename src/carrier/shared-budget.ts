@@ -8,7 +8,7 @@ import type { SlotResult } from './call-budget.ts'
 import type { QueueBudget, Waiting } from './call-queue.ts'
 
 /** A place is used within this time of being asked for, or not at all: places must not gather into a burst. */
-export const USE_WITHIN_MS = 250
+const USE_WITHIN_MS = 250
 /** So many answers in a row that came too late to be used are a failure of the store. */
 const LATE_MAX = 3
 /** Above this rate several places are asked for at once. */
@@ -50,7 +50,7 @@ export interface SharedCalls extends QueueBudget {
  * The rule of the rate, for places that may be used up to `USE_WITHIN_MS` after they were granted: whenever they are, no second has more than 1.5 times the
  * rate, or one call. The burst is a quarter of a second's worth.
  */
-export function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedCallsOptions, 'budget'>): SharedLimits {
+function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedCallsOptions, 'budget'>): SharedLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))
   const inASecond = Math.max(1, Math.floor(1.5 * ratePerSecond))
   const intervalUs = Math.ceil(Math.max(1e6 / ratePerSecond, (1e3 * (1000 + USE_WITHIN_MS + 2)) / (inASecond - burst + 1)))

@@ -5,7 +5,7 @@ import type { PostgresWriter } from './postgres.ts'
 import { rawStatement } from './raw-statement.ts'
 
 /** The server's time, epoch milliseconds, when the expression is evaluated. */
-export const SERVER_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+const SERVER_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 /** The budget's clock beside a statement that does not hold the budget: see `settleStatement`. */
 export const BUDGET_MS = sql<number>`(select greatest(seen_ms, ${SERVER_MS} + offset_ms) from carrier_budget where id = 1)`
 

@@ -22,7 +22,7 @@ const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited
     insert into flight (key, holder, until_ms) values (${p.key}::text, ${p.holder}::text, ${BUDGET_MS} + ${p.leaseMs}::bigint)
     on conflict (key) do update set holder = excluded.holder, until_ms = excluded.until_ms, outcome = null, retry_after_ms = null
     where flight.until_ms <= ${BUDGET_MS}
-      or (flight.outcome is not null and flight.outcome <> 'not_found' and ${p.waited}::bigint = 0)
+      or (flight.outcome is not null and ${p.waited}::bigint = 0)
     returning holder`,
 )
 const read = rawStatement<{ key: string }>()(
@@ -52,8 +52,8 @@ export function createSharedFlights(writer: PostgresWriter): SharedFlights {
       const holder = randomBytes(8).toString('hex')
       const [taken] = await writer.transaction((session) => session.all(take, { ...request, holder, waited: waited ? 1 : 0 }))
       if (taken !== undefined) return { kind: 'taken', holder }
-      const [ended] = await writer.transaction((session) => session.all(read, { key: request.key }))
-      if (ended === undefined || (!waited && ended.outcome !== 'not_found')) return { kind: 'held' }
+      const [ended] = waited ? await writer.transaction((session) => session.all(read, { key: request.key })) : []
+      if (ended === undefined) return { kind: 'held' }
       return { kind: 'ended', end: { kind: ended.outcome, retryAfterMs: ended.retry_after_ms } }
     },
     async renew(request) {
@@ -61,7 +61,8 @@ export function createSharedFlights(writer: PostgresWriter): SharedFlights {
     },
     async end({ end: { kind, retryAfterMs }, ...flight }) {
       await writer.transaction((session) => session.run(end, { ...flight, outcome: kind, retryAfterMs, keptMs: KEPT_MS }))
-      await writer.transaction((session) => session.run(sweep, {}))
+      // Nobody waits for it; what stays is removed by a later end.
+      writer.transaction((session) => session.run(sweep, {})).catch(() => undefined)
     },
   }
 }
