@@ -3,8 +3,10 @@ import { expect, test } from 'vitest'
 import type { BudgetRequest, SharedLimits } from '../../../src/domain/polling/shared-budget.ts'
 import { createSharedBudget, settleBy } from '../../../src/store/postgres/carrier-budget.ts'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
+import { createBudgetRow } from '../../support/budget-row.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
+import { seeded } from '../../support/seeded.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const DAY_MS = 86_400_000
@@ -23,11 +25,11 @@ async function openBudget(overrides: Partial<SharedLimits> = {}) {
   let names = 0
   return {
     setClock: (atMs: number) => pool.query('update test_clock set at_ms = $1', [atMs]),
-    settle(request: Partial<BudgetRequest>) {
+    settle(request: Partial<BudgetRequest>, limits: SharedLimits = { ...LIMITS, ...overrides }) {
       const { apps = 0, schedule = 0 } = request
       const wanted = Array.from({ length: apps + schedule }, () => String(names++))
       const all = { replica: 'one', names: wanted, ended: [], pauseMs: 0, atMostMs: null, ...request, apps, schedule }
-      return budget.settle(all, { ...LIMITS, ...overrides })
+      return budget.settle(all, limits)
     },
   }
 }
@@ -126,3 +128,33 @@ test('P13: a clock put forward to another day and back again makes no room for m
   expect(await takeMost(NOON)).toBe(0)
   expect(await takeMost(NOON + 2 * DAY_MS)).toBe(100)
 })
+
+test('answers what the rule, written step by step, answers: 1,000 requests of three replicas at random, with clocks that jump', async () => {
+  const { settle, setClock } = await openBudget()
+  let nowMs = NOON + DAY_MS / 2 - 60_000
+  const rule = createBudgetRow(() => nowMs)
+  const random = seeded(4711)
+  const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
+  let held: readonly string[] = []
+  let atMs: number | null = null
+  for (let at = 0; at < 1000; at++) {
+    nowMs += random() < 0.02 ? pick(-30, 30) * 3_600_000 : pick(0, 300)
+    const [apps, schedule] = random() < 0.2 ? [0, 0] : [random() < 0.3 ? pick(1, 3) : 0, pick(0, 4)]
+    const ended = held.filter(() => random() < 0.3)
+    const request: BudgetRequest = {
+      replica: `replica ${pick(0, 2)}`,
+      names: Array.from({ length: apps + schedule }, (_, nth) => `${at}-${nth}`),
+      apps,
+      schedule,
+      ended,
+      pauseMs: random() < 0.02 ? pick(1, 5000) : 0,
+      atMostMs: atMs === null || random() < 0.2 ? null : atMs + pick(500, 3000),
+    }
+    const limits = { ...LIMITS, callsPerDay: 200, concurrency: 5, placeMs: 3000, intervalUs: 66_667, headStartUs: 133_334 }
+    await setClock(nowMs)
+    const answer = await settle(request, limits)
+    expect(answer).toEqual(rule(request, limits))
+    atMs = answer.atMs
+    held = [...held.filter((name) => !ended.includes(name)), ...request.names.slice(0, answer.granted)]
+  }
+}, 60_000)
