@@ -10,8 +10,8 @@ const HOUR_MS = 3_600_000
 const TIMEOUT_MS = 10_000
 /** Shortly before midnight, so that the day turns in the middle of a run. */
 const START_MS = Date.parse('2026-03-01T23:55:00Z')
-/** The slowest answer of the server, and how long a place may be used. */
-const LATE_MS = 400 + 250
+/** The time in which a pause reaches all: the slowest way to the server, once more after a failure, and how long a place may be used. */
+const LATE_MS = 3 * 400 + 250
 
 interface Call {
   readonly atMs: number
@@ -26,7 +26,7 @@ function openModel(seed: number, troubles = 1) {
   const { clock: time, startTimer, pass } = createTimeline(0)
   const trueMs = time.monotonic
   const limits = {
-    ratePerSecond: pick(1, 60),
+    ratePerSecond: random() < 0.5 ? pick(1, 60) : pick(5, 60) / 10,
     callsPerDay: random() < 0.3 ? pick(20, 300) : 5000,
     concurrency: random() < 0.5 ? pick(1, 6) : 100,
   }
@@ -37,7 +37,8 @@ function openModel(seed: number, troubles = 1) {
   const serverMs = () => START_MS + Math.floor(trueMs()) + offsetMs
   const row = createBudgetRow(serverMs)
   const wait = (ms: number) => new Promise<void>((resolve) => startTimer(ms, resolve))
-  const latencyMs = () => (random() < 0.02 ? pick(50, 200) : pick(1, 8))
+  const slowest = troubles === 0 || random() < 0.5 ? 8 : 130
+  const latencyMs = () => (random() < 0.04 * troubles ? pick(50, 400) : pick(1, slowest))
 
   function start(name: string) {
     const startedMs = trueMs()
@@ -131,13 +132,16 @@ test('P12, P13: whatever kills of three replicas, pauses, slow answers and serve
     total += calls.length
     // And it goes on: on a new day, with nothing in the way, whoever asks is answered.
     model.jump(100 * DAY_MS + HOUR_MS)
-    await pass(60_000)
     const before = model.answered()
-    for (const replica of replicas) void replica.ask()
+    // More than once, as the carrier may ask for a pause even then.
+    for (let minute = 0; minute < 4; minute++) {
+      await pass(60_000)
+      for (const replica of replicas) void replica.ask()
+    }
     await pass(60_000)
-    expect(model.answered()).toBeGreaterThan(before)
+    expect(model.answered()).toBeGreaterThan(before + 3)
   }
-  expect(total).toBeGreaterThan(20_000)
+  expect(total).toBeGreaterThan(15_000)
 }, 60_000)
 
 test('three replicas that always have something to ask use the whole rate, whatever it is', async () => {
