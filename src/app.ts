@@ -10,13 +10,15 @@ import { openCarrier } from './wiring/carrier.ts'
 import { createClosing } from './wiring/closing.ts'
 import { openDelivery } from './wiring/delivery.ts'
 import { createDispatchSignal } from './wiring/dispatch-signal.ts'
+import { beginDuties } from './wiring/duties.ts'
 import { appsOf, openAuthentication, openHistory } from './wiring/history.ts'
 import { openInternalApi } from './wiring/internal-api.ts'
 import { listen } from './wiring/listen.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
+import { replicaConfigOf } from './wiring/replicas.ts'
 import { openReporting } from './wiring/reporting.ts'
-import { firstWrite, openStorage } from './wiring/storage.ts'
+import { openStorage } from './wiring/storage.ts'
 import type { Threads } from './wiring/threads.ts'
 import { startTimers } from './wiring/timers.ts'
 
@@ -48,7 +50,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const { keys, keyFile } = atRestKeys(config, storage.path)
   const vault = createVault(keys)
   const password = () => settings.upstream.password.reveal()
-  const { carrier, memory } = await openCarrier(config, { write, log, password, shared: storage.shared, vault })
+  const { carrier, memory } = await openCarrier(config, { write, clock: storage.clock, log, password, shared: storage.shared, vault })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, storage, closing)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, { keyFile })
@@ -59,20 +61,14 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
 
   await endpointKeys.check()
   const ownPorts: number[] = []
-  const delivery = await firstWrite(
-    storage.path,
-    openDelivery(config, { write, reads, vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts }),
-  )
+  const delivery = await openDelivery(config, { ...storage, vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts })
   closing.add(() => delivery.stop())
   dispatch.follow(delivery)
-  recording.commitSignal.follow({
-    committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
-    failed: () => undefined,
-  })
   const polling = openPolling(config, { storage, history, carrier, memory, pushes, wakeDispatcher: dispatch.wake, log, closing })
   const { underWay } = polling
   const { commitSignal } = recording
   const api = openInternalApi(config, { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log })
+  beginDuties({ storage, commitSignal, delivery, polling, tellFollowers: api.feedSignal.tell, log })
   receiver.follow(reporting.received, log)
   const publicServer = await receiver.verbs.listen()
   const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits }, api.listener)
@@ -81,7 +77,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   closing.add(() => api.feedSignal.close())
   ownPorts.push(publicServer.port, internalServer.port)
   delivery.start()
-  startTimers(config, { disk: storage.disk, digest, polling, closing })
+  startTimers(config, { ...storage, digest, polling, closing })
   polling.poller.wake()
 
   return {
@@ -89,6 +85,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
     internalUrl: internalServer.url,
     died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
+      await storage.replicas.configure(replicaConfigOf(next))
       await delivery.reload(next)
       settings = next
       authenticate.replaceApps(appsOf(next))

@@ -34,8 +34,17 @@ interface BooksOptions {
   readonly remember: CarrierLedgerPorts['remember']
 }
 
-/** The budget of a process that calls the carrier alone. `pausedForMs`: how long a pause of the last run still lasts. */
-export function openOwnBooks(options: BooksOptions, memory: CarrierMemory | null, pausedForMs: number): CarrierBooks {
+/** `pausedForMs`: how long a pause of the last run still lasts. Without `shared`, this process calls the carrier alone. */
+export function openBooks(
+  options: BooksOptions,
+  shared: SharedCarrier | undefined,
+  memory: CarrierMemory | null,
+  pausedForMs: number,
+): CarrierBooks {
+  return shared === undefined ? openOwnBooks(options, memory, pausedForMs) : openSharedBooks(options, shared)
+}
+
+function openOwnBooks(options: BooksOptions, memory: CarrierMemory | null, pausedForMs: number): CarrierBooks {
   const { clock } = options
   const endedMs = clock.monotonic()
   const earlier = memory === null ? null : { ...memory, pausedUntilMs: endedMs + pausedForMs, endedMs }
@@ -51,8 +60,7 @@ export function openOwnBooks(options: BooksOptions, memory: CarrierMemory | null
   }
 }
 
-/** The budget of one of several replicas. */
-export function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierBooks {
+function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierBooks {
   const { log, clock, remember } = options
   const calls = createSharedCalls({ ...options, budget: shared.budget, replica: randomBytes(5).toString('base64url') })
   let isWell = true

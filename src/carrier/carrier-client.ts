@@ -1,13 +1,12 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
-import type { Vault } from '../flow/delivery/ports.ts'
-import type { SharedCarrier } from '../flow/polling/ports.ts'
+import type { SharedCarrier, TokenVault } from '../flow/polling/ports.ts'
 import type { Carrier, Clock, Log } from '../flow/ports.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../outbound/deadline.ts'
 import { createProxiedAgent } from '../outbound/proxied-agent.ts'
 import { createTlsContext } from '../outbound/tls-context.ts'
 import { createCallQueue } from './call-queue.ts'
-import { openOwnBooks, openSharedBooks } from './carrier-books.ts'
+import { openBooks } from './carrier-books.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
 import { remainingWaitMs } from './carrier-ledger.ts'
 import { createCarrierLog } from './carrier-log.ts'
@@ -40,7 +39,7 @@ export interface CarrierOptions {
   /** Saves the same for the next run, durably. Calls are made, and pauses and refusals reported, only after it has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
   /** What replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
-  readonly shared?: SharedCarrier & { readonly vault: Vault }
+  readonly shared?: SharedCarrier & { readonly vault: TokenVault }
   /** A private authority (PEM), trusted as well as the public ones. */
   readonly ca?: string
   /** An HTTP proxy to go through. */
@@ -61,10 +60,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const agent = createAgent(options)
   const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
   const bookOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember }
-  const books =
-    options.shared === undefined
-      ? openOwnBooks(bookOptions, memory, left(memory?.pausedUntilMs ?? null))
-      : openSharedBooks(bookOptions, options.shared)
+  const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
   const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
   const exchange = createExchange({ agent, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE })

@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { TokenRecord, TokenState } from '../domain/polling/shared-budget.ts'
-import type { Vault } from '../flow/delivery/ports.ts'
-import type { SharedToken } from '../flow/polling/ports.ts'
+import type { SharedToken, TokenVault } from '../flow/polling/ports.ts'
 import { readPassword } from './credentials.ts'
 
 /** A request for a token whose replica was killed keeps the others waiting for so long. */
@@ -31,7 +30,10 @@ interface Login {
   readonly password: () => string
 }
 
-export function createTokenShare({ token: row, vault }: { readonly token: SharedToken; readonly vault: Vault }, login: Login): TokenShare {
+export function createTokenShare(
+  { token: row, vault }: { readonly token: SharedToken; readonly vault: TokenVault },
+  login: Login,
+): TokenShare {
   const holder = randomBytes(8).toString('hex')
   let told: Promise<unknown> = Promise.resolve()
   // Inside what is sealed, so that nobody can try passwords against it.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CompactEncrypt, compactDecrypt } from 'jose'
-import type { Vault } from '../flow/delivery/ports.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 

@@ -1,35 +1,33 @@
 import type { Config } from '../config/config.ts'
 import type { Incoming } from '../domain/history/recording.ts'
-import type { Log } from '../flow/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import { queueInProcess } from '../runtime/commit-queue.ts'
 import { createDiskSign } from '../runtime/disk-watch.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
-import { takeRelayLease } from '../store/postgres/relay-lease.ts'
 import { openSharedCarrier } from '../store/postgres/shared-carrier.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
 import type { Storage } from './opened-storage.ts'
 import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
-import { openWriteSide, writeRulesOf } from './write-side.ts'
+import { openReplicas, type Replicas } from './replicas.ts'
+import { assembleWriteSide, writeRulesOf } from './write-side.ts'
 
-/** A relay that was killed elsewhere keeps the next one waiting for so long. */
-const LEASE_MS = 5000
 /** While one batch waits for the server, others are decided and sent. */
 const BATCHES_AT_ONCE = 3
 
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
 export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk'>> {
   const changes = createChangeTable()
+  let replicas: Replicas | null = null
   // First: it makes the tables.
-  const writes = await openWriteSide({ ...writeRulesOf(config), sqlitePath: url, engine: postgres }, systemClock, log)
-  const lease = await takeRelayLease(url, {
-    ttlMs: LEASE_MS,
-    onWaiting: (holder) => log.warn({ holder }, 'another relay seems to use the database; waiting until its lease has lapsed'),
-  }).catch(async (error: unknown) => {
-    await writes.close()
+  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null })
+  const joined = await openReplicas(url, config, log).catch(async (error: unknown) => {
+    await store.close()
     throw error
   })
+  replicas = joined.replicas
+  const { clock } = joined
+  const writes = await assembleWriteSide(store, writeRulesOf(config), { clock, log })
   const openQueue = (atOnce: number) =>
     queueInProcess(
       async (batch: readonly Incoming[]) => {
@@ -43,6 +41,8 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
   const { record: _record, close, ...verbs } = writes
   const shared = openSharedCarrier(url)
   return {
+    clock,
+    replicas,
     changes,
     shared,
     reads: postgres.openReadStore(url),
@@ -51,7 +51,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
       async close() {
         await close()
         await shared.close()
-        await lease.release()
+        await joined.replicas.leave()
       },
       async reprocess(request) {
         const done = await writes.reprocess(request)
@@ -59,13 +59,18 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
         return done
       },
     },
-    writer: { queue: openQueue(1), drainReplies: () => undefined, died: lease.lost },
-    receiver: hostReceiverInProcess(config, openQueue(BATCHES_AT_ONCE), log),
+    writer: { queue: openQueue(1), drainReplies: () => undefined, died: new Promise(() => undefined) },
+    receiver: hostReceiverInProcess(config, openQueue(BATCHES_AT_ONCE), { clock, log }),
   }
 }
 
-function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, log: Log): HostedReceiver {
-  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk: { trouble: () => null }, clock: systemClock, log })
+interface ReceiverPorts {
+  readonly clock: Clock
+  readonly log: Log
+}
+
+function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, { clock, log }: ReceiverPorts): HostedReceiver {
+  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk: { trouble: () => null }, clock, log })
   return {
     verbs: { ...verbs, close: async () => undefined },
     died: new Promise(() => undefined),

@@ -9,7 +9,6 @@ import { createPoller } from '../flow/polling/poller.ts'
 import { createPollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import { startWorker } from '../runtime/worker.ts'
 import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
@@ -33,8 +32,7 @@ export interface PollingPorts {
 /** The poller, which sleeps until it is woken, and the part that adjusts its schedule when the clock is set. */
 export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log, closing } = ports
-  const { write, disk } = storage
-  const clock = systemClock
+  const { clock, write, disk, replicas } = storage
   const { quietHours } = config.poll
   const underWay = createPollsUnderWay()
   const clockShifted = () => {
@@ -54,14 +52,14 @@ export function openPolling(config: Config, ports: PollingPorts) {
       ...history.ports,
       underWay,
       refresh: history.refresh,
-      callsAllowed: () => callsAllowedNow(carrier.state().breaker, config.upstream.concurrency),
+      callsAllowed: () => (replicas.holds('poller') ? callsAllowedNow(carrier.state().breaker, config.upstream.concurrency) : 0),
       isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
     },
     { concurrency: config.upstream.concurrency },
   )
   // Without a working store a poll would waste the carrier's budget.
   const pollWithRoom = async () => {
-    if (disk.trouble() === 'lost') return 'idle'
+    if (disk.trouble() === 'lost' || !replicas.holds('poller')) return 'idle'
     await followClock()
     const result = disk.trouble() === null ? await poll() : 'idle'
     await alertOnRefusal()
@@ -84,7 +82,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
     underWay,
     poller,
     async lookAtClock(): Promise<void> {
-      if (disk.trouble() === 'lost') return
+      if (disk.trouble() === 'lost' || !replicas.holds('poller')) return
       await followClock()
         .then(keepMemory)
         .catch((err: unknown) => log.debug({ err }, 'cannot adjust the schedule to the clock; the relay retries'))

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createDiskWatch, type DiskWatch, refuseWhenLost } from '../runtime/disk-watch.ts'
+import { systemClock } from '../runtime/system-clock.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
@@ -9,6 +10,7 @@ import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
 import { hostInProcess } from './in-process.ts'
 import type { Storage } from './opened-storage.ts'
+import { soleReplica } from './replicas.ts'
 import { startThreads, type Threads } from './threads.ts'
 
 const LOG_BYTES_WARN = 256 * 1024 * 1024
@@ -43,7 +45,19 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
-  return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk), shared: null }
+  const replicas = soleReplica(config, reads, systemClock)
+  return {
+    clock: systemClock,
+    replicas,
+    changes,
+    writer,
+    receiver,
+    path,
+    reads,
+    disk,
+    write: refuseWhenLost(writer.verbs, disk),
+    shared: null,
+  }
 }
 
 /** The server looks after its own disk. */

@@ -20,7 +20,7 @@ import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
-import type { Engine } from '../store/contract.ts'
+import type { Engine, OpenWriteStore } from '../store/contract.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 
 const TOKEN_KEY = 'token-key'
@@ -59,7 +59,15 @@ export async function openWriteSide(
   clock: Clock,
   log: Pick<Log, 'error'>,
 ): Promise<WriteSide> {
-  const store = await engine.openWriteStore(sqlitePath)
+  return await assembleWriteSide(await engine.openWriteStore(sqlitePath), options, { clock, log })
+}
+
+/** Assembles everything that writes to an open store, which it closes. */
+export async function assembleWriteSide(
+  store: OpenWriteStore,
+  options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>,
+  { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>,
+): Promise<WriteSide> {
   const checkpoint = await openModelCheckpoint({ store, clock, log })
   const model = createCarrierModelKeeper(clock, checkpoint.from)
   const writes = createWriteSide({ store, clock, log, checkpoint, model }, options)

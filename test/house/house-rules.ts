@@ -94,7 +94,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'config/allowed-target.ts', imports: ['outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
   {
     place: 'ops/',
-    imports: ['config/secret.ts', 'flow/'],
+    imports: ['config/secret.ts', 'domain/', 'flow/'],
     libraries: ['jose', 'pino', 'prom-client'],
     platform: [...EDGE, 'node:perf_hooks'],
   },

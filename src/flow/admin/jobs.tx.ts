@@ -14,22 +14,28 @@ const UNENDED_MAX = 100
  */
 export function createJobs(store: WriteStore): Jobs {
   return {
-    replayDeliveries: (request) => store.transaction((tx) => replayBatch(tx, request)),
-    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit)),
+    replayDeliveries: (request) => store.transaction((tx) => replayBatch(tx, request), { announced: true }),
+    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit), { ofRole: true }),
     startJob: ({ task, by, nowMs }) =>
-      store.transaction(async (tx) => {
-        if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
-        return await tx.insertJob(task, by, nowMs)
-      }),
+      store.transaction(
+        async (tx) => {
+          if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
+          return await tx.insertJob(task, by, nowMs)
+        },
+        { announced: true },
+      ),
     workOnJobs: ({ limit, nowMs }) =>
-      store.transaction(async (tx) => {
-        const [job, ...others] = await tx.listUnendedJobs(2)
-        if (job === undefined) return { isDone: true }
-        const after = await workOn(tx, job, limit, nowMs)
-        await tx.saveJob(after, nowMs)
-        return { isDone: after.endedAtMs !== null && others.length === 0 }
-      }),
-    cancelJob: ({ jobId, nowMs }) => store.transaction((tx) => tx.cancelJob(jobId, nowMs)),
+      store.transaction(
+        async (tx) => {
+          const [job, ...others] = await tx.listUnendedJobs(2)
+          if (job === undefined) return { isDone: true }
+          const after = await workOn(tx, job, limit, nowMs)
+          await tx.saveJob(after, nowMs)
+          return { isDone: after.endedAtMs !== null && others.length === 0 }
+        },
+        { ofRole: true, announced: true },
+      ),
+    cancelJob: ({ jobId, nowMs }) => store.transaction((tx) => tx.cancelJob(jobId, nowMs), { announced: true }),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
+import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
@@ -45,4 +46,41 @@ export interface AdminReads {
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
   /** A job by id; null: there is none. */
   findJob(jobId: number): Promise<Job | null>
+}
+
+/** The counters that rise with what other replicas have committed. */
+export interface Watermarks {
+  /** The last sequence of the feed. */
+  readonly sequence: number
+  /** How often endpoints were added, changed or removed. */
+  readonly endpoints: number
+  /** How often replicas or roles have changed. */
+  readonly roles: number
+  /** How often an operator, a job or a join has changed what waits for an endpoint. */
+  readonly orders: number
+}
+
+/** What the others learn of a replica's config. */
+export interface ReplicaConfig {
+  readonly configFingerprint: string
+  /** The names of the endpoints it defines. */
+  readonly endpoints: readonly string[]
+}
+
+/** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
+export interface ReplicaTable {
+  register(replica: ReplicaConfig & { readonly name: string; readonly version: string; readonly ttlMs: number }): Promise<{
+    readonly id: number
+    readonly nowMs: number
+  }>
+  /** Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead. */
+  renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
+  look(): Promise<Watermarks>
+  /** Declares dead who is no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with those it then holds. */
+  changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
+  configure(id: number, config: ReplicaConfig): Promise<void>
+  list(): Promise<readonly Replica[]>
+  /** Removes a replica that stops; its roles fall free. */
+  remove(id: number): Promise<void>
+  close(): Promise<void>
 }

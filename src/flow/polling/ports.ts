@@ -103,6 +103,13 @@ export interface SharedToken {
   refused(request: TokenState & { readonly version: number }): Promise<void>
 }
 
+/** Encrypts what is kept in the store. */
+export interface TokenVault {
+  seal(text: string, purpose: string): Promise<string>
+  /** Null: it was sealed for another purpose, or the key is lost. */
+  open(sealed: string, purpose: string): Promise<string | null>
+}
+
 /** What the replicas of a relay share about the carrier. */
 export interface SharedCarrier {
   readonly budget: SharedBudget

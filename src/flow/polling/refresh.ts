@@ -19,6 +19,8 @@ export interface RefreshPorts {
   readonly clock: Clock
   /** With the other replicas; absent: there are none. */
   readonly together?: SharedFlight
+  /** Ends a scheduled poll whose replica may no longer make it. */
+  readonly lapse?: () => AbortSignal
 }
 
 export interface RefreshOptions {
@@ -93,8 +95,14 @@ async function pollOne(
   return 'unknown'
 }
 
-async function ask({ carrier, meter }: RefreshPorts, identifier: string, language: string, priority: CallPriority): Promise<CarrierAnswer> {
-  const answer = await carrier.fetchAll({ identifier, language, priority })
+async function ask(
+  { carrier, meter, lapse }: RefreshPorts,
+  identifier: string,
+  language: string,
+  priority: CallPriority,
+): Promise<CarrierAnswer> {
+  const signal = priority === 'schedule' ? lapse?.() : undefined
+  const answer = await carrier.fetchAll({ identifier, language, priority, ...(signal === undefined ? {} : { signal }) })
   meter.pollEnded(answer.kind === 'unavailable' ? answer.reason : answer.kind)
   return answer
 }

@@ -15,6 +15,7 @@ import { inboxRoutes } from '../admin/inbox.routes.ts'
 import { jobsRoutes } from '../admin/jobs.routes.ts'
 import { type ParcelListsRouteOptions, parcelListsRoutes } from '../admin/parcel-lists.routes.ts'
 import { parcelsRoutes } from '../admin/parcels.routes.ts'
+import { type ReplicasRouteOptions, replicasRoutes } from '../admin/replicas.routes.ts'
 import { deliveriesRoutes } from '../delivery/deliveries.routes.ts'
 import { endpointsRoutes } from '../delivery/endpoints.routes.ts'
 import { eventsRoutes } from '../delivery/events.routes.ts'
@@ -37,6 +38,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly lookAtParcels: ParcelQueries
   readonly watchList: ParcelListsRouteOptions['watchList']
   readonly upstream: UpstreamRouteOptions['upstream']
+  readonly listReplicas: ReplicasRouteOptions['listReplicas']
   readonly followFeed: FollowFeed
   readonly feedFollowersMax: number
   readonly manageEndpoints: ManageEndpoints
@@ -58,6 +60,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
     inboxRoutes({ manageInbox: options.manageInbox, authorize }),
     jobsRoutes({ manageJobs: options.manageJobs, authorize }),
+    replicasRoutes({ listReplicas: options.listReplicas, authorize }),
     deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]

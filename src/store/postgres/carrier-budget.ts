@@ -37,24 +37,8 @@ type Params = { readonly [Name in keyof SharedLimits]: number } & {
   readonly atMostMs: number | null
 }
 
-/**
- * The whole rule in one statement on one row. It locks the row first and then looks at the clock, so its time is that of its turn.
- *
- * **Clock.** `at_ms` is the server's time plus `offset_ms`. It never goes back: when the server's clock does, the offset grows by as much. It
- * runs ahead no further than `atMostMs`, which a replica knows from its own monotonic clock. Only the day is by the server's clock itself (UTC).
- *
- * **Day.** As `CallDays` counts: calls on the day of now and on later ones, from which the clock was put back, count; of many days the oldest are
- * counted as one.
- *
- * **Rate.** As `CallBudget` counts: `due_us` is when the calls made so far would be due at an even pace, and a call may run ahead by the head start.
- *
- * **Concurrency.** `calls` holds until when each place is taken. A place whose replica was killed lapses then.
- *
- * **Apps first.** `app_waits` holds until when the schedule of other replicas stands back for apps that wait in one.
- */
-const settleStatement = (nowMs: RawBuilder<number>) =>
-  rawStatement<Params>()(
-    (p) => sql<Row>`
+/** Locks the row, looks at the clock, and drops what has ended. A statement without names wants nothing, and leaves its apps waiting. */
+const taken = (nowMs: RawBuilder<number>, p: Params) => sql`
     with held as materialized (
       select * from carrier_budget where id = 1 for update
     ), turn as materialized (
@@ -67,9 +51,13 @@ const settleStatement = (nowMs: RawBuilder<number>) =>
       select clocked.*, at_ms * 1000 as at_us, greatest(due_us, at_ms * 1000) as from_us,
         case when ${p.pauseMs}::bigint > 0 then greatest(paused_until_ms, at_ms + ${p.pauseMs}::bigint) else paused_until_ms end as pause_ms,
         (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(calls - ${p.ended}::text[]) where value::bigint > at_ms) as live,
-        (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(case when cardinality(${p.names}::text[]) = 0 then app_waits else app_waits - ${p.replica}::text end) where value::bigint > at_ms) as waits,
+        (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(
+          case when cardinality(${p.names}::text[]) = 0 then app_waits else app_waits - ${p.replica}::text end) where value::bigint > at_ms) as waits,
         (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(days) where today <= last_day or key::bigint <= today) as kept
-      from clocked
+      from clocked`
+
+/** How many places each priority gets. */
+const granted = (p: Params) => sql`
     ), counted as materialized (
       select pruned.*,
         (select coalesce(sum(value::bigint), 0)::bigint from jsonb_each(kept) where key::bigint >= today) as made,
@@ -88,7 +76,10 @@ const settleStatement = (nowMs: RawBuilder<number>) =>
     ), granted as materialized (
       select shared.*, to_apps + to_schedule as grants,
         case when to_apps + to_schedule > 0 then from_us + (to_apps + to_schedule) * ${p.intervalUs}::bigint else due_us end as next_due_us
-      from shared
+      from shared`
+
+/** Why not more, and when to ask again. */
+const judged = (p: Params) => sql`
     ), paced as materialized (
       select granted.*, greatest(0, (next_due_us - ${p.headStartUs}::bigint - at_us + 999) / 1000) as pace_ms,
         ${DAY_MS} - server_ms % ${DAY_MS} as day_left_ms
@@ -106,7 +97,9 @@ const settleStatement = (nowMs: RawBuilder<number>) =>
       select judged.*, case hold
           when 'spent' then day_left_ms when 'paused' then pause_ms - at_ms when 'wait' then pace_ms else ${LOOK_MS} end as retry_ms
       from judged
-    )
+    )`
+
+const written = (p: Params) => sql`
     update carrier_budget set
       seen_ms = at_ms,
       offset_ms = at_ms - server_ms,
@@ -125,8 +118,25 @@ const settleStatement = (nowMs: RawBuilder<number>) =>
         then waits || jsonb_build_object(${p.replica}::text, at_ms + retry_ms + ${GRACE_MS}) else waits end
     from answered where carrier_budget.id = 1
     returning grants as granted, hold, retry_ms::bigint as retry_ms, greatest(pace_ms, pause_ms - at_ms, 0) as next_ms, at_ms,
-      made + grants as calls_today, day_left_ms`,
-  )
+      made + grants as calls_today, day_left_ms`
+
+/**
+ * The whole rule in one statement on one row. It locks the row first and then looks at the clock, so its time is that of its turn.
+ *
+ * **Clock.** `at_ms` is the server's time plus `offset_ms`. It never goes back: when the server's clock does, the offset grows by as much. It
+ * runs ahead no further than `atMostMs`, which a replica knows from its own monotonic clock. Only the day is by the server's clock itself (UTC).
+ *
+ * **Day.** As `CallDays` counts: calls on the day of now and on later ones, from which the clock was put back, count; of many days the oldest are
+ * counted as one.
+ *
+ * **Rate.** As `CallBudget` counts: `due_us` is when the calls made so far would be due at an even pace, and a call may run ahead by the head start.
+ *
+ * **Concurrency.** `calls` holds until when each place is taken. A place whose replica was killed lapses then.
+ *
+ * **Apps first.** `app_waits` holds until when the schedule of other replicas stands back for apps that wait in one.
+ */
+const settleStatement = (nowMs: RawBuilder<number>) =>
+  rawStatement<Params>()((p) => sql<Row>`${taken(nowMs, p)} ${granted(p)} ${judged(p)} ${written(p)}`)
 
 const settle = settleStatement(SERVER_MS)
 

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { CarrierMemory } from '../../../domain/polling/carrier-memory.ts'
 import { text } from './text.ts'
 
 /** What the replicas share about the carrier: the budget of calls, the token, and who asks about what. */
@@ -24,7 +25,19 @@ async function createBudget(db: Kysely<unknown>): Promise<void> {
     .addColumn('calls', 'jsonb', (column) => column.notNull().defaultTo('{}'))
     .addColumn('app_waits', 'jsonb', (column) => column.notNull().defaultTo('{}'))
     .execute()
-  await sql`insert into carrier_budget (id) values (1)`.execute(db)
+  const days = await callsBefore(db)
+  await sql`insert into carrier_budget (id, days) values (1, ${days}::text::jsonb)`.execute(db)
+}
+
+/** The calls that the relay has made before it shared the budget, by day. A record that cannot be read holds up no start. */
+async function callsBefore(db: Kysely<unknown>): Promise<string> {
+  const { rows } = await sql<{ value: Uint8Array }>`select value from setting where name = 'carrier-memory'`.execute(db)
+  try {
+    const { days } = JSON.parse(new TextDecoder().decode(rows[0]?.value)) as CarrierMemory
+    return JSON.stringify(Object.fromEntries(days.map(({ day, calls }) => [day, calls])))
+  } catch {
+    return '{}'
+  }
 }
 
 async function createToken(db: Kysely<unknown>): Promise<void> {
