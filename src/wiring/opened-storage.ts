@@ -1,5 +1,6 @@
 import type { SharedFlights } from '../flow/history/ports.ts'
 import type { SharedCarrier } from '../flow/polling/ports.ts'
+import type { SharedModel } from '../flow/polling/shared-model.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
@@ -15,6 +16,8 @@ export interface Storage {
   readonly clock: Clock
   /** This relay among those that share the store. */
   readonly replicas: Replicas
+  /** How replicas share what they learn about the carrier; null: nobody shares the store. */
+  readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'> | null
   /** Shows caches of answers which parcels have changed. */
   readonly changes: ChangeTable
   readonly writer: {

@@ -49,6 +49,7 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
   return {
     clock: systemClock,
     replicas,
+    model: null,
     changes,
     writer,
     receiver,

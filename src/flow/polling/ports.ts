@@ -115,3 +115,10 @@ export interface SharedCarrier {
   readonly budget: SharedBudget
   readonly token: SharedToken
 }
+
+/** What replicas leave for the poller to learn, as texts. */
+export interface LessonTable {
+  add(lesson: string): Promise<void>
+  /** Takes the oldest away; none if the replica has been declared dead. */
+  take(replicaId: number, limit: number): Promise<readonly string[]>
+}

@@ -4,7 +4,8 @@ import type { Pool } from 'pg'
 import { systemCode } from '../../domain/errors.ts'
 import { initial } from './migrations/0001-initial.ts'
 import { replicas } from './migrations/0002-replicas.ts'
-import { carrier } from './migrations/0003-carrier.ts'
+import { lessons } from './migrations/0003-lessons.ts'
+import { carrier } from './migrations/0004-carrier.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
 export interface SchemaStep {
@@ -21,6 +22,7 @@ export interface SchemaStep {
 export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: initial.up },
   { servesFrom: 2, up: replicas.up },
+  { servesFrom: 2, up: lessons.up },
   { servesFrom: 2, up: carrier.up },
 ]
 
