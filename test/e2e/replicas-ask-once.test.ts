@@ -10,8 +10,8 @@ afterEach(closeOpened)
 const NUMBER = 'AB123456789SE'
 
 /** Two relays on one database, whose schedule sleeps: all that leaves, an app or an operator asked for. */
-async function startTwo(status: NonNullable<Parameters<typeof openCarrier>[0]>['status']) {
-  const { url, asked } = await openCarrier({ ...(status === undefined ? {} : { status }) })
+async function startTwo(status: NonNullable<NonNullable<Parameters<typeof openCarrier>[0]>['status']>) {
+  const { url, asked } = await openCarrier({ status })
   const sections = { ...(await onPostgres()), poll: { cron: '0 0 1 1 *' }, limits: { unknownPerMinute: 100_000 } }
   const open = async () => {
     const relay = await startTestRelay(temporaryFolder(), url, sections)
