@@ -42,6 +42,8 @@ export interface SharedCalls extends QueueBudget {
   reserve(waiting: Waiting): Promise<boolean>
   /** Saves pauses and ended calls, and looks how many calls were made. */
   settle(): Promise<void>
+  /** Whether the shared row knows all that is known here. */
+  isSettled(): boolean
   inFlight(): number
   callsToday(): number
 }
@@ -127,6 +129,7 @@ export function createSharedCalls(options: SharedCallsOptions): SharedCalls {
     async settle() {
       await row.ask({ apps: 0, schedule: 0 })
     },
+    isSettled: () => free.length === 0 && taken.length === 0 && row.isSettled(),
     inFlight: () => taken.length,
     callsToday: row.callsToday,
   }
@@ -206,6 +209,7 @@ function createBudgetRow({ budget, replica, clock, startTimer }: SharedCallsOpti
     pauseUntil(untilMs: number): void {
       if (untilMs > pause.untilMs) pause = { untilMs, isSaved: false }
     },
+    isSettled: () => ended.length === 0 && pause.isSaved,
     pausedUntilMs: () => pause.untilMs,
     nextMs: () => nextMs,
     callsToday: () => (today.untilMs > clock.monotonic() ? today.calls : 0),

@@ -60,8 +60,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
     write: {
       ...verbs,
       async close() {
-        await close()
-        await shared.close()
+        await Promise.all([close(), shared.close()])
         await joined.replicas.leave()
       },
       async reprocess(request) {
