@@ -26,7 +26,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 2, up: lessons.up },
   // Older versions do not raise it, and newer ones beside them would take their changes for none.
   { servesFrom: 4, up: parcelVersion.up },
-  { servesFrom: 4, up: carrier.up },
+  { servesFrom: 5, up: carrier.up },
 ]
 
 /** Longer than any step takes between two statements; a replica that was stopped within a migration holds up the others no longer than that. */
