@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { withClient } from '../../support/postgres-client.ts'
-import { startPostgres } from '../../support/postgres-server.ts'
 
-const STARTS_ONE = `import('./test/support/postgres-server.ts').then(async ({ startPostgres }) => {
+const STARTS_ONE = `import('./src/cli/demo/postgres/throwaway-server.ts').then(async ({ startPostgres }) => {
   const { folder, url } = await startPostgres()
   process.stdout.write(folder + ' ' + url())
 })`
