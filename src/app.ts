@@ -71,7 +71,7 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const { underWay } = polling
   const { commitSignal } = recording
   const api = openInternalApi(config, { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log })
-  beginDuties({ storage, commitSignal, delivery, polling, tellFollowers: api.feedSignal.tell, log })
+  beginDuties({ storage, commitSignal, delivery, polling, pushes, tellFollowers: api.feedSignal.tell, closing, log })
   receiver.follow(reporting.received, log)
   const publicServer = await receiver.verbs.listen()
   const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits }, api.listener)

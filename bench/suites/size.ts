@@ -5,6 +5,7 @@ import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { figure } from '../figures.ts'
 import { EVENTS_PER_PARCEL } from '../load/event.ts'
+import { SETTINGS } from '../servers/bench-database.ts'
 import { contentsOf } from '../stores/contents.ts'
 import { fillStore } from '../stores/prefill.ts'
 import type { Bench, Figure, SuiteReport } from '../suite.ts'
@@ -37,7 +38,7 @@ async function fillDatabase({
   endpoints,
   say,
 }: Pick<Parameters<typeof fillStore>[0], 'parcels' | 'endpoints' | 'say'>): Promise<number> {
-  await using server = await startPostgres({ settings: { shared_buffers: '512MB', max_wal_size: '4GB' } })
+  await using server = await startPostgres({ settings: SETTINGS })
   await fillStore({ place: server.url(), engine: postgres, parcels, endpoints, say })
   const client = new pg.Client({ connectionString: server.url() })
   await client.connect()

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { Incoming } from '../domain/history/recording.ts'
+import { createSharedModel } from '../flow/polling/shared-model.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { queueInProcess } from '../runtime/commit-queue.ts'
 import { createDiskSign } from '../runtime/disk-watch.ts'
@@ -9,7 +10,7 @@ import type { HostedReceiver } from './hosted-receiver.ts'
 import type { Storage } from './opened-storage.ts'
 import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
 import { openReplicas, type Replicas } from './replicas.ts'
-import { assembleWriteSide, writeRulesOf } from './write-side.ts'
+import { assembleWriteSide, openModel, writeRulesOf } from './write-side.ts'
 
 /** While one batch waits for the server, others are decided and sent. */
 const BATCHES_AT_ONCE = 3
@@ -26,7 +27,16 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
   })
   replicas = joined.replicas
   const { clock } = joined
-  const writes = await assembleWriteSide(store, writeRulesOf(config), { clock, log })
+  const parts = await openModel(store, { clock, log })
+  const model = createSharedModel({
+    table: joined.lessons,
+    keeper: parts.model,
+    checkpoint: parts.checkpoint,
+    isPoller: () => joined.replicas.holds('poller'),
+    replicaId: joined.replicas.id,
+    log,
+  })
+  const writes = assembleWriteSide({ ...parts, model: model.keeper, checkpoint: model.checkpoint }, writeRulesOf(config))
   const openQueue = (atOnce: number) =>
     queueInProcess(
       async (batch: readonly Incoming[]) => {
@@ -41,6 +51,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
   return {
     clock,
     replicas,
+    model,
     changes,
     reads: postgres.openReadStore(url),
     write: {

@@ -1,3 +1,4 @@
+import type { SharedModel } from '../flow/polling/shared-model.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
@@ -13,6 +14,8 @@ export interface Storage {
   readonly clock: Clock
   /** This relay among those that share the store. */
   readonly replicas: Replicas
+  /** How replicas share what they learn about the carrier; null: nobody shares the store. */
+  readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'> | null
   /** Shows caches of answers which parcels have changed. */
   readonly changes: ChangeTable
   readonly writer: {

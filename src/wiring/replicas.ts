@@ -3,11 +3,14 @@ import { hostname } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { revealAll } from '../config/secret.ts'
 import { OPERATOR_NAME } from '../domain/delivery/operator-event.ts'
+import { systemCode } from '../domain/errors.ts'
 import { type DrivenMembership, type Duties, joinReplicas, type Membership } from '../flow/admin/membership.ts'
 import type { ReplicaConfig, Watermarks } from '../flow/admin/ports.ts'
 import { createSoleMembership } from '../flow/admin/sole-membership.ts'
+import type { LessonTable } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
+import { nameKey } from '../ops/vault.ts'
 import { VERSION } from '../package-files.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createServerClock, type ServerClock, type TimeSample } from '../runtime/server-clock.ts'
@@ -54,11 +57,19 @@ export function replicaConfigOf({
   return {
     configFingerprint: createHash('sha256').update(text).digest('hex').slice(0, 12),
     endpoints: shared.operator === null ? names : [...names, OPERATOR_NAME],
+    atRestKeys: shared.secrets.atRestKeys.map((key) => nameKey(Buffer.from(key.reveal(), 'base64'))),
   }
 }
 
-/** Joins the replicas on a database. From then on the lease is renewed. `clock` is the server's. */
-export async function openReplicas(url: string, config: Config, log: Log): Promise<{ readonly replicas: Replicas; readonly clock: Clock }> {
+export interface Joined {
+  readonly replicas: Replicas
+  /** The server's. */
+  readonly clock: Clock
+  readonly lessons: LessonTable
+}
+
+/** Joins the replicas on a database. From then on the lease is renewed. */
+export async function openReplicas(url: string, config: Config, log: Log): Promise<Joined> {
   const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS })
   let clock: ServerClock | null = null
   const onServerTime = (sample: TimeSample) => {
@@ -71,11 +82,13 @@ export async function openReplicas(url: string, config: Config, log: Log): Promi
     throw error
   })
   if (clock === null) throw new Error('a replica joined without hearing the time of the server')
+  await removeGone(table, clock).catch((err: unknown) => log.debug({ err }, 'replicas that are gone could not be removed; they lapse'))
   const renewing = startRepeating(membership.renew, RENEW_EVERY_MS)
   const lapsing = startRepeating(async () => membership.check(), LOOK_EVERY_MS)
   let looking: ReturnType<typeof startRepeating> | null = null
   return {
     clock,
+    lessons: table.lessons,
     replicas: {
       ...membership,
       begin(duties, elsewhere) {
@@ -90,6 +103,28 @@ export async function openReplicas(url: string, config: Config, log: Log): Promi
         await table.close()
       },
     },
+  }
+}
+
+/**
+ * After a kill, a relay that is started again on the same machine need not wait until the one before has lapsed. Should another machine have the
+ * same name, a replica there is declared dead by mistake, and joins again within a second.
+ */
+async function removeGone(table: ReturnType<typeof openReplicaTable>, clock: Clock): Promise<void> {
+  const beganMs = clock.now() - clock.monotonic()
+  for (const { id, name, startedAtMs } of await table.list()) {
+    const [host, pid] = name.split('/')
+    if (host !== hostname() || pid === undefined) continue
+    // In a container every start has the same number.
+    if (Number(pid) === process.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return systemCode(error) !== 'ESRCH'
   }
 }
 

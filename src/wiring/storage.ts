@@ -46,7 +46,18 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
   )
   await disk.check()
   const replicas = soleReplica(config, reads, systemClock)
-  return { clock: systemClock, replicas, changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk) }
+  return {
+    clock: systemClock,
+    replicas,
+    model: null,
+    changes,
+    writer,
+    receiver,
+    path,
+    reads,
+    disk,
+    write: refuseWhenLost(writer.verbs, disk),
+  }
 }
 
 /** The server looks after its own disk. */

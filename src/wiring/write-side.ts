@@ -59,18 +59,23 @@ export async function openWriteSide(
   clock: Clock,
   log: Pick<Log, 'error'>,
 ): Promise<WriteSide> {
-  return await assembleWriteSide(await engine.openWriteStore(sqlitePath), options, { clock, log })
+  return assembleWriteSide(await openModel(await engine.openWriteStore(sqlitePath), { clock, log }), options)
+}
+
+interface OpenParts extends WriteSideParts {
+  readonly store: OpenWriteStore
+}
+
+/** Opens what is learnt about the carrier, as the last run saved it. */
+export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
+  const checkpoint = await openModelCheckpoint({ store, clock, log })
+  return { store, clock, log, checkpoint, model: createCarrierModelKeeper(clock, checkpoint.from) }
 }
 
 /** Assembles everything that writes to an open store, which it closes. */
-export async function assembleWriteSide(
-  store: OpenWriteStore,
-  options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>,
-  { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>,
-): Promise<WriteSide> {
-  const checkpoint = await openModelCheckpoint({ store, clock, log })
-  const model = createCarrierModelKeeper(clock, checkpoint.from)
-  const writes = createWriteSide({ store, clock, log, checkpoint, model }, options)
+export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
+  const { store } = parts
+  const writes = createWriteSide(parts, options)
   return {
     ...writes,
     async close() {

@@ -65,10 +65,13 @@ export interface ReplicaConfig {
   readonly configFingerprint: string
   /** The names of the endpoints it defines. */
   readonly endpoints: readonly string[]
+  /** The names of its keys at rest; the first encrypts, all decrypt. */
+  readonly atRestKeys: readonly string[]
 }
 
 /** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
 export interface ReplicaTable {
+  /** Rejects if another live replica could not open what this one encrypts, or the other way round. */
   register(replica: ReplicaConfig & { readonly name: string; readonly version: string; readonly ttlMs: number }): Promise<{
     readonly id: number
     readonly nowMs: number

@@ -8,6 +8,8 @@ import type { Needs, StoredSnapshot } from '../../domain/history/snapshot.ts'
 /** An encoded answer, cached until something new is learnt about its parcel. */
 export interface CachedAnswer {
   readonly parcelId: number
+  /** Of the parcel, as of the read. */
+  readonly version: number
   readonly body: Buffer
   readonly etag: string
   readonly contentLanguage: string
@@ -17,7 +19,7 @@ export interface CachedAnswer {
 
 /** A cache of encoded answers by question. */
 export interface AnswerCache {
-  /** Undefined if there is none, or if its parcel has changed since. */
+  /** Undefined if there is none, or if this process has changed its parcel since. */
   get(key: string): CachedAnswer | undefined
   /** The current position in the sequence of commits; to be taken before the store is read for an answer. */
   mark(): bigint
@@ -76,4 +78,9 @@ export interface HistoryTx {
 export interface HistoryReads {
   /** The parcel with this identifier; null: there is none. */
   findParcel(identifier: string): Promise<ParcelView | null>
+  /**
+   * The version of a parcel in the store, which is asked after the call; null: the parcel no longer exists. Absent: every commit passes this process, which
+   * marks what has changed.
+   */
+  readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }

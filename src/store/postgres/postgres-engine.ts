@@ -1,11 +1,13 @@
 import pg, { type Pool } from 'pg'
 import type { Engine, OpenWriteStore } from '../contract.ts'
 import { createReadStore } from '../read-store.ts'
+import { createParcelVersions, QUERIES_AT_ONCE } from './parcel-versions.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
 import { createPostgresWriteStore, type PostgresWriteOptions } from './postgres-write-store.ts'
+import { createReadDeadline } from './read-deadline.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { watchServer } from './server-watch.ts'
 
@@ -36,7 +38,23 @@ export const postgres: PostgresEngine = {
   },
   openReadStore(place) {
     const { pool, options, close } = openPostgres(place, READERS)
-    return createReadStore({ ...createPostgresReader(pool, options), close })
+    // On connections of their own: an answer that is cached does not wait for long lists. Planned anew each time, which is cheap: a plan that was made
+    // while the table was small would read it from end to end.
+    const versions = openPostgres(place, QUERIES_AT_ONCE)
+    const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
+    const deadline = createReadDeadline()
+    const reads = createReadStore({
+      ...createPostgresReader(pool, options),
+      async close() {
+        deadline.end()
+        await Promise.all([close(), versions.close()])
+      },
+    })
+    return {
+      ...reads,
+      findParcel: (identifier) => deadline.run(() => reads.findParcel(identifier)),
+      parcelVersion: createParcelVersions(ofVersions.session, deadline),
+    }
   },
 }
 

@@ -2,8 +2,10 @@ import type { Pool, PoolClient } from 'pg'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../domain/admin/replica.ts'
 import type { ReplicaTable } from '../../flow/admin/ports.ts'
+import type { LessonTable } from '../../flow/polling/ports.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { openPool } from './postgres-pool.ts'
+import { namesIn } from './replica-fence.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** One renews and looks, the other changes roles, which may wait for a replica that is being fenced. */
@@ -14,14 +16,18 @@ const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 const BEGIN = 'begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = 2000'
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
-const REGISTER = `insert into replica (name, version, fingerprint, endpoints, started_at_ms, seen_at_ms, until_ms)
-  values ($1, $2, $3, $4, ${NOW_MS}, ${NOW_MS}, ${NOW_MS} + $5::bigint) returning id, seen_at_ms as now_ms`
+const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
+const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms)
+  values ($1, $2, $3, $4, $5, ${NOW_MS}, ${NOW_MS}, ${NOW_MS} + $6::bigint) returning id, seen_at_ms as now_ms`
 const RENEW = `update replica set seen_at_ms = ${NOW_MS}, until_ms = ${NOW_MS} + $2::bigint where id = $1 returning seen_at_ms as now_ms,
   (select count(*) from replica as other where other.until_ms <= ${NOW_MS})::integer as lapsed`
 const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders')"
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
+
+const TAKE_LESSONS = `with alive as (select id from replica where id = $1 for key share)
+  delete from lesson where id in (select id from lesson order by id limit $2) and exists (select 1 from alive) returning id, body`
 
 interface Registered {
   readonly id: number
@@ -48,7 +54,10 @@ interface RoleRow {
 }
 
 /** The table of replicas and of the roles they hold, on connections of its own: a renewal waits for no batch. */
-export function openReplicaTable(place: string, { answerTimeoutMs }: { readonly answerTimeoutMs: number }): ReplicaTable {
+export function openReplicaTable(
+  place: string,
+  { answerTimeoutMs }: { readonly answerTimeoutMs: number },
+): ReplicaTable & { readonly lessons: LessonTable } {
   const { url } = takePoolerParameter(place)
   const pool = openPool(url, {
     connectionsMax: CONNECTIONS,
@@ -57,14 +66,7 @@ export function openReplicaTable(place: string, { answerTimeoutMs }: { readonly 
     onConnectionLost: () => undefined,
   })
   return {
-    register: ({ name, version, configFingerprint, endpoints, ttlMs }) =>
-      withRoles(pool, async (client) => {
-        const { rows } = await client.query<Registered>(REGISTER, [name, version, configFingerprint, JSON.stringify(endpoints), ttlMs])
-        const [row] = rows
-        if (row === undefined) throw new Error('a replica could not be registered')
-        await client.query(ROLES_CHANGED)
-        return { id: row.id, nowMs: row.now_ms }
-      }),
+    register: (replica) => withRoles(pool, (client) => register(client, replica)),
     async renew(id, ttlMs) {
       const { rows } = await pool.query<Renewed>(RENEW, [id, ttlMs])
       const [row] = rows
@@ -99,10 +101,45 @@ export function openReplicaTable(place: string, { answerTimeoutMs }: { readonly 
         await client.query(ROLES_CHANGED)
       })
     },
+    lessons: {
+      async add(lesson) {
+        await pool.query('insert into lesson (body) values ($1)', [lesson])
+      },
+      async take(replicaId, limit) {
+        const { rows } = await pool.query<{ id: number; body: string }>(TAKE_LESSONS, [replicaId, limit])
+        return rows.toSorted((a, b) => a.id - b.id).map(({ body }) => body)
+      },
+    },
     async close() {
       if (!pool.ending) await pool.end()
     },
   }
+}
+
+async function register(
+  client: PoolClient,
+  { name, version, configFingerprint, endpoints, atRestKeys, ttlMs }: Parameters<ReplicaTable['register']>[0],
+): Promise<{ readonly id: number; readonly nowMs: number }> {
+  const others = await client.query<{ name: string; keys: string }>(OTHERS)
+  for (const other of others.rows) refuseOtherKeys(atRestKeys, { name: other.name, keys: namesIn(other.keys) })
+  const values = [name, version, configFingerprint, JSON.stringify(endpoints), JSON.stringify(atRestKeys), ttlMs]
+  const { rows } = await client.query<Registered>(REGISTER, values)
+  const [row] = rows
+  if (row === undefined) throw new Error('a replica could not be registered')
+  await client.query(ROLES_CHANGED)
+  return { id: row.id, nowMs: row.now_ms }
+}
+
+/** Each must be able to open what the other encrypts. */
+function refuseOtherKeys(mine: readonly string[], other: { readonly name: string; readonly keys: readonly string[] }): void {
+  const [myFirst] = mine
+  const [otherFirst] = other.keys
+  const opens = (keys: readonly string[], first: string | undefined) => first === undefined || keys.includes(first)
+  if (opens(mine, otherFirst) && opens(other.keys, myFirst)) return
+  throw new Error(
+    `secrets.atRestKeys: another relay on this database, ${other.name}, has other keys, so that one could not open what the other encrypts. Give both ` +
+      'the same keys. To replace a key, first add the new one at the end everywhere, then move it to the front. If that relay was just stopped, start again in a few seconds.',
+  )
 }
 
 /** In a transaction that nobody else changes replicas or roles beside. */

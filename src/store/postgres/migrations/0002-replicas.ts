@@ -28,6 +28,8 @@ async function createReplica(db: Kysely<unknown>): Promise<void> {
     .addColumn('fingerprint', text, (column) => column.notNull())
     // The names of the endpoints in its config, as JSON.
     .addColumn('endpoints', text, (column) => column.notNull())
+    // The names of its keys at rest, as JSON; the first encrypts.
+    .addColumn('keys', text, (column) => column.notNull())
     // Updated every second: the room keeps its versions on one page.
     .modifyEnd(sql`with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0)`)
     .execute()
