@@ -104,7 +104,7 @@ test('the config for it names its database, its ports and its network', () => {
   expect(readFileSync('Dockerfile', 'utf8')).toMatch(/^HEALTHCHECK[^\n]*\\\n.*process\.env\.HEALTH_URL/m)
   expect(database.healthcheck.test).toEqual(['CMD', 'pg_isready', '--host=127.0.0.1', `--username=${user}`, `--dbname=${name}`])
   const connections = database.command.flatMap((word) => /^max_connections=(\d+)$/.exec(word)?.[1] ?? [])
-  expect(Number(connections[0])).toBeGreaterThan(3 * 14)
+  expect(Number(connections[0])).toBeGreaterThan(3 * 18)
 })
 
 test('the proxy sends to both replicas, at the ports of the config, while /readyz of the internal listener says that they are ready', () => {
