@@ -42,7 +42,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   const store = await engine.openWriteStore(place)
   // What only endpoints that fail, and joins, lead to.
   await store.transaction(async (tx) => {
-    const look = { endpointId: '2', besides: [7], limit: 5, nowMs: NOW }
+    const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
     await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
     await tx.findProbe({ ...look, exceptParcelId: null })
     await tx.waitsForOthers('2', 7)
