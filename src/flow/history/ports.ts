@@ -4,6 +4,7 @@ import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { Needs, StoredSnapshot } from '../../domain/history/snapshot.ts'
+import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 
 /** An encoded answer, cached until something new is learnt about its parcel. */
 export interface CachedAnswer {
@@ -83,4 +84,21 @@ export interface HistoryReads {
    * marks what has changed.
    */
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
+}
+
+/** Flights of all replicas: of those that want the same at once, one asks the carrier. */
+export interface SharedFlights {
+  /** Takes the flight for `leaseMs`, unless it is held. `ended`: it is over, and that is its end. `waited`: the caller found it held before. */
+  take(request: {
+    readonly key: string
+    readonly leaseMs: number
+    readonly waited: boolean
+  }): Promise<
+    | { readonly kind: 'taken'; readonly holder: string }
+    | { readonly kind: 'held' }
+    | ({ readonly kind: 'ended' } & { readonly end: FlightEnd })
+  >
+  renew(request: { readonly key: string; readonly holder: string; readonly leaseMs: number }): Promise<void>
+  /** Ends it; those who wait learn how. */
+  end(request: { readonly key: string; readonly holder: string; readonly end: FlightEnd }): Promise<void>
 }

@@ -58,14 +58,15 @@ export const postgres: PostgresEngine = {
   },
 }
 
-interface Opened {
+export interface Opened {
   readonly pool: Pool
   readonly options: PostgresOptions
   /** Once, however often it is asked for. */
   close(): Promise<void>
 }
 
-function openPostgres(place: string, connectionsMax: number): Opened {
+/** Connections to a database, with a watch on its server. */
+export function openPostgres(place: string, connectionsMax: number): Opened {
   const { url, named } = takePoolerParameter(place)
   const pool = openPool(url, {
     connectionsMax,

@@ -44,7 +44,7 @@ test('a new database gets the tables, columns and indexes that SQLite has after 
   await migratePostgres(pool, PLACE)
   const { rows: columns } = await pool.query<{ name: string }>(
     `select table_name || '.' || column_name || case is_nullable when 'YES' then '?' else '' end as name from information_schema.columns
-     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'replica', 'role', 'lesson')`,
+     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'replica', 'role', 'lesson', 'carrier_budget', 'carrier_token', 'flight')`,
   )
   // By its version replicas find out whether what they have cached is true; one process needs none.
   const names = columns.map(({ name }) => name).sort()
@@ -181,4 +181,13 @@ test('a database whose transactions are strict or only read unless they say othe
   const pool = openTestPool(url)
   await migratePostgres(pool, PLACE)
   expect(await versionOf(pool)).toEqual([CURRENT])
+})
+
+test('P12: calls that a relay made before the budget was shared still count', async () => {
+  const pool = await openEmpty()
+  await migratePostgres(pool, PLACE, STEPS.slice(0, 4))
+  const memory = { atMs: 0, days: [{ day: 20_513, calls: 7 }], pausedUntilMs: null, tokenPausedUntilMs: null, refusal: null }
+  await pool.query("insert into setting (name, value) values ('carrier-memory', $1)", [Buffer.from(JSON.stringify(memory))])
+  await migratePostgres(pool, PLACE, STEPS.slice(0, 5))
+  expect((await pool.query('select days from carrier_budget')).rows).toEqual([{ days: { '20513': 7 } }])
 })
