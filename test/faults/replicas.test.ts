@@ -18,6 +18,8 @@ const isLong = process.env.RELAY_FAULTS === 'long'
 const PAUSES_MS = isLong ? [60_000, 7000, 7000, 7000, 7000, 7000] : [8000]
 const SWALLOWED_MS = isLong ? 10_000 : 6000
 const PARCELS = 19
+/** Between two pushes, so that the endpoints keep up. */
+const REST_MS = 20
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
 /** Nobody listens there. */
@@ -94,7 +96,7 @@ test(
     const sections = sectionsFor(receivers)
     const [one, other] = [stack.use(await start(url, sections)), stack.use(await start(url, sections))]
     const pushes = distinctPushes(PARCELS)
-    const load = startLoad(one.publicUrl, 2, pushes.next)
+    const load = startLoad(one.publicUrl, 2, pushes.next, REST_MS)
     const takenMs: number[] = []
     for (const pauseMs of PAUSES_MS) {
       await untilShared(one, 2, NAMES.length)
@@ -125,7 +127,7 @@ test('a clean stop hands over within a second, a kill within ten', async () => {
   const sections = sectionsFor(receivers)
   const one = stack.use(await start(url, sections))
   const pushes = distinctPushes(PARCELS)
-  const load = startLoad(one.publicUrl, 2, pushes.next)
+  const load = startLoad(one.publicUrl, 2, pushes.next, REST_MS)
   const tookMs: Record<string, number> = {}
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const other = stack.use(await start(url, sections))
@@ -154,7 +156,7 @@ test(`a replica whose network to the database swallows everything for ${SWALLOWE
   const [one, cut] = [stack.use(await start(url, sections)), stack.use(await start(through.href, sections))]
   await untilShared(one, 2, NAMES.length)
   const pushes = distinctPushes(PARCELS)
-  const loads = [one, cut].map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next))
+  const loads = [one, cut].map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next, REST_MS))
   await loads[1]?.untilAnswered(30)
   proxy.swallow()
   const swallowedAtMs = performance.now()
@@ -221,7 +223,7 @@ test('the server restarted, then without a connection to be had for longer than 
     return () => server.start()
   }
   for (const [breakServer, lastingMs] of [[restart, 0] as const, [() => takeConnections(server.url()), 6000] as const]) {
-    const loads = replicas.map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next))
+    const loads = replicas.map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next, REST_MS))
     await Promise.all(loads.map((load) => load.untilAnswered(30)))
     const mend = await breakServer()
     const refused = async () => (await push(replicas[1].publicUrl, pushes.next())).status

@@ -1,3 +1,4 @@
+import { setTimeout as rest } from 'node:timers/promises'
 import { pushBody } from './builders.ts'
 import { push } from './relay.ts'
 
@@ -39,8 +40,8 @@ export function distinctPushes(parcels: number) {
   }
 }
 
-/** Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. */
-export function startLoad(publicUrl: string, atOnce: number, next: () => string): Load {
+/** Pushes in a closed loop, `atOnce` at a time with a rest after each, until stopped or until the relay is gone. */
+export function startLoad(publicUrl: string, atOnce: number, next: () => string, restMs = 0): Load {
   const answered: Answered[] = []
   const waiting = new Set<{ readonly count: number; readonly resolve: () => void }>()
   let begun = 0
@@ -65,6 +66,7 @@ export function startLoad(publicUrl: string, atOnce: number, next: () => string)
       note({ body, status, retryAfter, begunAtMs })
       // The relay is gone.
       if (status === null) return
+      if (restMs > 0) await rest(restMs)
     }
   }
   const lanes = Array.from({ length: atOnce }, pushOn)
