@@ -12,8 +12,11 @@ export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, Adm
 
 /** How a transaction concerns the replicas that share a store. Where one process has the store for itself, it means nothing. */
 export interface TransactionKind {
-  /** It is for a role: it fails if this replica, as it was when the transaction was asked for, has been declared dead. */
-  readonly ofRole?: boolean
+  /**
+   * It is for a role: it fails if this replica, as it was when the transaction was asked for, has been declared dead or does not hold that
+   * role. `any`: whichever it is for, the caller knows that it was held under the same number.
+   */
+  readonly ofRole?: 'poller' | 'janitor' | 'any'
   /** The others are told of it, because it changes what waits for endpoints. */
   readonly announced?: boolean
 }

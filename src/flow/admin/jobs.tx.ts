@@ -15,7 +15,7 @@ const UNENDED_MAX = 100
 export function createJobs(store: WriteStore): Jobs {
   return {
     replayDeliveries: (request) => store.transaction((tx) => replayBatch(tx, request), { announced: true }),
-    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit), { ofRole: true }),
+    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit), { ofRole: 'janitor' }),
     startJob: ({ task, by, nowMs }) =>
       store.transaction(
         async (tx) => {
@@ -33,7 +33,7 @@ export function createJobs(store: WriteStore): Jobs {
           await tx.saveJob(after, nowMs)
           return { isDone: after.endedAtMs !== null && others.length === 0 }
         },
-        { ofRole: true, announced: true },
+        { ofRole: 'janitor', announced: true },
       ),
     cancelJob: ({ jobId, nowMs }) => store.transaction((tx) => tx.cancelJob(jobId, nowMs), { announced: true }),
   }

@@ -22,7 +22,7 @@ export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed
           await tx.saveEndpoint({ ...behind, queuedTo: ended ? null : next })
           return { queued, isDone: ended && others.length === 0 }
         },
-        { ofRole: true, announced: true },
+        { ofRole: 'janitor', announced: true },
       ),
   }
 }

@@ -45,13 +45,13 @@ export function createDispatchRound(
           const { states, notices } = await settleAll(tx, request, look, options)
           return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, request }, options)) }
         },
-        { ofRole: true },
+        { ofRole: 'any' },
       )
       look.keep()
       return report
     },
 
-    queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs), { ofRole: true }),
+    queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs), { ofRole: 'poller' }),
 
     syncEndpoints: (configured, nowMs, operatorUrl) =>
       store.transaction(async (tx) => {
@@ -61,7 +61,7 @@ export function createDispatchRound(
         if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
       }),
 
-    removeUnnamedEndpoints: (nowMs) => store.transaction((tx) => removeUnnamed(tx, [], nowMs), { ofRole: true }),
+    removeUnnamedEndpoints: (nowMs) => store.transaction((tx) => removeUnnamed(tx, [], nowMs), { ofRole: 'janitor' }),
   }
 }
 

@@ -69,7 +69,7 @@ export function createClaimDuePolls(
           tx.leasePolls(underWay, nowMs + 1)
           return takeTurn(tx, nowMs, wanted, leaseUntilMs)
         },
-        { ofRole: true },
+        { ofRole: 'poller' },
       )
       claimed.push(...polls)
       if (ended || claimed.length >= limit) return claimed

@@ -156,7 +156,7 @@ function textOf(kept: unknown): string {
 }
 
 async function save(store: WriteStore, name: string, text: string): Promise<void> {
-  await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: true })
+  await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
 /** Saves the record and queues the event, if any, in one transaction: a kill in between would report twice or never. */
@@ -171,6 +171,6 @@ async function savePushes(store: WriteStore, record: PushRecord, isNews: boolean
       if (isNews) await queueOperatorEvent(tx, event, nowMs)
       await tx.saveSetting(PUSHES, new TextEncoder().encode(encodePushRecord(record)))
     },
-    { ofRole: true },
+    { ofRole: 'poller' },
   )
 }

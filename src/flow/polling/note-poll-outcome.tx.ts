@@ -25,7 +25,7 @@ export function createNotePollOutcome(ports: SchedulePorts & { readonly store: W
           const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
           tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
         },
-        { ofRole: true },
+        { ofRole: 'any' },
       ),
 
     noteNotPollable: (identifier) =>

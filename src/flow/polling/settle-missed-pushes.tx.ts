@@ -21,7 +21,7 @@ export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMi
         }
         return missed
       },
-      { ofRole: true },
+      { ofRole: 'poller' },
     )
 }
 

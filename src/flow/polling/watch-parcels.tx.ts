@@ -46,7 +46,7 @@ export function createWatchParcels(ports: SchedulePorts & { readonly store: Writ
           for (const state of states) await tx.saveEndpoint({ ...state, health: clampHealthToClock(state.health, request.nowMs) })
           return await tx.shiftSchedule(request)
         },
-        { ofRole: true, announced: true },
+        { ofRole: 'poller', announced: true },
       ),
   }
 }

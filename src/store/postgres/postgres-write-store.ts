@@ -25,7 +25,7 @@ import type { PostgresSession } from './postgres-session.ts'
 import { PROVISIONAL } from './provisional.ts'
 import { lockParcels, lockQueues, saveSettlementsInSets } from './queue-deliveries.ts'
 import { rawStatement } from './raw-statement.ts'
-import { namesIn, proveAlive } from './replica-fence.ts'
+import { namesIn, proveHeld } from './replica-fence.ts'
 import { readSubscribers, type Subscribers } from './subscribers.ts'
 
 /** What a replica remembers between transactions: nothing that another replica's commit can make wrong. */
@@ -63,9 +63,9 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
   }
   const sessions = new WeakMap<WriteTx, PostgresSession>()
   return {
-    async transaction(work, { ofRole = false, announced = false } = {}) {
+    async transaction(work, { ofRole, announced = false } = {}) {
       // As of now: while it waits for a connection this replica may be declared dead and join again.
-      const id = ofRole ? replicaId() : null
+      const id = ofRole === undefined ? null : replicaId()
       const opened: OpenTransaction[] = []
       try {
         const result = await writer.transaction(async (session) => {
@@ -73,7 +73,7 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
           const open = openTransaction(session, memory)
           opened.push(open)
           sessions.set(open.tx, session)
-          const proof = id === null ? null : proveAlive(session, id)
+          const proof = id === null || ofRole === undefined ? null : proveHeld(session, id, ofRole)
           proof?.catch(ignore)
           const done = await work(open.tx)
           await proof

@@ -2,6 +2,7 @@ import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { dispatcherOf, type Role, shareRoles } from '../../../src/domain/admin/replica.ts'
 import { StorageFailure } from '../../../src/domain/errors.ts'
+import type { TransactionKind } from '../../../src/flow/write-store.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { openReplicaTable } from '../../../src/store/postgres/replica-table.ts'
 import { withClient } from '../../support/postgres-client.ts'
@@ -127,15 +128,26 @@ test('a transaction for a role of a replica that was declared dead writes nothin
   const table = openTable()
   const { id } = await join(table)
   const store = await openStore(url, () => id)
-  const write = (name: string, ofRole: boolean) => store.transaction(async (tx) => tx.saveSetting(name, Buffer.from('x')), { ofRole })
-  await write('before', true)
+  const write = (name: string, kind: TransactionKind) => store.transaction(async (tx) => tx.saveSetting(name, Buffer.from('x')), kind)
+  await write('before', { ofRole: 'any' })
   await table.remove(id)
-  await expect(write('after', true)).rejects.toThrow(StorageFailure)
-  await write('of nobody', false)
+  await expect(write('after', { ofRole: 'any' })).rejects.toThrow(StorageFailure)
+  await write('of nobody', {})
   expect(await query("select name from setting where name in ('before', 'after', 'of nobody') order by name")).toEqual([
     { name: 'before' },
     { name: 'of nobody' },
   ])
+})
+
+test('a replica that lives and does not hold a role writes nothing for it', async () => {
+  const { url, openTable, join } = await open()
+  const table = openTable()
+  const { id } = await join(table)
+  await table.changeRoles(id, take(JANITOR))
+  const store = await openStore(url, () => id)
+  const write = (ofRole: 'poller' | 'janitor') => store.transaction(async (tx) => tx.saveSetting(ofRole, Buffer.from('x')), { ofRole })
+  await write('janitor')
+  await expect(write('poller')).rejects.toThrow(StorageFailure)
 })
 
 test('a replica that has joined again writes under its new number only', async () => {
@@ -151,12 +163,12 @@ test('a replica that has joined again writes under its new number only', async (
       await begun.promise
       await tx.saveSetting('late', Buffer.from('x'))
     },
-    { ofRole: true },
+    { ofRole: 'any' },
   )
   current = (await join(table)).id
   begun.resolve()
   await expect(late).rejects.toThrow(StorageFailure)
-  await store.transaction(async (tx) => tx.saveSetting('new', Buffer.from('x')), { ofRole: true })
+  await store.transaction(async (tx) => tx.saveSetting('new', Buffer.from('x')), { ofRole: 'any' })
 })
 
 /** A transaction for a role that stays open until it is let go. */
@@ -170,7 +182,7 @@ async function holdTransaction(url: string, id: number) {
       await letGo.promise
       await tx.saveSetting('fenced', Buffer.from('x'))
     },
-    { ofRole: true },
+    { ofRole: 'any' },
   )
   await inside.promise
   return { done, letGo: letGo.resolve }
@@ -225,7 +237,7 @@ test('an endpoint that any replica names stays; one that none names any more is 
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b', 'c"\\'] })]
   const store = await openStore(url, () => id)
-  const named = () => store.transaction((tx) => tx.endpointsConfigured(), { ofRole: true })
+  const named = () => store.transaction((tx) => tx.endpointsConfigured(), { ofRole: 'any' })
   expect([...(await named())].toSorted()).toEqual(['a', 'b', 'b', 'c"\\'])
   await one.configure(id, { configFingerprint: 'def', endpoints: ['d'], atRestKeys: [] })
   await other.remove(otherId)
