@@ -1,9 +1,11 @@
 import pg, { type Pool } from 'pg'
 import type { Engine } from '../contract.ts'
+import { refuseMoved } from '../moving/move-mark.ts'
 import { createReadStore } from '../read-store.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { migratePostgres } from './postgres-migrate.ts'
+import { readMark } from './postgres-move-mark.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
 import { createPostgresWriteStore } from './postgres-write-store.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
@@ -24,6 +26,7 @@ export const postgres: Engine = {
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
+      refuseMoved(await readMark({ query: (text, values = []) => pool.query(text, [...values]) }), name)
     } catch (error) {
       await close()
       throw error

@@ -1,0 +1,103 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Cell } from '../../domain/admin/store-move.ts'
+import type { MoveSource } from '../../flow/admin/ports.ts'
+import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
+import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
+import { isConflict } from './conflicts.ts'
+import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import { changesOf, dropMark, dropMoveParts, keepChanges, REFUSING, refuseWrites, writeMark } from './postgres-move-mark.ts'
+import { createStoredTables } from './postgres-stored-tables.ts'
+
+/** Whoever writes waits no longer than this for a table whose lock the move in turn waits for. */
+const LOCK_TIMEOUT_MS = 250
+const ATTEMPTS_MAX = 12
+const REST_MS = 50
+const LOCK_NOT_AVAILABLE = '55P03'
+/** A replica uses up a run of numbers, so the last one may be anywhere in it. */
+const RUN = 10_000
+
+/** Copies from a database while replicas write to it. */
+export async function openPostgresMoveSource(place: string, side: MoveSide): Promise<MoveSource> {
+  const client = await openMoveClient(place)
+  const { query, transaction } = client
+  const numberIn = async (text: string) => Number((await query<{ n: number | null }>(text)).rows[0]?.n ?? 0)
+  return {
+    ...createStoredTables(client),
+    tables: MOVED_TABLES,
+    async begin() {
+      await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => dropMoveParts(client)))
+      await transaction({}, () => writeMark(client, { ...side, state: 'copying' }))
+      // A table at a time, so that nobody who writes waits for more than one.
+      for (const table of MOVED_TABLES)
+        await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => keepChanges(client, table)))
+    },
+    count: (copied) => numberIn(`select count(*) as n from ${movedTable(copied).name}`),
+    async changes(copied, limit) {
+      const table = movedTable(copied)
+      const names = keyOf(table).map(({ name }) => name)
+      const { rows } = await query<Record<string, Cell>>(`select seq, ${names.join(', ')} from ${changesOf(table)} order by seq limit $1`, [
+        limit,
+      ])
+      return { marks: rows.map(({ seq }) => Number(seq)), keys: rows.map((row) => names.map((name) => row[name] ?? null)) }
+    },
+    async forget(copied, marks) {
+      await query(`delete from ${changesOf(movedTable(copied))} where seq = any($1::bigint[])`, [[...marks]])
+    },
+    countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
+    async numbers() {
+      const lastOf = (sequence: string, step = 1) =>
+        numberIn(`select case when is_called then last_value else last_value - ${step} end as n from ${sequence}`)
+      const runOf = async (sequence: string) => {
+        const first = await lastOf(sequence, RUN)
+        return first === 0 ? 0 : first + RUN - 1
+      }
+      return {
+        sequence: await numberIn("select value as n from counter where name = 'sequence'"),
+        parcel: Math.max(await runOf('parcel_numbers'), await numberIn('select max(id) as n from parcel')),
+        inbox: await numberIn('select max(id) as n from inbox'),
+        endpoint: await lastOf('endpoint_id_seq'),
+        job: await lastOf('job_id_seq'),
+      }
+    },
+    async seal(work) {
+      // Nobody writes from the lock to the commit, and after it a trigger refuses it.
+      await locking(() => lockAndSeal(client, work, { ...side, state: 'moved' }))
+    },
+    async abandon() {
+      await locking(() =>
+        transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
+          await dropMoveParts(client)
+          await dropMark(client)
+        }),
+      )
+    },
+    close: client.close,
+  }
+}
+
+/** Resolves when it is done; what `work` throws is thrown as it is, and never tried again. */
+async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
+  await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
+    await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
+    await client.query('set local lock_timeout = 0')
+    await work().catch((cause: unknown) => {
+      throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
+    })
+    // What keeps the changes stays behind: to drop it would wait for everyone who reads.
+    await refuseWrites(client)
+    await writeMark(client, mark)
+  })
+}
+
+/** Tries again while others hold locks. */
+export async function locking<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      const isHeld = isConflict(error) || (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE)
+      if (!isHeld || attempt === ATTEMPTS_MAX) throw error
+      await pause(REST_MS)
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import Database from 'better-sqlite3'
+import type { CopiedTable, MoveSource } from '../../flow/admin/ports.ts'
+import type { MoveSide } from '../moving/move-mark.ts'
+import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
+import { changesOf, dropMark, dropMoveParts, keepChanges, refuseWrites, writeMark } from './sqlite-move-mark.ts'
+import { createPreparer, createStoredTables, movedRowsOf } from './sqlite-stored-tables.ts'
+
+/** The writer's transactions are short, so the lock is never held for long. */
+const LOCK_TIMEOUT_MS = 5000
+
+/** Copies from a file beside its writer, on a connection of its own. */
+export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
+  const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
+  // The mark must be on disk before the other store is used.
+  db.pragma('synchronous = FULL')
+  const prepare = createPreparer(db)
+  const numberIn = (query: string) => Number(prepare(query).get()?.[0] ?? 0)
+  const lastOf = (table: string) => numberIn(`select seq from sqlite_sequence where name = '${table}'`)
+  return {
+    ...createStoredTables(db),
+    tables: MOVED_TABLES,
+    async begin() {
+      db.transaction(() => {
+        dropMoveParts(db)
+        writeMark(db, { ...side, state: 'copying' })
+        keepChanges(db)
+      }).immediate()
+    },
+    async count(copied) {
+      const table = movedTable(copied)
+      return numberIn(`select count(*) from ${table.name} where ${movedRowsOf(table)}`)
+    },
+    async changes(copied, limit) {
+      const table = movedTable(copied)
+      const names = keyOf(table).map(({ name }) => name)
+      const rows = prepare(`select seq, ${names.join(', ')} from ${changesOf(table)} order by seq limit ?`).all(limit)
+      return { marks: rows.map(([seq]) => Number(seq)), keys: rows.map(([, ...key]) => key) }
+    },
+    async forget(copied: CopiedTable, marks) {
+      const forget = prepare(`delete from ${changesOf(movedTable(copied))} where seq = ?`)
+      const forgetAll = () => {
+        for (const mark of marks) forget.run(mark)
+      }
+      if (db.inTransaction) forgetAll()
+      else db.transaction(forgetAll).immediate()
+    },
+    async countChanges() {
+      return numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')}`)
+    },
+    async numbers() {
+      return {
+        sequence: numberIn("select cast(cast(value as text) as integer) from setting where name = 'sequence'"),
+        parcel: lastOf('parcel'),
+        endpoint: lastOf('endpoint'),
+        job: lastOf('job'),
+        inbox: numberIn('select max(id) from inbox'),
+      }
+    },
+    async seal(work) {
+      db.exec('begin immediate')
+      try {
+        await work()
+        dropMoveParts(db)
+        refuseWrites(db)
+        writeMark(db, { ...side, state: 'moved' })
+        db.exec('commit')
+      } catch (error) {
+        if (db.inTransaction) db.exec('rollback')
+        throw error
+      }
+    },
+    async abandon() {
+      db.transaction(() => {
+        dropMoveParts(db)
+        dropMark(db)
+      }).immediate()
+    },
+    async close() {
+      db.close()
+    },
+  }
+}

@@ -1,0 +1,64 @@
+import { existsSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import type { StoreMoves } from '../moving/store-moves.ts'
+import { followLinks } from './sqlite-identity.ts'
+import { dropMark, dropMoveParts, failMoves, readMark } from './sqlite-move-mark.ts'
+import { openSqliteMoveSource } from './sqlite-move-source.ts'
+import { openSqliteMoveTarget } from './sqlite-move-target.ts'
+
+const LOCK_TIMEOUT_MS = 5000
+
+/** Moves from and to database files. */
+export const sqliteMoves: StoreMoves = {
+  nameOf: (place) => place,
+  openSource: async (place, side) => openSqliteMoveSource(followLinks(place), side),
+  openTarget: (place, side) => openSqliteMoveTarget(place, side),
+  async readMark(place) {
+    const path = followLinks(place)
+    if (!existsSync(path)) return null
+    try {
+      return withFile(path, readMark)
+    } catch {
+      // Whoever opens it says better what is wrong with the file.
+      return null
+    }
+  },
+  async clear(place, nowMs) {
+    const path = followLinks(place)
+    withFile(path, (db) => {
+      if (readMark(db)?.state === 'copying') endMove(db, nowMs)
+    })
+  },
+  async release(place, moveId) {
+    withFile(followLinks(place), (db) => {
+      const mark = readMark(db)
+      if (mark?.state === 'receiving' && mark.moveId === moveId) dropMark(db)
+    })
+  },
+  async undo(place, nowMs) {
+    return withFile(followLinks(place), (db) => {
+      const mark = readMark(db)
+      if (mark?.state !== 'moved') return null
+      endMove(db, nowMs)
+      return mark
+    })
+  },
+}
+
+function endMove(db: Database.Database, nowMs: number): void {
+  db.transaction(() => {
+    dropMoveParts(db)
+    dropMark(db)
+    failMoves(db, nowMs)
+  }).immediate()
+}
+
+function withFile<T>(path: string, work: (db: Database.Database) => T): T {
+  const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
+  try {
+    db.pragma('synchronous = FULL')
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
