@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import type { RunningRelay } from '../app.ts'
 import { type Config, ConfigError, loadConfig } from '../config/config.ts'
 import { needsRestart } from '../config/needs-restart.ts'
 import type { Log } from '../flow/ports.ts'
@@ -7,6 +6,7 @@ import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
+import type { RunningRelay } from '../wiring/running-relay.ts'
 import { startThreads } from '../wiring/threads.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -70,8 +70,8 @@ function endOnFault(log: Log): void {
 async function start(config: Config, log: Log): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
-  const { startRelay } = await import('../app.ts')
-  return await startRelay(config, log, threads)
+  const { runRelay } = await import('../successor.ts')
+  return await runRelay(config, log, threads)
 }
 
 /** SIGHUP reloads the config. If it has problems, all are logged and nothing changes. */

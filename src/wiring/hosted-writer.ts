@@ -69,6 +69,7 @@ const VERBS = [
   'cancelRemoved',
   'startJob',
   'workOnJobs',
+  'noteMove',
   'cancelJob',
   'retryEndpoint',
   'retryDelivery',

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Incoming } from '../domain/history/recording.ts'
 import type { Log } from '../flow/ports.ts'
 import { queueInProcess } from '../runtime/commit-queue.ts'
-import { createDiskSign } from '../runtime/disk-watch.ts'
+import { createDiskSign, troubleOn } from '../runtime/disk-watch.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
@@ -18,7 +18,7 @@ const LEASE_MS = 5000
 const BATCHES_AT_ONCE = 3
 
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
-export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk'>> {
+export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
   const changes = createChangeTable()
   // First: it makes the tables.
   const writes = await openWriteSide({ ...writeRulesOf(config), sqlitePath: url, engine: postgres }, systemClock, log)
@@ -61,11 +61,17 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
 }
 
 function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, log: Log): HostedReceiver {
-  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk: { trouble: () => null }, clock: systemClock, log })
+  const diskSign = createDiskSign()
+  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), {
+    queue,
+    disk: { trouble: () => troubleOn(diskSign) },
+    clock: systemClock,
+    log,
+  })
   return {
     verbs: { ...verbs, close: async () => undefined },
     died: new Promise(() => undefined),
-    diskSign: createDiskSign(),
+    diskSign,
     follow(tell) {
       const forward = async (): Promise<void> => {
         for (;;) tell(await news())

@@ -23,4 +23,6 @@ export interface Storage {
   readonly reads: ReadSide
   readonly disk: DiskWatch
   readonly write: Omit<WriteSide, 'record'>
+  /** Refuses all writes from now on; resolves when everything that was taken before is stored and nothing writes any more. */
+  readonly endWriting: () => Promise<void>
 }

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
-import { createDiskWatch, type DiskWatch, refuseWhenLost } from '../runtime/disk-watch.ts'
+import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn } from '../runtime/disk-watch.ts'
+import { systemClock } from '../runtime/system-clock.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
@@ -9,6 +10,7 @@ import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
 import { hostInProcess } from './in-process.ts'
 import type { Storage } from './opened-storage.ts'
+import { movesOf, placeOf } from './store-places.ts'
 import { startThreads, type Threads } from './threads.ts'
 
 const LOG_BYTES_WARN = 256 * 1024 * 1024
@@ -16,9 +18,17 @@ const LOG_BYTES_WARN = 256 * 1024 * 1024
 /** Opens the store. SQLite gets threads for writing and receiving and a watch on its disk; a PostgreSQL server has its own. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
   const { store } = config
-  return store.engine === 'sqlite'
-    ? await openSqliteStorage(config, store.path, { log, closing, threads: threads ?? startThreads(config, store.path) })
-    : await openPostgresStorage(config, store.url.reveal(), log, closing)
+  const storage =
+    store.engine === 'sqlite'
+      ? await openSqliteStorage(config, store.path, { log, closing, threads: threads ?? startThreads(config, store.path) })
+      : await openPostgresStorage(config, store.url.reveal(), log, closing)
+  const { engine, place } = placeOf(config)
+  await movesOf({ engine })
+    .clear(place, systemClock.now())
+    .catch((err: unknown) =>
+      log.warn({ err }, 'what a move that was killed has left in the store could not be removed; the next start does'),
+    )
+  return storage
 }
 
 interface SqlitePorts {
@@ -31,19 +41,37 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
   const { changes, ...starting } = threads
   // The writer first, because its error says why the store cannot be opened.
   const writer = await starting.writer
-  closing.add(() => writer.verbs.close())
+  const closeWriter = once(() => writer.verbs.close())
+  closing.add(closeWriter, 'serving')
   const receiver = await starting.receiver
   const path = followLinks(given)
   for (const warning of permissionWarnings(path)) log.warn({}, warning)
   const reads = sqlite.openReadStore(path)
-  closing.add(() => reads.close())
-  closing.add(() => receiver.verbs.close())
+  closing.add(() => reads.close(), 'serving')
+  closing.add(() => receiver.verbs.close(), 'serving')
   const disk = createDiskWatch(
     { measure: createDiskLook(path), sign: receiver.diskSign, log },
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
-  return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk) }
+  const endWriting = createEndWriting(receiver, closeWriter)
+  return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk), endWriting }
+}
+
+function createEndWriting({ diskSign, verbs }: Storage['receiver'], close: () => Promise<void>): Storage['endWriting'] {
+  return async () => {
+    showMoving(diskSign)
+    await verbs.drained()
+    await close()
+  }
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | null = null
+  return () => {
+    done ??= work()
+    return done
+  }
 }
 
 /** The server looks after its own disk. */
@@ -55,9 +83,17 @@ const NO_DISK: DiskWatch = {
 
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
-  closing.add(() => hosted.write.close())
-  closing.add(() => hosted.reads.close())
-  return { ...hosted, path: nameDatabase(url), disk: NO_DISK }
+  const closeWriter = once(() => hosted.write.close())
+  closing.add(closeWriter, 'serving')
+  closing.add(() => hosted.reads.close(), 'serving')
+  const disk = { ...NO_DISK, trouble: () => troubleOn(hosted.receiver.diskSign) }
+  return {
+    ...hosted,
+    path: nameDatabase(url),
+    disk,
+    write: refuseWhenLost(hosted.write, disk),
+    endWriting: createEndWriting(hosted.receiver, closeWriter),
+  }
 }
 
 /** Writes to the store at the start, because a store that opens may still refuse writes. */

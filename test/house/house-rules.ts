@@ -74,6 +74,7 @@ export const ROOMS: readonly Room[] = [
     place: 'cli/',
     imports: [
       'app.ts',
+      'successor.ts',
       'config/',
       'domain/',
       'flow/',
@@ -83,7 +84,7 @@ export const ROOMS: readonly Room[] = [
       'runtime/',
       'sandbox/',
       'store/',
-    ].concat('wiring/threads.ts'),
+    ].concat('wiring/running-relay.ts', 'wiring/threads.ts'),
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // A command is given names of files to read and write.
     platform: [...EDGE, ...FILES],
@@ -112,6 +113,13 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@node-rs/argon2'],
     platform: EDGE,
   },
+  // Starts the relay anew in this process, when its store was moved.
+  {
+    place: 'successor.ts',
+    imports: ['app.ts', 'config/', 'flow/', 'wiring/'],
+    libraries: [],
+    platform: [],
+  },
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
 ]
 
@@ -133,6 +141,7 @@ export const ASSERTS_TYPES = [
   // A message between threads carries no types; both ends are compiled together.
   'runtime/threads/thread.ts',
   'runtime/threads/event-codec.ts',
+  'wiring/mover-thread.ts',
   'wiring/receiver-thread.ts',
   'wiring/writer-thread.ts',
   // What `encodeContent` wrote, read where it is kept and where it travels.

@@ -114,6 +114,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     manageEndpoints: noEndpoints,
     manageDeliveries: deliveriesAt(store, await writes.relayId()),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
+    moves: { start: notAsked, progressOf: () => null },
     admitLogin: async () => async () => {},
     countFailure: async (_req, error) => error,
     readiness: notAsked,

@@ -10,6 +10,8 @@ export interface AdminWrites {
   startJob(request: { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /** Does a batch of the oldest unended job; `isDone`: there is none. Progress is in the store, so a restart continues there. */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly isDone: boolean }>
+  /** Saves how many rows a move has copied. `isWanted` is false when its job was cancelled. */
+  noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /** Cancels a job where it is; one that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
 }
@@ -84,8 +86,8 @@ export interface MoveSource extends StoredTables {
    * changed. Rejects if others keep writing.
    */
   seal(work: () => Promise<void>): Promise<void>
-  /** Stays in use: everything that the move has added to it is gone. */
-  abandon(): Promise<void>
+  /** Stays in use: everything that the move has added to it is gone, and its job has failed. */
+  abandon(failure: string, nowMs: number): Promise<void>
   close(): Promise<void>
 }
 

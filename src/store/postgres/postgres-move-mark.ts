@@ -67,9 +67,9 @@ export async function dropMoveParts({ query }: MoveClient): Promise<void> {
 }
 
 /** Jobs of moves that did not end have failed. */
-export async function failMoves({ query }: MoveClient, nowMs: number): Promise<void> {
+export async function failMoves({ query }: MoveClient, failure: string, nowMs: number): Promise<void> {
   await query("update job set state = 'failed', failure = $1, ended_at_ms = $2 where kind = 'move' and ended_at_ms is null", [
-    'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.',
+    failure,
     nowMs,
   ])
 }

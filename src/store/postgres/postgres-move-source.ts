@@ -5,7 +5,7 @@ import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
 import { isConflict } from './conflicts.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { changesOf, dropMark, dropMoveParts, keepChanges, REFUSING, refuseWrites, writeMark } from './postgres-move-mark.ts'
+import { changesOf, dropMark, dropMoveParts, failMoves, keepChanges, REFUSING, refuseWrites, writeMark } from './postgres-move-mark.ts'
 import { createStoredTables } from './postgres-stored-tables.ts'
 
 /** Whoever writes waits no longer than this for a table whose lock the move in turn waits for. */
@@ -63,11 +63,12 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
       await locking(() => lockAndSeal(client, work, { ...side, state: 'moved' }))
     },
-    async abandon() {
+    async abandon(failure, nowMs) {
       await locking(() =>
         transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
           await dropMoveParts(client)
           await dropMark(client)
+          await failMoves(client, failure, nowMs)
         }),
       )
     },

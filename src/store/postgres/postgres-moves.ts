@@ -1,3 +1,4 @@
+import { MOVE_WAS_KILLED } from '../moving/move-mark.ts'
 import type { StoreMoves } from '../moving/store-moves.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
 import { dropMark, dropMoveParts, failMoves, readMark } from './postgres-move-mark.ts'
@@ -34,7 +35,7 @@ async function endMove(client: MoveClient, nowMs: number): Promise<void> {
     client.transaction({}, async () => {
       await dropMoveParts(client)
       await dropMark(client)
-      await failMoves(client, nowMs)
+      await failMoves(client, MOVE_WAS_KILLED, nowMs)
     }),
   )
 }

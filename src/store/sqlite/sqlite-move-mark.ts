@@ -57,9 +57,9 @@ export function dropMoveParts(db: Database.Database): void {
 }
 
 /** Jobs of moves that did not end have failed. */
-export function failMoves(db: Database.Database, nowMs: number): void {
+export function failMoves(db: Database.Database, failure: string, nowMs: number): void {
   db.prepare("update job set state = 'failed', failure = ?, ended_at_ms = ? where kind = 'move' and ended_at_ms is null").run(
-    'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.',
+    failure,
     nowMs,
   )
 }

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import type { CopiedTable, MoveSource } from '../../flow/admin/ports.ts'
 import type { MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
-import { changesOf, dropMark, dropMoveParts, keepChanges, refuseWrites, writeMark } from './sqlite-move-mark.ts'
+import { changesOf, dropMark, dropMoveParts, failMoves, keepChanges, refuseWrites, writeMark } from './sqlite-move-mark.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './sqlite-stored-tables.ts'
 
 /** The writer's transactions are short, so the lock is never held for long. */
@@ -69,10 +69,11 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
         throw error
       }
     },
-    async abandon() {
+    async abandon(failure, nowMs) {
       db.transaction(() => {
         dropMoveParts(db)
         dropMark(db)
+        failMoves(db, failure, nowMs)
       }).immediate()
     },
     async close() {

@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
+import { MOVE_WAS_KILLED } from '../moving/move-mark.ts'
 import type { StoreMoves } from '../moving/store-moves.ts'
 import { followLinks } from './sqlite-identity.ts'
 import { dropMark, dropMoveParts, failMoves, readMark } from './sqlite-move-mark.ts'
@@ -15,13 +16,9 @@ export const sqliteMoves: StoreMoves = {
   openTarget: (place, side) => openSqliteMoveTarget(place, side),
   async readMark(place) {
     const path = followLinks(place)
-    if (!existsSync(path)) return null
-    try {
-      return withFile(path, readMark)
-    } catch {
-      // Whoever opens it says better what is wrong with the file.
-      return null
-    }
+    // SQLite would take an empty file for a new one, and delete its log.
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
+    return withFile(path, readMark)
   },
   async clear(place, nowMs) {
     const path = followLinks(place)
@@ -49,7 +46,7 @@ function endMove(db: Database.Database, nowMs: number): void {
   db.transaction(() => {
     dropMoveParts(db)
     dropMark(db)
-    failMoves(db, nowMs)
+    failMoves(db, MOVE_WAS_KILLED, nowMs)
   }).immediate()
 }
 

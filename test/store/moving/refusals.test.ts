@@ -58,7 +58,7 @@ test.each(engines)('a move from $name that is given up leaves nothing behind', a
   await using opened = await openMove(old, next)
   await opened.move.advance()
   expect(await parts()).toBeGreaterThan(10)
-  await opened.source.abandon()
+  await opened.source.abandon('', 0)
   expect(await parts()).toBe(0)
 })
 
@@ -72,7 +72,7 @@ test.each(engines)('a copy on $name that differs is found out before the switch,
   await expect(untilWaiting(opened.move).then(() => opened.move.switchOver({ jobId: 0, nowMs: 0 }))).rejects.toThrow(
     'the copy differs in 1 rows, the first in delivery',
   )
-  await opened.source.abandon()
+  await opened.source.abandon('', 0)
   await (await sqlite.openWriteStore(old.place)).close()
   await expect(engine.openWriteStore(next.place)).rejects.toThrow(/holds a part of|is already running/)
 })

@@ -1,0 +1,123 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { postgres } from '../../src/store/postgres/postgres-engine.ts'
+import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
+import type { Asker } from '../support/caught-up.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
+import { ADMIN, ask, logIn, writeConfig } from '../support/relay.ts'
+import { inSeconds, runRelay } from '../support/relay-process.ts'
+import { storedBodies } from '../support/stored-rows.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+
+async function post(
+  { internalUrl, token }: Asker,
+  path: string,
+  body: object,
+): Promise<{ readonly status: number; readonly body: unknown }> {
+  const response = await fetch(`${internalUrl}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, body: await response.json() }
+}
+
+/** Starts a move; returns the path of its job. */
+async function startMove(asker: Asker, to: string): Promise<string> {
+  const started = await post(asker, '/relay/store/move', { to })
+  expect(started).toMatchObject({ status: 202, body: { kind: 'move' } })
+  const { id } = Object(started.body)
+  return `/relay/jobs/${id}`
+}
+
+/** Resolves with the state in which a job ended. The relay that answers changes meanwhile. */
+async function endOf({ internalUrl, token }: Asker, job: string): Promise<unknown> {
+  return await vi.waitFor(
+    async () => {
+      const found: unknown = await (await ask(internalUrl, token, job)).json()
+      expect(found).toMatchObject({ endedAt: expect.any(String) })
+      return found
+    },
+    { timeout: 60_000, interval: 100 },
+  )
+}
+
+/** The longest time in which no push was accepted while pushes came, in milliseconds. */
+function longestPauseMs(answers: readonly Answered[]): number {
+  const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
+  const inOrder = times.toSorted((a, b) => a - b)
+  return Math.max(...inOrder.slice(1).map((time, at) => time - (inOrder[at] ?? time)))
+}
+
+/** Each event names the one of its parcel before it, which came before it. */
+function expectInOrder({ pushes }: WebhookReceiver): number {
+  const sent = new Set(['0'])
+  for (const { headers } of pushes) {
+    expect(sent).toContain(headers['relay-previous-sequence'])
+    sent.add(headers['relay-sequence'] ?? '')
+  }
+  return sent.size - 1
+}
+
+async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}
+
+test('a relay moves its store to PostgreSQL and back while it receives and relays, and loses nothing', async () => {
+  const folder = temporaryFolder()
+  const database = (await createDatabase('nothing')).url
+  const file = join(folder, 'back.db')
+  const { secrets } = await onPostgres(database)
+  const config = writeConfig(folder, NO_CARRIER, {
+    ...inSeconds,
+    secrets,
+    delivery: { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
+  })
+  const receiver = await startReceiver()
+  await using relay = await runRelay(config)
+  const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+  expect(await post(asker, '/relay/endpoints', { name: 'shop', url: receiver.url })).toMatchObject({ status: 201 })
+
+  const { next } = distinctPushes(20)
+  const load = startLoad(relay.publicUrl, 6, next)
+  await load.untilAnswered(200)
+  const there = await startMove(asker, database)
+  expect(await endOf(asker, there)).toMatchObject({ state: 'done', failure: null })
+  await load.untilAnswered(load.inFlight() + 600)
+  const back = await startMove(asker, `sqlite:${file}`)
+  expect(await endOf(asker, back)).toMatchObject({ state: 'done' })
+  await load.untilAnswered(load.inFlight() + 900)
+  const answers = await load.stop()
+
+  const counts = new Map<number | null, number>()
+  for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1)
+  console.info('answers', counts, 'pause', longestPauseMs(answers))
+  expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
+  expect(answers.filter(({ status, retryAfter }) => status === 503 && retryAfter === null)).toEqual([])
+  expect(longestPauseMs(answers)).toBeLessThan(5000)
+  const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
+  const stored = await storedBodies(file)
+  expect(acknowledged.filter((body) => !stored.has(body))).toEqual([])
+  await vi.waitFor(() => expect(expectInOrder(receiver)).toBeGreaterThanOrEqual(acknowledged.length), { timeout: 20_000 })
+
+  await expect(sqlite.openWriteStore(join(folder, 'relay.db'))).rejects.toThrow('was moved to')
+  await expect(postgres.openWriteStore(database)).rejects.toThrow('was moved to')
+  // A token of the first store, and the jobs of both moves.
+  const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
+  expect(jobs).toMatchObject({ jobs: [{ state: 'done' }, { state: 'done' }] })
+
+  await relay.stop()
+  await using again = await runRelay(config)
+  // The config names the first store still.
+  const response = await ask(again.internalUrl, asker.token, '/relay/jobs')
+  expect([response.status, existsSync(file)]).toEqual([200, true])
+}, 120_000)
