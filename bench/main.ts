@@ -17,6 +17,7 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   polling: async () => (await import('./suites/polling.ts')).polling,
   reads: async () => (await import('./suites/reads.ts')).reads,
   relay: async () => (await import('./suites/relay.ts')).relay,
+  replicas: async () => (await import('./suites/replicas.ts')).replicas,
   starts: async () => (await import('./suites/starts.ts')).starts,
   stored: async () => (await import('./suites/stored.ts')).stored,
 }

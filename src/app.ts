@@ -10,15 +10,17 @@ import { openCarrier } from './wiring/carrier.ts'
 import { createClosing } from './wiring/closing.ts'
 import { openDelivery } from './wiring/delivery.ts'
 import { createDispatchSignal } from './wiring/dispatch-signal.ts'
+import { beginDuties } from './wiring/duties.ts'
 import { appsOf, openAuthentication, openHistory } from './wiring/history.ts'
 import { openInternalApi } from './wiring/internal-api.ts'
 import { listen } from './wiring/listen.ts'
 import { openMoves } from './wiring/moves.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
+import { replicaConfigOf } from './wiring/replicas.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
-import { firstWrite, openStorage } from './wiring/storage.ts'
+import { openStorage } from './wiring/storage.ts'
 import { startTimers } from './wiring/timers.ts'
 
 /** Assembles and starts the relay. Resolves when both listeners answer. */
@@ -32,7 +34,12 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   const { receiver, reads, write } = storage
   const { died: writerDied, drainReplies } = storage.writer
   const dispatch = createDispatchSignal()
-  const { carrier, memory } = await openCarrier(config, { write, log, password: () => settings.upstream.password.reveal() })
+  const { carrier, memory } = await openCarrier(config, {
+    write,
+    clock: storage.clock,
+    log,
+    password: () => settings.upstream.password.reveal(),
+  })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, storage, closing)
   const { keys, keyFile } = atRestKeys(config, storage.path)
@@ -44,21 +51,15 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
 
   await endpointKeys.check()
   const ownPorts: number[] = []
-  const delivery = await firstWrite(
-    storage.path,
-    openDelivery(config, { write, reads, vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts }),
-  )
+  const delivery = await openDelivery(config, { ...storage, vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts })
   closing.add(() => delivery.stop())
   dispatch.follow(delivery)
-  recording.commitSignal.follow({
-    committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
-    failed: () => undefined,
-  })
   const polling = openPolling(config, { storage, history, carrier, memory, pushes, wakeDispatcher: dispatch.wake, log, closing })
   const { underWay } = polling
   const { commitSignal } = recording
   const moves = openMoves(config, { storage, endpointKeys, keyFile, handOver: options.handOver ?? null, log, closing })
   const api = openInternalApi(config, { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, moves, log })
+  beginDuties({ storage, commitSignal, delivery, polling, pushes, tellFollowers: api.feedSignal.tell, closing, log })
   receiver.follow(reporting.received, log)
   const otherEnded = options.endOther?.()
   const patienceMs = otherEnded === undefined ? 0 : config.shutdownTimeoutMs
@@ -69,7 +70,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   closing.add(() => api.feedSignal.close(), 'serving')
   ownPorts.push(publicServer.port, internalServer.port)
   delivery.start()
-  startTimers(config, { disk: storage.disk, digest, polling, closing })
+  startTimers(config, { ...storage, digest, polling, closing })
   polling.poller.wake()
   await otherEnded
 
@@ -78,6 +79,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
     internalUrl: internalServer.url,
     died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
+      await storage.replicas.configure(replicaConfigOf(next))
       await delivery.reload(next)
       settings = next
       authenticate.replaceApps(appsOf(next))

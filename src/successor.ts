@@ -15,74 +15,64 @@ const LAST_REQUESTS_MS = 1000
 export async function runRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
   const died = Promise.withResolvers<unknown>()
   let settings = config
-  let current: RunningRelay | null = null
-  let handingOver: Promise<void> | null = null
+  let latest: RunningRelay | null = null
+  let handingOver: Promise<unknown> | null = null
 
   async function start(inUse: Config, options: StartOptions): Promise<RunningRelay> {
     const relay = await startRelay(inUse, log, { ...options, handOver })
-    void relay.died.then((error) => (relay === current && handingOver === null ? died.resolve(error) : undefined))
+    latest = relay
+    void relay.died.then((error) => (relay === latest && handingOver === null ? died.resolve(error) : undefined))
     return relay
   }
 
-  function handOver(seal: () => Promise<void>): Promise<void> {
-    handingOver = takeOver(seal).catch((error: unknown) => {
-      died.resolve(error)
-      throw error
-    })
-    return handingOver
+  async function handOver(seal: () => Promise<void>): Promise<void> {
+    const taking = takeOver(seal)
+    // With nobody to take over, this process has nothing left to do.
+    handingOver = taking.catch((error: unknown) => died.resolve(error))
+    const sealed = await taking
+    handingOver = null
+    if (sealed.status === 'rejected') throw sealed.reason
   }
 
-  async function takeOver(seal: () => Promise<void>): Promise<void> {
-    const before = running()
+  /** Rejects only if nobody takes over. */
+  async function takeOver(seal: () => Promise<void>): Promise<PromiseSettledResult<void>> {
+    const before = current
     await before.endWriting()
     // Whatever comes of it: the one that takes over opens the store that is in use then.
-    const sealed = await seal().then(
-      () => null,
-      (error: unknown) => ({ error }),
-    )
-    const bound = { public: portOf(before.publicUrl), internal: portOf(before.internalUrl) }
-    settings = listeningAt(settings, bound)
+    const [sealed] = await Promise.allSettled([seal()])
     current = await start(await followMoves(settings, log), { endOther: () => before.stop(LAST_REQUESTS_MS) })
-    handingOver = null
-    if (sealed !== null) throw sealed.error
+    return sealed
   }
 
-  function running(): RunningRelay {
-    if (current === null) throw new Error('the relay has not started yet')
-    return current
-  }
-
-  current = await start(config, { threads }).catch(async (error: unknown) => {
+  let current = await start(config, { threads }).catch(async (error: unknown) => {
     // Only a relay that cannot start looks where its store is: all others start sooner.
     const followed = await followMoves(config, log).catch(() => config)
     if (followed === config) throw error
     return await start(followed, {})
   })
-  const { publicUrl, internalUrl } = current
+  settings = listeningLike(config, current)
   return {
-    publicUrl,
-    internalUrl,
+    ...current,
     died: died.promise,
-    endWriting: () => running().endWriting(),
+    endWriting: () => current.endWriting(),
     async reload(next) {
       await handingOver
-      await running().reload(next)
+      await current.reload(next)
       // What needs a restart stays as it was.
       settings = { ...next, store: config.store, listen: settings.listen }
     },
     async stop(timeoutMs) {
-      await handingOver?.catch(() => undefined)
-      await running().stop(timeoutMs)
+      await handingOver
+      await current.stop(timeoutMs)
     },
   }
 }
 
-/** A config that names the ports that were bound, if it left them open. */
-function listeningAt(config: Config, bound: { readonly public: number; readonly internal: number }): Config {
-  const at = (name: 'public' | 'internal') => ({ ...config.listen[name], port: config.listen[name].port || bound[name] })
-  return { ...config, listen: { public: at('public'), internal: at('internal') } }
-}
-
-function portOf(url: string): number {
-  return Number(new URL(url).port)
+/** A config that names the ports that were bound, where it left them open. */
+function listeningLike(config: Config, { publicUrl, internalUrl }: RunningRelay): Config {
+  const at = (name: 'public' | 'internal', url: string) => ({
+    ...config.listen[name],
+    port: config.listen[name].port === 0 ? Number(new URL(url).port) : config.listen[name].port,
+  })
+  return { ...config, listen: { public: at('public', publicUrl), internal: at('internal', internalUrl) } }
 }

@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import pg from 'pg'
-import { type PostgresServer, startPostgres } from '../../test/support/postgres-server.ts'
+import { startPostgres } from '../../test/support/postgres-server.ts'
 import { askAllOnce, measureAsks } from '../asks.ts'
 import { figure } from '../figures.ts'
 import { EVENTS_PER_PARCEL } from '../load/event.ts'
@@ -12,12 +11,11 @@ import { assertVisible, measurePushes } from '../pushes.ts'
 import { untilDelivered } from '../relay/delivering.ts'
 import { startReceivers } from '../relay/receivers.ts'
 import { insertBare } from '../servers/bare-inserts.ts'
+import { onDatabase, SETTINGS } from '../servers/bench-database.ts'
 import { startRelay } from '../servers/relay.ts'
 import type { Bench, Observation, SuiteReport } from '../suite.ts'
 
 const CONNECTIONS = 64
-/** Typical settings of a small dedicated server. */
-const SETTINGS = { shared_buffers: '512MB', max_wal_size: '4GB' }
 
 /** A relay's results in one round, per second. */
 interface Round {
@@ -99,20 +97,6 @@ function observeRounds(name: string, rounds: readonly Round[]): Observation {
       'reads/s': of(({ reads }) => reads),
       'deliveries/s': of(({ deliveries }) => deliveries),
     },
-  }
-}
-
-/** Runs `work` on a new database and drops it afterwards. */
-async function onDatabase<T>(server: PostgresServer, work: (url: string) => Promise<T>): Promise<T> {
-  const name = `bench_${Math.random().toString(36).slice(2)}`
-  const admin = new pg.Client({ connectionString: server.url() })
-  await admin.connect()
-  try {
-    await admin.query(`create database ${name}`)
-    return await work(server.url(name))
-  } finally {
-    await admin.query(`drop database ${name} with (force)`)
-    await admin.end()
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Settings } from './config.ts'
-import { isSecret } from './secret.ts'
+import { revealAll } from './secret.ts'
 
 /** Settings that a reload applies. */
 const LIVE: ReadonlySet<string> = new Set([
@@ -32,13 +32,5 @@ function sectionOf(settings: object, name: string): object {
 
 function changedNames(before: object, after: object): readonly string[] {
   const [was, is] = [new Map<string, unknown>(Object.entries(before)), new Map<string, unknown>(Object.entries(after))]
-  return [...is.keys()].filter((name) => JSON.stringify(plain(was.get(name))) !== JSON.stringify(plain(is.get(name))))
-}
-
-/** Reveals secrets, for comparison only. */
-function plain(value: unknown): unknown {
-  if (isSecret(value)) return value.reveal()
-  if (Array.isArray(value)) return value.map(plain)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]))
+  return [...is.keys()].filter((name) => JSON.stringify(revealAll(was.get(name))) !== JSON.stringify(revealAll(is.get(name))))
 }

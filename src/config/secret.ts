@@ -22,3 +22,11 @@ export function createSecret(text: string): Secret {
 export function isSecret(value: unknown): value is Secret {
   return typeof value === 'object' && value !== null && secrets.has(value)
 }
+
+/** The same value with every secret in it revealed, for comparison only. */
+export function revealAll(value: unknown): unknown {
+  if (isSecret(value)) return value.reveal()
+  if (Array.isArray(value)) return value.map(revealAll)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealAll(member)]))
+}

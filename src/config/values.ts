@@ -119,6 +119,24 @@ export function isPostgresUrl(value: string): boolean {
   return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== '' && url.pathname.length > 1
 }
 
+/** What an address of a database may say after its `?`. */
+export const POSTGRES_PARAMETERS = [
+  'application_name',
+  'host',
+  'options',
+  'password',
+  'pgbouncer',
+  'port',
+  'sslcert',
+  'sslkey',
+  'sslmode',
+].concat(['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'])
+
+/** Whether the address has a parameter that nothing reads, such as a mistyped one. */
+export function hasUnknownParameter(postgresUrl: string): boolean {
+  return [...(readUrl(postgresUrl)?.searchParams.keys() ?? [])].some((name) => !POSTGRES_PARAMETERS.includes(name))
+}
+
 const CRON = 'must be a cron expression of five fields, or six with seconds first, such as "* * * * *"'
 
 export const cron = z

@@ -10,10 +10,18 @@ import type { PollingTx } from './polling/ports.ts'
  */
 export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx {}
 
+/** How a transaction concerns the replicas that share a store. Where one process has the store for itself, it means nothing. */
+export interface TransactionKind {
+  /** It is for a role: it fails if this replica, as it was when the transaction was asked for, has been declared dead. */
+  readonly ofRole?: boolean
+  /** The others are told of it, because it changes what waits for endpoints. */
+  readonly announced?: boolean
+}
+
 /** The store, for writing. */
 export interface WriteStore {
   /** Commits durably when `work` resolves, and rolls back when it rejects. One transaction at a time. */
-  transaction<T>(work: (tx: WriteTx) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: WriteTx) => Promise<T>, kind?: TransactionKind): Promise<T>
   /** Within `transaction`: rolls back only `work` when it rejects. */
   savepoint<T>(tx: WriteTx, work: () => Promise<T>): Promise<T>
   /** Whether an error is a failure of the store (full, unreadable, locked) rather than of what was recorded. */

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Replica } from '../domain/admin/replica.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 
@@ -28,8 +29,16 @@ export interface Metrics {
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
+/** What is read at each scrape. */
+export interface MetricsPorts {
+  readonly gauges: () => Promise<Gauges>
+  readonly endpoints: () => Promise<readonly EndpointGauge[]>
+  /** The replicas that share the store, this one among them. */
+  readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
+}
+
 /** The counters of one relay, on a registry of its own; event loop delay and memory come from the library. */
-export function createMetrics(version: string, gauges: () => Promise<Gauges>, endpoints: () => Promise<readonly EndpointGauge[]>): Metrics {
+export function createMetrics(version: string, { gauges, endpoints, replicas }: MetricsPorts): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
@@ -42,10 +51,12 @@ export function createMetrics(version: string, gauges: () => Promise<Gauges>, en
   const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
   const readGauges = createGauges(registry, gauges)
   const readEndpoints = createEndpointGauges(registry, endpoints)
+  const readReplicas = createReplicaGauges(registry, replicas)
   return {
     async render() {
       await readGauges()
       await readEndpoints()
+      await readReplicas()
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
@@ -162,6 +173,26 @@ function createEndpointGauges(registry: Registry, read: () => Promise<readonly E
       dead.set({ endpoint: name }, of.dead)
       failing.set({ endpoint: name }, of.failing ? 1 : 0)
       disabled.set({ endpoint: name }, of.disabled ? 1 : 0)
+    }
+  }
+}
+
+function createReplicaGauges(registry: Registry, read: MetricsPorts['replicas']): () => Promise<void> {
+  const registers = [registry]
+  const count = new Gauge({ name: 'relay_replicas', help: 'Relays that share the store.', registers })
+  const held = new Gauge({
+    name: 'relay_roles_held',
+    help: 'Roles that this replica holds: poller, janitor, and dispatcher, which is one for each endpoint it delivers to.',
+    labelNames: ['role'],
+    registers,
+  })
+  return async () => {
+    const found = await read().catch(() => null)
+    if (found === null) return
+    count.set(found.all.length)
+    const roles = found.all.find(({ id }) => id === found.id)?.roles ?? []
+    for (const kind of ['poller', 'janitor', 'dispatcher']) {
+      held.set({ role: kind }, roles.filter((role) => role.startsWith(kind)).length)
     }
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CompactEncrypt, compactDecrypt } from 'jose'
-import type { Vault } from '../flow/delivery/ports.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 
@@ -21,12 +21,12 @@ export function createVault(keys: AtRestKeys): Vault {
     async seal(text, endpointId) {
       const key = keys.first()
       return await new CompactEncrypt(Buffer.from(text, 'utf8'))
-        .setProtectedHeader({ ...ALGORITHM, kid: nameOf(key), endpoint: endpointId })
+        .setProtectedHeader({ ...ALGORITHM, kid: nameKey(key), endpoint: endpointId })
         .encrypt(key)
     },
     async open(sealed, endpointId) {
       const keyOf = ({ kid }: { readonly kid?: string }): Uint8Array => {
-        const key = keys.list().find((one) => nameOf(one) === kid)
+        const key = keys.list().find((one) => nameKey(one) === kid)
         if (key === undefined) throw new Error('no key has this kid')
         return key
       }
@@ -44,6 +44,6 @@ export function createVault(keys: AtRestKeys): Vault {
 }
 
 /** A `kid` for a key. A hash reveals nothing of it, because keys are random. */
-function nameOf(key: Uint8Array): string {
+export function nameKey(key: Uint8Array): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 11)
 }

@@ -4,6 +4,8 @@ export type PassResult = 'busy' | 'idle'
 export interface Worker {
   /** Starts a pass, or one more after the current one. */
   wake(): void
+  /** Resolves when it has nothing to do: at once, or after the passes under way. */
+  rests(): Promise<void>
   /** Resolves when the current pass has ended; no other starts. */
   stop(): Promise<void>
 }
@@ -31,6 +33,9 @@ export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: 
       woken = true
       // Deferred, so that a pass that wakes its own worker finds it running.
       if (!stopped) running ??= Promise.resolve().then(run)
+    },
+    async rests() {
+      await running
     },
     async stop() {
       stopped = true

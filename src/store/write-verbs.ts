@@ -119,6 +119,8 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
   return {
     listEndpoints: endpoints.list,
     reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
+    // One process has the store for itself, unless an engine says otherwise.
+    endpointsConfigured: async () => [],
     async saveEndpoint(state) {
       endpoints.change()
       return await saveEndpoint(session, state)

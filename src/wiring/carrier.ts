@@ -2,18 +2,23 @@ import { createCarrier, type RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
-import type { Log } from '../flow/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 
 /** The carrier's client, which continues from the ledger of the last run. `password`: the one in the latest config. */
 export async function openCarrier(
   config: Config,
   {
     write,
+    clock,
     log,
     password,
-  }: { readonly write: Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'>; readonly log: Log; readonly password: () => string },
+  }: {
+    readonly write: Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'>
+    readonly clock: Clock
+    readonly log: Log
+    readonly password: () => string
+  },
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
   const memory = await write.carrierMemory().catch((err: unknown) => {
     log.warn({ err }, 'cannot read the call ledger of the last run')
@@ -25,7 +30,7 @@ export async function openCarrier(
     memory,
     remember: (left) => write.rememberCarrier(left),
     password,
-    clock: systemClock,
+    clock,
     log,
     ...(upstream.caFile === null ? {} : { ca: readCertificates('upstream.caFile', upstream.caFile) }),
     ...(proxy === null ? {} : { proxy: proxy.reveal() }),

@@ -2,27 +2,30 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
+import { endpointOf, type Role } from '../domain/admin/replica.ts'
 import type { DeliverySigner } from '../domain/delivery/delivery-request.ts'
 import { createManageJobs, type ManageJobs } from '../flow/admin/manage-jobs.ts'
+import type { Membership } from '../flow/admin/membership.ts'
 import { createEndpointSigners } from '../flow/delivery/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
-import type { Vault } from '../flow/delivery/ports.ts'
-import { REPLAY_BATCH_SIZE } from '../flow/delivery/replays.ts'
-import type { Log, Meter } from '../flow/ports.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
+import type { Clock, Log, Meter } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import { createInTurn } from '../runtime/in-turn.ts'
 import { createMemory } from '../runtime/memory.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import { openConfiguredEndpoints } from './configured-endpoints.ts'
 import { openDispatching } from './dispatching.ts'
+import { startJanitor } from './janitor.ts'
 import { openOutbound } from './outbound.ts'
-import { startRetryingWorker } from './retrying-worker.ts'
+import { firstWrite } from './storage.ts'
 
 const KEY_BYTES = 32
 
 export interface DeliveryPorts {
+  /** Names the store in messages. */
+  readonly path: string
   readonly write: WriteSideOfDelivery
   readonly reads: Pick<
     ReadSide,
@@ -30,7 +33,10 @@ export interface DeliveryPorts {
   >
   readonly vault: Vault
   readonly meter: Pick<Meter, 'deliveryAttempted'>
+  readonly clock: Clock
   readonly log: Log
+  /** This relay among those that share the store. */
+  readonly replicas: Membership
   /** See `DispatcherPorts`. */
   readonly drainReplies: () => void
   /** The ports the relay itself listens on, which no endpoint may have. */
@@ -43,6 +49,7 @@ type WriteSideOfDelivery = Pick<
   | 'replayFeed'
   | 'adjustDelivery'
   | 'syncEndpoints'
+  | 'removeUnnamedEndpoints'
   | 'relayId'
   | 'reserveEndpoint'
   | 'addEndpoint'
@@ -69,20 +76,24 @@ export interface Delivery {
   review(): void
   /** Applies the endpoints of a reloaded config and leaves those managed by API alone. Rejects, with nothing changed, if it cannot. */
   reload(next: Config): Promise<void>
+  /** Resolves when nothing of a role that this replica gives up is under way. */
+  drained(role: Role): Promise<void>
+  /** Ends at once what is under way for any role: the lease has run out. */
+  lapsed(): void
+  /** Call when endpoints, jobs or roles may have changed. */
+  reviewAll(): void
   /** Makes long requests, such as replays, end where they are. */
   hurry(): void
   stop(): Promise<void>
 }
 
 const SIGNERS_MAX = 1000
-/** Events of the feed per transaction; few, so that a push meanwhile waits no longer than for a batch. */
-const CATCH_UP_EVENTS = 100
 
 /** Assembles the outbound half: endpoints, the guard on their addresses, the sender, and the worker that drives it. */
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
-  const ports = { ...given, clock: systemClock, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
-  const { write, log, clock } = ports
-  const configured = await openConfiguredEndpoints(config, ports)
+  const ports = { ...given, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
+  const { write, log, replicas } = ports
+  const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
   const { routeOf } = configured
   const outbound = openOutbound(config, ports)
   const { sender } = outbound
@@ -94,39 +105,21 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   })
   const relayId = await write.relayId()
   const dispatching = openDispatching(
-    { ...ports, sender, signerOf, routeOf },
+    { ...ports, sender, signerOf, routeOf, held: replicas },
     { relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder } = dispatching
-  const feedReplay = startRetryingWorker(
-    async () => {
-      const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
-      if (queued > 0) wake()
-      return isDone ? 'idle' : 'busy'
-    },
-    { log, clock, failure: 'cannot queue events of the feed for an endpoint; the relay retries' },
-  )
-  const inTurn = createInTurn(clock.monotonic)
+  const inTurn = createInTurn(ports.clock.monotonic)
   const stopping = new AbortController()
-  const longWork = startRetryingWorker(
-    async () => {
-      // Before jobs, because a job may replay what is to be cancelled.
-      if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
-      const { isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
-      reorder()
-      return isDone ? 'idle' : 'busy'
-    },
-    { log, clock, failure: 'part of a background job failed; the relay retries' },
-  )
+  const janitor = startJanitor({ ...ports, inTurn, onQueued: wake, onReordered: reorder })
   /** Call when endpoints have changed. */
   const review = () => {
     reorder()
-    feedReplay.wake()
-    longWork.wake()
+    janitor.wake()
   }
   return {
     manageDeliveries: createManageDeliveries(
-      { ...ports, review: reorder, work: longWork.wake, inTurn, stopping: stopping.signal },
+      { ...ports, review: reorder, work: janitor.wake, inTurn, stopping: stopping.signal },
       { relayId },
     ),
     manageJobs: createManageJobs(ports),
@@ -144,6 +137,16 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     },
     wake,
     review: reorder,
+    reviewAll: review,
+    async drained(role) {
+      const endpointId = endpointOf(role)
+      if (endpointId !== null) await dispatching.drained(endpointId)
+      if (role === 'janitor') await janitor.rests()
+    },
+    lapsed() {
+      dispatching.lapsed()
+      outbound.interrupt()
+    },
     hurry: () => stopping.abort(),
     async reload(next) {
       await configured.replace(next)
@@ -152,8 +155,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       review()
     },
     async stop() {
-      await longWork.stop()
-      await feedReplay.stop()
+      await janitor.stop()
       await dispatching.stop(outbound.close)
     },
   }

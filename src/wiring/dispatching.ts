@@ -10,6 +10,9 @@ export interface Dispatching {
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   reorder(): void
+  /** See `Dispatcher`. */
+  drained(endpointId: string): Promise<void>
+  lapsed(): void
   /** Begins no new attempts; `interrupt` ends those under way, whose results are then stored. */
   stop(interrupt: () => Promise<void>): Promise<void>
 }
@@ -38,6 +41,12 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
       dispatcher.review()
       run()
     },
+    async drained(endpointId) {
+      const drained = dispatcher.drained(endpointId)
+      run()
+      await drained
+    },
+    lapsed: dispatcher.lapsed,
     async stop(interrupt) {
       wakeup.cancel()
       await worker.stop()

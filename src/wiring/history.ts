@@ -10,7 +10,6 @@ import { createPerMinute } from '../http/server/per-minute.ts'
 import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
 import { createMemory } from '../runtime/memory.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
 import { firstWrite } from './storage.ts'
@@ -29,8 +28,8 @@ export type History = ReturnType<typeof openHistory>
 
 /** Answers about parcels, from the store or, if it has none, from the carrier. */
 export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
-  const { reads, write, changes } = storage
-  const ports = { carrier, recorder: recording.recorder, reads, write, meter, clock: systemClock, log }
+  const { clock, reads, write, changes } = storage
+  const ports = { carrier, recorder: recording.recorder, reads, write, meter, clock, log }
   const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
   const serve = createServe(
     {
@@ -42,17 +41,17 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
     },
     { languages: config.upstream.languages, ...config.serve },
   )
-  return { ports, cache, serve, refresh: createRefresh(ports, { languages: someLanguages(config) }) }
+  return { ports, cache, serve, refresh: createRefresh({ ...ports, lapse: storage.replicas.signal }, { languages: someLanguages(config) }) }
 }
 
 /** Authentication of the apps in the config. */
-export async function openAuthentication(config: Config, { path, write }: Pick<Storage, 'path' | 'write'>) {
+export async function openAuthentication(config: Config, { clock, path, write }: Pick<Storage, 'clock' | 'path' | 'write'>) {
   return createAuthenticate(
     {
-      tokens: createTokens({ key: await firstWrite(path, write.tokenKey()), clock: systemClock }),
+      tokens: createTokens({ key: await firstWrite(path, write.tokenKey()), clock }),
       verifyPassword: verify,
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
-      clock: systemClock,
+      clock,
     },
     {
       apps: appsOf(config),

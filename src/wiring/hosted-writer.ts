@@ -58,6 +58,7 @@ const VERBS = [
   'dispatchRound',
   'adjustDelivery',
   'syncEndpoints',
+  'removeUnnamedEndpoints',
   'queueOperatorEvent',
   'replayFeed',
   'reserveEndpoint',

@@ -1,34 +1,42 @@
 import type { Config } from '../config/config.ts'
 import type { Incoming } from '../domain/history/recording.ts'
-import type { Log } from '../flow/ports.ts'
+import { createSharedModel } from '../flow/polling/shared-model.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import { queueInProcess } from '../runtime/commit-queue.ts'
 import { createDiskSign, troubleOn } from '../runtime/disk-watch.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
-import { takeRelayLease } from '../store/postgres/relay-lease.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
 import type { Storage } from './opened-storage.ts'
 import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
-import { openWriteSide, writeRulesOf } from './write-side.ts'
+import { openReplicas, type Replicas } from './replicas.ts'
+import { assembleWriteSide, openModel, writeRulesOf } from './write-side.ts'
 
-/** A relay that was killed elsewhere keeps the next one waiting for so long. */
-const LEASE_MS = 5000
 /** While one batch waits for the server, others are decided and sent. */
 const BATCHES_AT_ONCE = 3
 
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
 export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
   const changes = createChangeTable()
+  let replicas: Replicas | null = null
   // First: it makes the tables.
-  const writes = await openWriteSide({ ...writeRulesOf(config), sqlitePath: url, engine: postgres }, systemClock, log)
-  const lease = await takeRelayLease(url, {
-    ttlMs: LEASE_MS,
-    onWaiting: (holder) => log.warn({ holder }, 'another relay seems to use the database; waiting until its lease has lapsed'),
-  }).catch(async (error: unknown) => {
-    await writes.close()
+  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null })
+  const joined = await openReplicas(url, config, log).catch(async (error: unknown) => {
+    await store.close()
     throw error
   })
+  replicas = joined.replicas
+  const { clock } = joined
+  const parts = await openModel(store, { clock, log })
+  const model = createSharedModel({
+    table: joined.lessons,
+    keeper: parts.model,
+    checkpoint: parts.checkpoint,
+    isPoller: () => joined.replicas.holds('poller'),
+    replicaId: joined.replicas.id,
+    log,
+  })
+  const writes = assembleWriteSide({ ...parts, model: model.keeper, checkpoint: model.checkpoint }, writeRulesOf(config))
   const openQueue = (atOnce: number) =>
     queueInProcess(
       async (batch: readonly Incoming[]) => {
@@ -41,13 +49,16 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
     )
   const { record: _record, close, ...verbs } = writes
   return {
+    clock,
+    replicas,
+    model,
     changes,
     reads: postgres.openReadStore(url),
     write: {
       ...verbs,
       async close() {
         await close()
-        await lease.release()
+        await joined.replicas.leave()
       },
       async reprocess(request) {
         const done = await writes.reprocess(request)
@@ -55,19 +66,20 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
         return done
       },
     },
-    writer: { queue: openQueue(1), drainReplies: () => undefined, died: lease.lost },
-    receiver: hostReceiverInProcess(config, openQueue(BATCHES_AT_ONCE), log),
+    writer: { queue: openQueue(1), drainReplies: () => undefined, died: new Promise(() => undefined) },
+    receiver: hostReceiverInProcess(config, openQueue(BATCHES_AT_ONCE), { clock, log }),
   }
 }
 
-function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, log: Log): HostedReceiver {
+interface ReceiverPorts {
+  readonly clock: Clock
+  readonly log: Log
+}
+
+function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, { clock, log }: ReceiverPorts): HostedReceiver {
   const diskSign = createDiskSign()
-  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), {
-    queue,
-    disk: { trouble: () => troubleOn(diskSign) },
-    clock: systemClock,
-    log,
-  })
+  const disk = { trouble: () => troubleOn(diskSign) }
+  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk, clock, log })
   return {
     verbs: { ...verbs, close: async () => undefined },
     died: new Promise(() => undefined),

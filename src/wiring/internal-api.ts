@@ -20,7 +20,6 @@ import { createPerMinute, createTries } from '../http/server/per-minute.ts'
 import { VERSION } from '../package-files.ts'
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { createSpread } from '../runtime/spread.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import type { Delivery } from './delivery.ts'
 import type { History } from './history.ts'
 import type { Storage } from './opened-storage.ts'
@@ -46,9 +45,8 @@ export interface InternalApiPorts {
 /** Assembles the internal listener's API. */
 export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log } = ports
-  const { reads, write } = storage
+  const { clock, reads, write } = storage
   const { invalidate } = history.cache
-  const clock = systemClock
   const feedSignal = createFeedSignal()
   commitSignal.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
@@ -73,6 +71,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     }),
     manageJobs: delivery.manageJobs,
     moves: ports.moves,
+    listReplicas: storage.replicas.list,
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock, invalidate }),
     lookAtParcels: createParcelQueries({ reads }),
     upstream: createUpstream({ carrier, write, version: VERSION }),

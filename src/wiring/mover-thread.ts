@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import type { MoveSource, MoveTarget } from '../flow/admin/move-ports.ts'
 import { createStoreMove, type StoreMove } from '../flow/admin/move-store.ts'
-import type { MoveSource, MoveTarget } from '../flow/admin/ports.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { serveVerbs } from '../runtime/threads/thread.ts'
 import type { MoverData, MoverVerbs } from './mover.ts'

@@ -1,12 +1,21 @@
+import type { SharedModel } from '../flow/polling/shared-model.ts'
+import type { Clock } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { CommitQueue } from '../runtime/commit-queue.ts'
 import type { DiskWatch } from '../runtime/disk-watch.ts'
 import type { ChangeTable } from '../runtime/threads/change-table.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
+import type { Replicas } from './replicas.ts'
 
 /** The store, with whatever writes to it and receives pushes for it. */
 export interface Storage {
+  /** The clock of everything that is stored or compared: the server's, if the store is on one. */
+  readonly clock: Clock
+  /** This relay among those that share the store. */
+  readonly replicas: Replicas
+  /** How replicas share what they learn about the carrier; null: nobody shares the store. */
+  readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'> | null
   /** Shows caches of answers which parcels have changed. */
   readonly changes: ChangeTable
   readonly writer: {

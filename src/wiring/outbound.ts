@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
+import type { Clock } from '../flow/ports.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
-import type { systemClock } from '../runtime/system-clock.ts'
 
 /** The guard on endpoints' addresses, and the connections to them. */
 export interface Outbound {
@@ -12,6 +12,8 @@ export interface Outbound {
   refuseUrl(url: string): string | null
   /** Applies another config; connections made under the previous one end after their current attempt. */
   replace(next: Config): void
+  /** Interrupts the attempts under way; later ones are made. */
+  interrupt(): void
   /** Interrupts the attempts under way. */
   close(): Promise<void>
 }
@@ -19,7 +21,7 @@ export interface Outbound {
 export interface OutboundPorts {
   /** The ports the relay itself listens on, which no endpoint may have. */
   readonly ownPorts: () => readonly number[]
-  readonly clock: typeof systemClock
+  readonly clock: Clock
 }
 
 export function openOutbound(config: Config, { ownPorts, clock }: OutboundPorts): Outbound {
@@ -28,6 +30,7 @@ export function openOutbound(config: Config, { ownPorts, clock }: OutboundPorts)
     return { guard, sender: createSender({ guard, timeoutMs, clock }) }
   }
   let current = open(config)
+  let settings = config
   const retiring = new Set<Sender>()
   return {
     sender: {
@@ -38,8 +41,14 @@ export function openOutbound(config: Config, { ownPorts, clock }: OutboundPorts)
       const verdict = current.guard.checkUrl(url)
       return verdict.ok ? null : verdict.reason
     },
+    interrupt() {
+      const interrupted = current.sender
+      current = open(settings)
+      for (const one of [interrupted, ...retiring]) void one.close()
+    },
     replace(next) {
       const retired = current.sender
+      settings = next
       current = open(next)
       retiring.add(retired)
       void retired.retire().finally(() => retiring.delete(retired))

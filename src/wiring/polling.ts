@@ -4,12 +4,11 @@ import { callsAllowedNow } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import { isQuiet } from '../domain/polling/quiet-hours.ts'
 import { createCredentialAlert } from '../flow/delivery/operator-events.tx.ts'
-import { createClockRollback } from '../flow/polling/clock-rollback.ts'
+import { type ClockRollbackPorts, createClockRollback } from '../flow/polling/clock-rollback.ts'
 import { createPoller } from '../flow/polling/poller.ts'
-import { createPollsUnderWay } from '../flow/polling/polls-under-way.ts'
+import { createPollsUnderWay, type PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import { startWorker } from '../runtime/worker.ts'
 import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
@@ -32,43 +31,11 @@ export interface PollingPorts {
 
 /** The poller, which sleeps until it is woken, and the part that adjusts its schedule when the clock is set. */
 export function openPolling(config: Config, ports: PollingPorts) {
-  const { storage, history, carrier, memory, pushes, wakeDispatcher, log, closing } = ports
-  const { write, disk } = storage
-  const clock = systemClock
-  const { quietHours } = config.poll
+  const { storage, carrier, log, closing } = ports
+  const { clock, disk, replicas, model } = storage
   const underWay = createPollsUnderWay()
-  const clockShifted = () => {
-    wakeDispatcher()
-    // Saved waits are relative to the old clock.
-    void carrier.keep()
-  }
-  const followClock = createClockRollback({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
-  const alertOnRefusal = createCredentialAlert({
-    write,
-    credentials: () => carrier.state().credentials,
-    now: clock.now,
-    wake: wakeDispatcher,
-  })
-  const poll = createPoller(
-    {
-      ...history.ports,
-      underWay,
-      refresh: history.refresh,
-      callsAllowed: () => callsAllowedNow(carrier.state().breaker, config.upstream.concurrency),
-      isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
-    },
-    { concurrency: config.upstream.concurrency },
-  )
-  // Without a working store a poll would waste the carrier's budget.
-  const pollWithRoom = async () => {
-    if (disk.trouble() === 'lost') return 'idle'
-    await followClock()
-    const result = disk.trouble() === null ? await poll() : 'idle'
-    await alertOnRefusal()
-    await pushes.follow()
-    return result
-  }
-  const poller = startWorker(pollWithRoom, (error) =>
+  const { pass, takeover, followClock } = createPass(config, ports, underWay)
+  const poller = startWorker(pass, (error) =>
     log.error({ err: error }, 'a pass of the poller failed; the poller continues when it is next woken'),
   )
   closing.add(() => poller.stop())
@@ -83,11 +50,94 @@ export function openPolling(config: Config, ports: PollingPorts) {
   return {
     underWay,
     poller,
+    /** Call when this replica has become the poller. */
+    taken(): void {
+      takeover.begin()
+      poller.wake()
+    },
+    /** Resolves when nothing is under way and the next poller can go on. */
+    async giveUp(): Promise<void> {
+      await poller.rests()
+      await model?.handOver()
+    },
     async lookAtClock(): Promise<void> {
-      if (disk.trouble() === 'lost') return
-      await followClock()
+      if (disk.trouble() === 'lost' || !replicas.holds('poller')) return
+      await followClock
+        .follow()
         .then(keepMemory)
         .catch((err: unknown) => log.debug({ err }, 'cannot adjust the schedule to the clock; the relay retries'))
+    },
+  }
+}
+
+/** One pass of the poller, and what surrounds it. */
+function createPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
+  const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
+  const { clock, write, disk, replicas, model } = storage
+  const { quietHours } = config.poll
+  const clockShifted = () => {
+    wakeDispatcher()
+    // Saved waits are relative to the old clock.
+    void carrier.keep()
+  }
+  const followClock = createFollowClock({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
+  const alertOnRefusal = createCredentialAlert({
+    write,
+    credentials: () => carrier.state().credentials,
+    now: clock.now,
+    wake: wakeDispatcher,
+  })
+  const poll = createPoller(
+    {
+      ...history.ports,
+      underWay,
+      refresh: history.refresh,
+      callsAllowed: () => (replicas.holds('poller') ? callsAllowedNow(carrier.state().breaker, config.upstream.concurrency) : 0),
+      isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
+    },
+    { concurrency: config.upstream.concurrency },
+  )
+  const takeover = createTakeover(async () => {
+    // What the clock did until now, the poller before has followed.
+    followClock.restart()
+    await model?.follow({ resume: true })
+  })
+  const pass = async () => {
+    // Without a working store a poll would waste the carrier's budget.
+    if (disk.trouble() === 'lost' || !replicas.holds('poller')) return 'idle'
+    await takeover.finish()
+    await followClock.follow()
+    await model?.fold()
+    const result = disk.trouble() === null ? await poll() : 'idle'
+    await alertOnRefusal()
+    await pushes.follow()
+    return result
+  }
+  return { pass, takeover, followClock }
+}
+
+/** What must be done once before the first pass of a replica that has become the poller; after a failure it is tried again. */
+function createTakeover(work: () => Promise<void>) {
+  let isDue = false
+  return {
+    begin(): void {
+      isDue = true
+    },
+    async finish(): Promise<void> {
+      if (!isDue) return
+      await work()
+      isDue = false
+    },
+  }
+}
+
+/** Follows the clock from when the relay starts, and from when it becomes the poller. */
+function createFollowClock(ports: ClockRollbackPorts, lastSeenMs: number | null) {
+  let follow = createClockRollback(ports, lastSeenMs)
+  return {
+    follow: () => follow(),
+    restart(): void {
+      follow = createClockRollback(ports, null)
     },
   }
 }

@@ -9,7 +9,6 @@ import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { createMetrics, ENDPOINT_LABELS_MAX } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import type { Storage } from './opened-storage.ts'
 import type { ReceiverNews } from './receive-side.ts'
 import type { openRecording } from './recording.ts'
@@ -26,12 +25,10 @@ export interface ReportingPorts {
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
 export function openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log }: ReportingPorts) {
-  const { reads, receiver, disk } = storage
+  const { clock, reads, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
-  const clock = systemClock
-  const metrics = createMetrics(
-    VERSION,
-    async () => ({
+  const metrics = createMetrics(VERSION, {
+    gauges: async () => ({
       ...(await reads.counts(clock.now())),
       commitQueue: recorder.pending() + (await receiver.verbs.waiting()),
       carrierQueue: carrier.state().budget.waiting,
@@ -41,8 +38,9 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
       pushesSilent: pushes.health() === 'silent' ? 1 : 0,
       ...disk.state(),
     }),
-    () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS_MAX),
-  )
+    endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS_MAX),
+    replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
+  })
   const { meter } = metrics
   const readiness = createReadiness({
     reads,

@@ -21,6 +21,7 @@ export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log,
   const timer = createWakeupTimer(worker.wake, clock.now)
   return {
     wake: worker.wake,
+    rests: worker.rests,
     async stop() {
       timer.cancel()
       await worker.stop()

@@ -10,6 +10,7 @@ import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
 import { hostInProcess } from './in-process.ts'
 import type { Storage } from './opened-storage.ts'
+import { soleReplica } from './replicas.ts'
 import { movesOf, placeOf } from './store-places.ts'
 import { startThreads, type Threads } from './threads.ts'
 
@@ -54,8 +55,20 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
-  const endWriting = createEndWriting(receiver, closeWriter)
-  return { changes, writer, receiver, path, reads, disk, write: refuseWhenLost(writer.verbs, disk), endWriting }
+  const replicas = soleReplica(config, reads, systemClock)
+  return {
+    clock: systemClock,
+    replicas,
+    model: null,
+    changes,
+    writer,
+    receiver,
+    path,
+    reads,
+    disk,
+    write: refuseWhenLost(writer.verbs, disk),
+    endWriting: createEndWriting(receiver, closeWriter),
+  }
 }
 
 function createEndWriting({ diskSign, verbs }: Storage['receiver'], close: () => Promise<void>): Storage['endWriting'] {

@@ -1,9 +1,9 @@
 import type { Config } from '../config/config.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
+import type { Clock } from '../flow/ports.ts'
 import type { DiskWatch } from '../runtime/disk-watch.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { startSchedule } from '../runtime/schedule.ts'
-import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
 
@@ -14,6 +14,7 @@ const DIGEST_LOOK_MS = 5000
 const CLOCK_LOOK_MS = 5000
 
 export interface TimersPorts {
+  readonly clock: Pick<Clock, 'now'>
   readonly disk: DiskWatch
   readonly digest: LogDigest
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'poller'>
@@ -21,13 +22,13 @@ export interface TimersPorts {
 }
 
 /** Starts everything that runs by the clock. */
-export function startTimers(config: Config, { disk, digest, polling, closing }: TimersPorts): void {
+export function startTimers(config: Config, { clock, disk, digest, polling, closing }: TimersPorts): void {
   const looks = [
     startRepeating(disk.check, DISK_LOOK_MS),
     startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
     startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),
   ]
   for (const look of looks) closing.add(() => look.stop())
-  const schedule = startSchedule(config.poll.cron, () => polling.poller.wake(), systemClock.now)
+  const schedule = startSchedule(config.poll.cron, () => polling.poller.wake(), clock.now)
   closing.add(() => schedule.stop())
 }

@@ -20,7 +20,7 @@ import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
-import type { Engine } from '../store/contract.ts'
+import type { Engine, OpenWriteStore } from '../store/contract.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 
 const TOKEN_KEY = 'token-key'
@@ -59,10 +59,23 @@ export async function openWriteSide(
   clock: Clock,
   log: Pick<Log, 'error'>,
 ): Promise<WriteSide> {
-  const store = await engine.openWriteStore(sqlitePath)
+  return assembleWriteSide(await openModel(await engine.openWriteStore(sqlitePath), { clock, log }), options)
+}
+
+interface OpenParts extends WriteSideParts {
+  readonly store: OpenWriteStore
+}
+
+/** Opens what is learnt about the carrier, as the last run saved it. */
+export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
   const checkpoint = await openModelCheckpoint({ store, clock, log })
-  const model = createCarrierModelKeeper(clock, checkpoint.from)
-  const writes = createWriteSide({ store, clock, log, checkpoint, model }, options)
+  return { store, clock, log, checkpoint, model: createCarrierModelKeeper(clock, checkpoint.from) }
+}
+
+/** Assembles everything that writes to an open store, which it closes. */
+export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
+  const { store } = parts
+  const writes = createWriteSide(parts, options)
   return {
     ...writes,
     async close() {

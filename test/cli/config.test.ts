@@ -109,6 +109,11 @@ describe('problems', () => {
       withLines('poll: { quietHours: { from: "05:00", to: "05:00" } }'),
       'relay.yaml:3:42 poll.quietHours.to: is the same as from',
     ],
+    [
+      'a parameter of an address that nothing reads',
+      withLines('store: postgres://u:p@h/d?sslmod=require'),
+      'relay.yaml:3:8 store: has a parameter in its address that is not known; known are application_name, ',
+    ],
     ['an unknown engine', withLines('store: mysql://h/d'), 'relay.yaml:3:8 store: must be sqlite:PATH or postgres://'],
     [
       'a webhook path the router would read as a pattern',

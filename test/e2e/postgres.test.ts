@@ -106,3 +106,14 @@ test(`S1, S18: of pushes that were answered 200, kills of the relay and of the s
     acknowledged.push(...accepted.map(({ body }) => body))
   }
 }, 120_000)
+
+test('a relay that was killed and is started again on its machine does not wait for the lease of the one before', async () => {
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres())
+  const killed = await runRelay(config)
+  killed.process.kill('SIGKILL')
+  await killed.ended
+  await using relay = await runRelay(config)
+  const token = await logIn(relay.internalUrl, ADMIN)
+  const replicas = await (await ask(relay.internalUrl, token, '/relay/replicas')).json()
+  expect(replicas).toEqual({ replicas: [expect.objectContaining({ name: expect.stringMatching(new RegExp(`/${relay.process.pid}$`)) })] })
+}, 30_000)

@@ -17,7 +17,15 @@ const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'http
 const FILES = ['node:fs', 'node:fs/promises']
 
 /** What the flows need of the edges, a capability at a time, and the sides that join them. */
-const PORTS = ['ports.ts', 'ingest/ports.ts', 'history/ports.ts', 'polling/ports.ts', 'delivery/ports.ts', 'admin/ports.ts']
+const PORTS = [
+  'ports.ts',
+  'ingest/ports.ts',
+  'history/ports.ts',
+  'polling/ports.ts',
+  'delivery/ports.ts',
+  'admin/ports.ts',
+  'admin/move-ports.ts',
+]
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
   .map((name) => `flow/${name}`)
 
@@ -95,7 +103,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'config/allowed-target.ts', imports: ['outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
   {
     place: 'ops/',
-    imports: ['config/secret.ts', 'flow/'],
+    imports: ['config/secret.ts', 'domain/', 'flow/'],
     libraries: ['jose', 'pino', 'prom-client'],
     platform: [...EDGE, 'node:perf_hooks'],
   },

@@ -115,6 +115,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     manageDeliveries: deliveriesAt(store, await writes.relayId()),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     moves: { start: notAsked, progressOf: () => null },
+    listReplicas: notAsked,
     admitLogin: async () => async () => {},
     countFailure: async (_req, error) => error,
     readiness: notAsked,

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { MoveProgress, StoredRow } from '../../src/domain/admin/store-move.ts'
+import type { MoveSource, MoveTarget } from '../../src/flow/admin/move-ports.ts'
 import { createStoreMove, type StoreMove } from '../../src/flow/admin/move-store.ts'
-import type { MoveSource, MoveTarget } from '../../src/flow/admin/ports.ts'
 import type { Engine } from '../../src/store/contract.ts'
 import { MOVED_TABLES } from '../../src/store/moving/moved-tables.ts'
 import type { StoreMoves } from '../../src/store/moving/store-moves.ts'

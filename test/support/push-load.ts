@@ -39,8 +39,8 @@ export function distinctPushes(parcels: number) {
   }
 }
 
-/** Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. */
-export function startLoad(publicUrl: string, atOnce: number, next: () => string): Load {
+/** Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `isPatient`: even while it is gone. */
+export function startLoad(publicUrl: string, atOnce: number, next: () => string, { isPatient } = { isPatient: false }): Load {
   const answered: Answered[] = []
   const waiting = new Set<{ readonly count: number; readonly resolve: () => void }>()
   let begun = 0
@@ -64,7 +64,7 @@ export function startLoad(publicUrl: string, atOnce: number, next: () => string)
       )
       note({ body, status, retryAfter, begunAtMs })
       // The relay is gone.
-      if (status === null) return
+      if (status === null && !isPatient) return
     }
   }
   const lanes = Array.from({ length: atOnce }, pushOn)

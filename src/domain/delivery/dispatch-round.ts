@@ -91,6 +91,8 @@ export interface NextDelivery extends ClaimedDelivery {
 /** What ended since the last round, and how much may be claimed. */
 export interface DispatchRound {
   readonly settled: readonly SettledAttempt[]
+  /** The ids of the endpoints that this replica delivers to: nothing is claimed for others. Absent: all. */
+  readonly held?: readonly string[]
   /**
    * The ids of all other claims, by endpoint id: everything under way or waiting to be sent. Claims exist only here; one that is missing
    * from this list has ended. So no claim is lost, and none expires while its attempt is under way.

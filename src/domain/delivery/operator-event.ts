@@ -1,3 +1,6 @@
+/** The name of the endpoint for operator events, in the log and in lists of deliveries. */
+export const OPERATOR_NAME = '(operator)'
+
 /** An event for operators, sent once (DOMAIN 7.4). It is never about a parcel. */
 export type OperatorEvent =
   | {

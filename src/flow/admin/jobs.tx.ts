@@ -14,29 +14,35 @@ const UNENDED_MAX = 100
  */
 export function createJobs(store: WriteStore): Jobs {
   return {
-    replayDeliveries: (request) => store.transaction((tx) => replayBatch(tx, request)),
-    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit)),
+    replayDeliveries: (request) => store.transaction((tx) => replayBatch(tx, request), { announced: true }),
+    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit), { ofRole: true }),
     startJob: ({ task, by, nowMs }) =>
-      store.transaction(async (tx) => {
-        if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
-        return await tx.insertJob(task, by, nowMs)
-      }),
+      store.transaction(
+        async (tx) => {
+          if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
+          return await tx.insertJob(task, by, nowMs)
+        },
+        { announced: true },
+      ),
     workOnJobs: ({ limit, nowMs }) =>
-      store.transaction(async (tx) => {
-        // One of them may be a move, which runs by itself.
-        const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isReplay)
-        if (job === undefined) return { isDone: true }
-        const after = await workOn(tx, job, limit, nowMs)
-        await tx.saveJob(after, nowMs)
-        return { isDone: after.endedAtMs !== null && others.length === 0 }
-      }),
+      store.transaction(
+        async (tx) => {
+          // One of them may be a move, which runs by itself.
+          const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isReplay)
+          if (job === undefined) return { isDone: true }
+          const after = await workOn(tx, job, limit, nowMs)
+          await tx.saveJob(after, nowMs)
+          return { isDone: after.endedAtMs !== null && others.length === 0 }
+        },
+        { ofRole: true, announced: true },
+      ),
     noteMove: ({ jobId, done, nowMs }) =>
       store.transaction(async (tx) => {
         const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
         if (job !== undefined) await tx.saveJob({ ...job, state: 'running', done }, nowMs)
         return { isWanted: job !== undefined }
       }),
-    cancelJob: ({ jobId, nowMs }) => store.transaction((tx) => tx.cancelJob(jobId, nowMs)),
+    cancelJob: ({ jobId, nowMs }) => store.transaction((tx) => tx.cancelJob(jobId, nowMs), { announced: true }),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
-import type { StoredRow, StoreNumbers } from '../../domain/admin/store-move.ts'
+import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
@@ -50,56 +50,42 @@ export interface AdminReads {
   findJob(jobId: number): Promise<Job | null>
 }
 
-/** A table that a move copies. */
-export interface CopiedTable {
-  readonly name: string
-  /** How many values of a row are its primary key. */
-  readonly keyLength: number
+/** The counters that rise with what other replicas have committed. */
+export interface Watermarks {
+  /** The last sequence of the feed. */
+  readonly sequence: number
+  /** How often endpoints were added, changed or removed. */
+  readonly endpoints: number
+  /** How often replicas or roles have changed. */
+  readonly roles: number
+  /** How often an operator, a job or a join has changed what waits for an endpoint. */
+  readonly orders: number
 }
 
-/** Reads the rows of a store as they are, for a move. */
-export interface StoredTables {
-  /** Rows in the order of their keys: after one key, up to and with another. Null: from the first, or to the last. */
-  page(
-    table: CopiedTable,
-    range: { readonly after: StoredRow | null; readonly upTo: StoredRow | null; readonly limit: number },
-  ): Promise<readonly StoredRow[]>
-  /** The rows with these keys, in any order. */
-  find(table: CopiedTable, keys: readonly StoredRow[]): Promise<readonly StoredRow[]>
+/** What the others learn of a replica's config. */
+export interface ReplicaConfig {
+  readonly configFingerprint: string
+  /** The names of the endpoints it defines. */
+  readonly endpoints: readonly string[]
+  /** The names of its keys at rest; the first encrypts, all decrypt. */
+  readonly atRestKeys: readonly string[]
 }
 
-/** The store in use, from which a move copies while others write to it. */
-export interface MoveSource extends StoredTables {
-  readonly tables: readonly CopiedTable[]
-  /** From now on the key of every row that changes is kept, until the move ends. */
-  begin(): Promise<void>
-  count(table: CopiedTable): Promise<number>
-  /** The oldest kept keys. A row that is read after its key is at least as new as the change. */
-  changes(table: CopiedTable, limit: number): Promise<{ readonly marks: readonly number[]; readonly keys: readonly StoredRow[] }>
-  /** Drops kept keys by their marks. */
-  forget(table: CopiedTable, marks: readonly number[]): Promise<void>
-  countChanges(): Promise<number>
-  /** The last numbers given. */
-  numbers(): Promise<StoreNumbers>
-  /**
-   * Lets nobody else write while `work` runs. When that resolves, the store is marked as moved and takes no writes any more; when it rejects, nothing has
-   * changed. Rejects if others keep writing.
-   */
-  seal(work: () => Promise<void>): Promise<void>
-  /** Stays in use: everything that the move has added to it is gone, and its job has failed. */
-  abandon(failure: string, nowMs: number): Promise<void>
-  close(): Promise<void>
-}
-
-/** The store to which a move copies. */
-export interface MoveTarget extends StoredTables {
-  /** Takes a store that is empty, or empties what an earlier move has left unfinished. Rejects if it holds anything else. */
-  claim(): Promise<void>
-  /** Replaces the rows with these keys by these. A key without a row is one whose row is gone. */
-  replace(table: CopiedTable, keys: readonly StoredRow[], rows: readonly StoredRow[]): Promise<void>
-  /** Everything is there. The job that moved it is done. */
-  complete(numbers: StoreNumbers, job: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<void>
-  /** The source is marked as moved: from now on it opens as any store does. */
-  release(): Promise<void>
+/** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
+export interface ReplicaTable {
+  /** Rejects if another live replica could not open what this one encrypts, or the other way round. */
+  register(replica: ReplicaConfig & { readonly name: string; readonly version: string; readonly ttlMs: number }): Promise<{
+    readonly id: number
+    readonly nowMs: number
+  }>
+  /** Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead. */
+  renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
+  look(): Promise<Watermarks>
+  /** Declares dead who is no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with those it then holds. */
+  changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
+  configure(id: number, config: ReplicaConfig): Promise<void>
+  list(): Promise<readonly Replica[]>
+  /** Removes a replica that stops; its roles fall free. */
+  remove(id: number): Promise<void>
   close(): Promise<void>
 }

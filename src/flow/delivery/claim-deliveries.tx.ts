@@ -31,7 +31,7 @@ export async function claimDeliveries(
   let nextAtMs: number | null = null
   for (const state of states) {
     const { id } = state.endpoint
-    if (state.disabled !== null) continue
+    if (state.disabled !== null || request.held?.includes(id) === false) continue
     const claims = await tx.reviewClaims(request.inFlight[id] ?? [])
     overtaken.push(...claims.overtaken.map((deliveryId) => ({ endpointId: id, deliveryId })))
     const room = roomOf(state, request, options)

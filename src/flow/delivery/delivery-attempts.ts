@@ -14,8 +14,10 @@ export interface DeliveryAttemptsPorts {
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly endpointLog: EndpointLog
-  /** Whether attempts may start now. */
-  readonly mayBegin: () => boolean
+  /** Whether attempts to an endpoint may start now. */
+  readonly mayBegin: (endpointId: string) => boolean
+  /** See `HeldEndpoints`. */
+  readonly term: () => number
   /** Called when an attempt has ended. Returns what to do once its endpoint's next attempts have started. */
   readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
 }
@@ -36,7 +38,8 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
   let whenIdle = (): void => {}
 
   function beginNext(queue: EndpointQueue): boolean {
-    if (!ports.mayBegin()) return false
+    const next = queue.waiting[0]
+    if (next === undefined || !ports.mayBegin(next.endpointId)) return false
     const delivery = queues.takeNext(queue)
     if (delivery !== null) begin(delivery, queue)
     return delivery !== null
@@ -54,10 +57,21 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
 
   function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     const atMs = clock.now()
+    const term = ports.term()
     underWay += 1
     const onResend = () => rates.started(delivery.endpointId)
-    const onEnd = (result: AttemptResult) => end(delivery, queue, atMs, result)
+    const onEnd = (result: AttemptResult) => {
+      if (term === ports.term()) end(delivery, queue, atMs, result)
+      else drop(delivery, queue)
+    }
     send(delivery, queue.state, atMs, { onResend, onEnd })
+  }
+
+  /** Its endpoint was lost meanwhile: whoever delivers to it now attempts it again. */
+  function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
+    queues.dropped(queue, deliveryId)
+    underWay -= 1
+    if (underWay === 0) whenIdle()
   }
 
   function end(delivery: ClaimedDelivery, queue: EndpointQueue, atMs: number, result: AttemptResult): void {

@@ -6,6 +6,7 @@ import { createDispatchRounds, type DispatchRounds } from './dispatch-rounds.ts'
 import { createEndpointLog } from './endpoint-log.ts'
 import { createEndpointQueues, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
+import type { HeldEndpoints } from './held-endpoints.ts'
 import { createRoundTimes, type RoundTimes } from './round-times.ts'
 import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
 
@@ -16,6 +17,7 @@ export interface DispatcherPorts extends SendDeliveryPorts {
   readonly random: () => number
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly log: Log
+  readonly held: HeldEndpoints
   /** Requests another pass, at once (null) or at a time of the wall clock, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void
   /** Handles the writer's replies at once if it is on a thread: it idles until the next round is requested. */
@@ -39,6 +41,10 @@ export interface Dispatcher {
   review(): void
   /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */
   pass(): Promise<'idle'>
+  /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and everything that ended is written down. */
+  drained(endpointId: string): Promise<void>
+  /** Forgets claims that are not attempted yet: the endpoints are lost, for now at least. */
+  lapsed(): void
   /** Claims and starts nothing from now on; resolves when every attempt has ended and is settled. */
   stop(): Promise<void>
 }
@@ -70,7 +76,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, p
   const dispatch: Dispatch = { asked: null, stopping: false }
   const endpointLog = createEndpointLog(ports)
   const rates = createEndpointRates()
-  const queues = createEndpointQueues(perEndpoint)
+  const queues = createEndpointQueues({ perEndpoint, delivers: ports.held.delivers })
   const times = createRoundTimes(ports)
   const rounds = createDispatchRounds({ ...ports, queues, rates, endpointLog, times })
   const goOn = (isFirst: boolean, queue: EndpointQueue) => {
@@ -84,7 +90,8 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, p
     queues,
     rates,
     endpointLog,
-    mayBegin: () => !dispatch.stopping && rounds.isReviewed(),
+    mayBegin: (endpointId) => !dispatch.stopping && rounds.isReviewed() && ports.held.delivers(endpointId),
+    term: ports.held.term,
     onEnded(attempt) {
       const isFirst = rounds.add(attempt)
       return (queue) => goOn(isFirst, queue)
@@ -109,6 +116,11 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, p
       await sendAll(claimed, { queues, attempts }, ports.yieldToIo)
       return 'idle'
     },
+    drained(endpointId) {
+      times.lookNow()
+      return rounds.drained(endpointId)
+    },
+    lapsed: () => void queues.release('all'),
     async stop() {
       dispatch.stopping = true
       await attempts.ended()

@@ -3,7 +3,7 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError, systemCode } from '../../domain/errors.ts'
 import type { Log } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
-import type { Vault } from './ports.ts'
+import type { Vault } from './vault.ts'
 
 export interface EndpointKeysPorts {
   readonly vault: Vault

@@ -34,6 +34,10 @@ export interface EndpointQueues {
   release(what: 'surplus' | 'all'): number
   /** Releases those of these claims that still wait. Returns how many. */
   releaseThese(deliveries: readonly ClaimRef[]): number
+  /** A claim is over without a result. */
+  dropped(queue: EndpointQueue, deliveryId: number): void
+  /** Whether nothing of an endpoint waits, is attempted or has ended without being written down. */
+  isIdle(endpointId: string): boolean
   /** An attempt has ended. */
   ended(queue: EndpointQueue, deliveryId: number, result: AttemptResult): void
   /** Everything that has ended is being written down. */
@@ -50,8 +54,14 @@ export interface EndpointQueues {
   isRoundWorthwhile(): boolean
 }
 
-/** `perEndpoint`: concurrent attempts to an endpoint that sets no limit of its own; called each time. */
-export function createEndpointQueues(perEndpoint: () => number): EndpointQueues {
+export interface EndpointQueuesPorts {
+  /** Concurrent attempts to an endpoint that sets no limit of its own. */
+  readonly perEndpoint: () => number
+  /** Whether this replica delivers to an endpoint now. */
+  readonly delivers: (endpointId: string) => boolean
+}
+
+export function createEndpointQueues({ perEndpoint, delivers }: EndpointQueuesPorts): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()
   let known: readonly EndpointState[] = []
   const limitOf = ({ state }: EndpointQueue) => (isProbed(state) ? 1 : (state?.endpoint.concurrency ?? perEndpoint()))
@@ -78,7 +88,9 @@ export function createEndpointQueues(perEndpoint: () => number): EndpointQueues 
     },
     release(what) {
       let count = 0
-      for (const queue of queues.values()) count += releaseEnd(queue, what === 'all' ? 0 : claimsOf(queue, limitOf(queue)))
+      for (const [id, queue] of queues) {
+        count += releaseEnd(queue, what === 'all' || !delivers(id) ? 0 : claimsOf(queue, limitOf(queue)))
+      }
       return count
     },
     releaseThese: (deliveries) => deliveries.reduce((count, claim) => count + releaseOne(queueOf(queues, claim.endpointId), claim), 0),
@@ -86,6 +98,13 @@ export function createEndpointQueues(perEndpoint: () => number): EndpointQueues 
       if (states !== known) updateStates(queues, states)
       known = states
       for (const [id, queue] of queues) queue.isMoreDue = more.includes(id)
+    },
+    dropped({ held }, deliveryId) {
+      held.delete(deliveryId)
+    },
+    isIdle(endpointId) {
+      const queue = queues.get(endpointId)
+      return queue === undefined || openOf(queue) === 0
     },
     ended(queue, deliveryId, result) {
       queue.held.delete(deliveryId)

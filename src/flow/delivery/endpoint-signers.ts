@@ -3,8 +3,8 @@ import { keysAt, keysChangeAtMs } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { digest } from '../../domain/digest.ts'
 import type { Log, Memory } from '../ports.ts'
-import type { Vault } from './ports.ts'
 import type { SignerOf } from './send-delivery.ts'
+import type { Vault } from './vault.ts'
 
 export interface EndpointSignersPorts {
   readonly vault: Vault

@@ -9,9 +9,10 @@ import { wrongInput } from '../../domain/read-input.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { DeliverySender, Vault } from './ports.ts'
+import type { DeliverySender } from './ports.ts'
 import type { RouteOf, SignerOf } from './send-delivery.ts'
 import { explainStart } from './start-position.tx.ts'
+import type { Vault } from './vault.ts'
 
 export interface ManageEndpointsPorts {
   readonly write: Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint'>

@@ -1,15 +1,13 @@
 import { noFilters } from '../../domain/delivery/endpoint.ts'
 import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { encodeOperatorEvent, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { encodeOperatorEvent, OPERATOR_NAME, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteTx } from '../write-store.ts'
 
 /** Operator events belong to no parcel and have an order of their own. */
 const NO_PARCEL = 0
-/** The endpoint's name in the log and in lists of deliveries. */
-const OPERATOR = '(operator)'
 const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
 
 /**
@@ -24,17 +22,13 @@ export async function queueOperatorEvent(tx: WriteTx, event: OperatorEvent, nowM
   await tx.queueDelivery({ endpointId: operator.endpoint.id, parcelId: NO_PARCEL, sequence, inboxId: null, nowMs })
 }
 
-/** Creates, updates or removes the operator's endpoint as the config says. It gets no events of parcels. */
-export async function syncOperator(tx: WriteTx, url: string | null, nowMs: number): Promise<void> {
+/** Creates or updates the operator's endpoint as the config says. It gets no events of parcels. */
+export async function saveOperator(tx: WriteTx, url: string, nowMs: number): Promise<void> {
   const known = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
-  if (url === null) {
-    if (known !== undefined) await tx.removeEndpoint(known.endpoint.id, nowMs)
-    return
-  }
   const state: EndpointState = {
     endpoint: {
       id: known?.endpoint.id ?? '',
-      name: OPERATOR,
+      name: OPERATOR_NAME,
       url,
       enabled: true,
       signature: 'carrier',

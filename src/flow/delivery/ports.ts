@@ -40,13 +40,6 @@ export interface DeliverySender {
   post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
 }
 
-/** Encrypts the keys of endpoints, each for its endpoint alone. `seal` throws if the master key cannot be used. */
-export interface Vault {
-  seal(key: string, endpointId: string): Promise<string>
-  /** Decrypts a key. Null: it was sealed for another endpoint, or the master key is lost. */
-  open(sealed: string, endpointId: string): Promise<string | null>
-}
-
 /** Signals to readers of the feed that something was committed. */
 export interface FeedSignal {
   /** The number of signals so far; to be read before looking. */
@@ -63,8 +56,10 @@ export interface DeliveryWrites {
   dispatchRound(request: DispatchRound): Promise<DispatchRoundReport>
   /** Changes how deliveries are settled and claimed from now on. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
-  /** Makes the endpoints of the config file, and the operator's, match the config. Endpoints that it no longer names are removed. */
+  /** Makes the endpoints of the config file, and the operator's, match the config. Endpoints that no replica's config names are removed. */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null): Promise<void>
+  /** Removes the endpoints of config files that no replica's config names any more. */
+  removeUnnamedEndpoints(nowMs: number): Promise<void>
   /** Queues an operator event, if the config names an endpoint for them. */
   queueOperatorEvent(event: OperatorEvent, nowMs: number): Promise<void>
   /** Reserves the id of an endpoint to be added, because its key is sealed for this id alone. */
@@ -103,6 +98,8 @@ export interface DeliveryTx {
   saveEndpoint(state: EndpointState): Promise<string>
   /** Saves the health of an endpoint when nothing else of it changed. */
   saveHealth(endpointId: string, health: EndpointHealth): void
+  /** The names of the endpoints in the configs of the replicas that share the store; it stays so until the transaction ends. */
+  endpointsConfigured(): Promise<readonly string[]>
   /** Removes an endpoint: nothing is claimed for it any more, and what waits is cancelled, see `cancelRemoved`. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   /** Saves the bytes of an event that no push reported, by its sequence. */

@@ -11,16 +11,19 @@ import { enqueue } from './enqueue.tx.ts'
 export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed'> {
   return {
     replayFeed: ({ limit, nowMs }) =>
-      store.transaction(async (tx) => {
-        // The one furthest behind first, so that none waits for another to finish.
-        const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
-        if (behind === undefined) return { queued: 0, isDone: true }
-        const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })
-        let queued = 0
-        for (const entry of entries) queued += await queueEntry(tx, behind, entry, nowMs)
-        await tx.saveEndpoint({ ...behind, queuedTo: ended ? null : next })
-        return { queued, isDone: ended && others.length === 0 }
-      }),
+      store.transaction(
+        async (tx) => {
+          // The one furthest behind first, so that none waits for another to finish.
+          const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
+          if (behind === undefined) return { queued: 0, isDone: true }
+          const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })
+          let queued = 0
+          for (const entry of entries) queued += await queueEntry(tx, behind, entry, nowMs)
+          await tx.saveEndpoint({ ...behind, queuedTo: ended ? null : next })
+          return { queued, isDone: ended && others.length === 0 }
+        },
+        { ofRole: true, announced: true },
+      ),
   }
 }
 

@@ -6,23 +6,29 @@ import type { WriteStore } from '../write-store.ts'
 export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery'> {
   return {
     retryEndpoint: ({ id, nowMs }) =>
-      store.transaction(async (tx) => {
-        const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
-        if (state === undefined) return 'unknown'
-        if (state.disabled !== null) return 'disabled'
-        tx.saveHealth(id, wakeWaiting(state.health, nowMs))
-        return 'done'
-      }),
+      store.transaction(
+        async (tx) => {
+          const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
+          if (state === undefined) return 'unknown'
+          if (state.disabled !== null) return 'disabled'
+          tx.saveHealth(id, wakeWaiting(state.health, nowMs))
+          return 'done'
+        },
+        { announced: true },
+      ),
 
     retryDelivery: ({ deliveryId, nowMs }) =>
-      store.transaction(async (tx) => {
-        const found = await tx.hastenDelivery(deliveryId)
-        if (found === null) return 'unknown'
-        const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === found.endpointId)
-        if (found.state !== 'due' || state === undefined) return found.state === 'behind' ? 'behind' : 'ended'
-        if (state.disabled !== null) return 'disabled'
-        tx.saveHealth(found.endpointId, probeSoon(state.health, nowMs))
-        return 'done'
-      }),
+      store.transaction(
+        async (tx) => {
+          const found = await tx.hastenDelivery(deliveryId)
+          if (found === null) return 'unknown'
+          const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === found.endpointId)
+          if (found.state !== 'due' || state === undefined) return found.state === 'behind' ? 'behind' : 'ended'
+          if (state.disabled !== null) return 'disabled'
+          tx.saveHealth(found.endpointId, probeSoon(state.health, nowMs))
+          return 'done'
+        },
+        { announced: true },
+      ),
   }
 }

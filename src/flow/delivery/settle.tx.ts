@@ -11,7 +11,7 @@ import {
 } from '../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../domain/delivery/endpoint-keys.ts'
 import type { ConfiguredEndpoint, EndpointNotice, EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { OPERATOR_NAME, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
 import type { Clock } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -19,7 +19,7 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 import { claimDeliveries } from './claim-deliveries.tx.ts'
 import { createEditEndpoints, type EditEndpoints } from './edit-endpoints.tx.ts'
 import { createFailureWatch, type FailureLook } from './failure-watch.ts'
-import { queueOperatorEvent, syncOperator } from './operator-events.tx.ts'
+import { queueOperatorEvent, saveOperator } from './operator-events.tx.ts'
 import { explainStart, firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
 
 /** Read again for every round. */
@@ -33,17 +33,20 @@ export function createDispatchRound(
   store: WriteStore,
   options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
-): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'queueOperatorEvent' | keyof EditEndpoints> {
+): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | 'queueOperatorEvent' | keyof EditEndpoints> {
   const watch = createFailureWatch(clock.monotonic)
   return {
     ...createEditEndpoints(store),
 
     async dispatchRound(request) {
       const look = watch.look()
-      const report = await store.transaction(async (tx) => {
-        const { states, notices } = await settleAll(tx, request, look, options)
-        return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, request }, options)) }
-      })
+      const report = await store.transaction(
+        async (tx) => {
+          const { states, notices } = await settleAll(tx, request, look, options)
+          return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, request }, options)) }
+        },
+        { ofRole: true },
+      )
       look.keep()
       return report
     },
@@ -54,12 +57,11 @@ export function createDispatchRound(
       store.transaction(async (tx) => {
         const standing = await tx.listEndpoints()
         for (const endpoint of configured) await saveConfigured(tx, standing, endpoint)
-        const names = new Set(configured.map(({ name }) => name))
-        for (const { endpoint, origin } of standing) {
-          if (origin === 'config' && !names.has(endpoint.name)) await tx.removeEndpoint(endpoint.id, nowMs)
-        }
-        await syncOperator(tx, operatorUrl, nowMs)
+        await removeUnnamed(tx, [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])], nowMs)
+        if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
       }),
+
+    removeUnnamedEndpoints: (nowMs) => store.transaction((tx) => removeUnnamed(tx, [], nowMs), { ofRole: true }),
   }
 }
 
@@ -165,4 +167,12 @@ async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], c
   const health = known?.health ?? newHealth
   const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await firstUnqueuedSequence(tx, queuedTo))
   await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo, backfilled })
+}
+
+/** Removes the endpoints that a config defined and none defines any more: neither this one nor that of another replica. */
+async function removeUnnamed(tx: WriteTx, names: readonly string[], nowMs: number): Promise<void> {
+  const unnamed = (await tx.listEndpoints()).filter(({ endpoint, origin }) => origin !== 'managed' && !names.includes(endpoint.name))
+  if (unnamed.length === 0) return
+  const elsewhere = await tx.endpointsConfigured()
+  for (const { endpoint } of unnamed) if (!elsewhere.includes(endpoint.name)) await tx.removeEndpoint(endpoint.id, nowMs)
 }

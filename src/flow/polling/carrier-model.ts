@@ -27,6 +27,8 @@ export interface CarrierModelKeeper {
   /** Checks whether entries found by polls have waited for their push longer than the grace. */
   review(graceMs: number): void
   learnt(): CarrierModel
+  /** Goes on from another model; what waits to be learnt is dropped. */
+  replace(model: CarrierModel): void
   /** Learns the samples that still wait. */
   settle(): void
 }
@@ -84,6 +86,11 @@ export function createCarrierModelKeeper(
       channel = afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs })
     },
     learnt: () => ({ scanRate, channel }),
+    replace(model) {
+      ;({ scanRate, channel } = model)
+      scanSamples = []
+      unpushed = []
+    },
     settle,
   }
 }

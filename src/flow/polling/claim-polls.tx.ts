@@ -63,11 +63,14 @@ export function createClaimDuePolls(
     const leaseUntilMs = nowMs + leaseMs
     for (;;) {
       const wanted = limit - claimed.length
-      const { polls, ended } = await ports.store.transaction((tx) => {
-        // For this claim only (see `polls-under-way`).
-        tx.leasePolls(underWay, nowMs + 1)
-        return takeTurn(tx, nowMs, wanted, leaseUntilMs)
-      })
+      const { polls, ended } = await ports.store.transaction(
+        (tx) => {
+          // For this claim only (see `polls-under-way`).
+          tx.leasePolls(underWay, nowMs + 1)
+          return takeTurn(tx, nowMs, wanted, leaseUntilMs)
+        },
+        { ofRole: true },
+      )
       claimed.push(...polls)
       if (ended || claimed.length >= limit) return claimed
     }

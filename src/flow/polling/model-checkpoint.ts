@@ -10,7 +10,7 @@ import {
 } from '../../domain/polling/model-codec.ts'
 import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
 import { estimatePushLoss, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
-import { emptyScanRate } from '../../domain/polling/scan-rate.ts'
+import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { queueOperatorEvent } from '../delivery/operator-events.tx.ts'
 import type { Log } from '../ports.ts'
 import type { WriteStore } from '../write-store.ts'
@@ -32,6 +32,8 @@ export interface ModelCheckpointPorts {
 export interface ModelCheckpoint {
   /** What the last run saved. */
   readonly from: CarrierModel
+  /** Reads what another replica has saved since. `resume`: this one goes on from it, as after a restart. Rejects if the store fails. */
+  reload(how: { readonly resume: boolean }): Promise<CarrierModel>
   countMissed(count: number): void
   view(learnt: CarrierModel): PushChannelView
   /**
@@ -44,17 +46,16 @@ export interface ModelCheckpoint {
 /** Opens the checkpoint. What cannot be read is learnt again, and the log says so. */
 export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
   const { clock, log } = ports
-  const scanRate = await load(ports, SCAN_RATE, parseScanRate)
-  const record = await load(ports, PUSHES, parsePushRecord)
-  const from = { scanRate: scanRate ?? emptyScanRate, channel: resumeChannel(record?.channel ?? newPushChannel, clock.now()) }
-  let missed: MissedPushes = record?.missed ?? { count: 0, sinceMs: clock.now(), lastFoundAtMs: null }
-  let toldSilent = record?.toldSilent ?? false
+  let saved = await loadSaved(ports)
+  let from = modelOf(saved, clock.now())
+  let missed = missedIn(saved, clock.now())
+  let toldSilent = saved.record?.toldSilent ?? false
   let kept = { ...from, missed, scanRateAtMs: clock.now(), pushesAtMs: clock.now() }
   let isFailing = false
 
   /** The channel counts the start of this run as its last push (`resumeChannel`); the real one was before. */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) =>
-    record !== null && lastPushAtMs === from.channel.lastPushAtMs ? record.channel.lastPushAtMs : lastPushAtMs
+    saved.record !== null && lastPushAtMs === from.channel.lastPushAtMs ? saved.record.channel.lastPushAtMs : lastPushAtMs
 
   async function keepPushes(channel: PushChannel, nowMs: number): Promise<boolean> {
     const eventQueued = {
@@ -84,6 +85,14 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
 
   return {
     from,
+    async reload({ resume }) {
+      saved = await loadSaved(ports)
+      from = resume ? modelOf(saved, clock.now()) : plainModel(saved)
+      missed = missedIn(saved, clock.now())
+      toldSilent = saved.record?.toldSilent ?? false
+      kept = { ...kept, ...from, missed }
+      return from
+    },
     countMissed(count) {
       if (count > 0) missed = { ...missed, count: missed.count + count, lastFoundAtMs: clock.now() }
     },
@@ -110,6 +119,30 @@ function isSilenceReported(before: boolean, health: PushHealth): boolean {
   return health === 'silent' || (before && health !== 'healthy')
 }
 
+interface Saved {
+  readonly scanRate: ScanRate | null
+  readonly record: PushRecord | null
+}
+
+async function loadSaved(ports: ModelCheckpointPorts): Promise<Saved> {
+  return { scanRate: await load(ports, SCAN_RATE, parseScanRate), record: await load(ports, PUSHES, parsePushRecord) }
+}
+
+/** The model as it was saved. */
+function plainModel({ scanRate, record }: Saved): CarrierModel {
+  return { scanRate: scanRate ?? emptyScanRate, channel: record?.channel ?? newPushChannel }
+}
+
+/** The model that a run goes on from. */
+function modelOf(saved: Saved, nowMs: number): CarrierModel {
+  const { scanRate, channel } = plainModel(saved)
+  return { scanRate, channel: resumeChannel(channel, nowMs) }
+}
+
+function missedIn({ record }: Saved, nowMs: number): MissedPushes {
+  return record?.missed ?? { count: 0, sinceMs: nowMs, lastFoundAtMs: null }
+}
+
 async function load<T>({ store, log }: ModelCheckpointPorts, name: string, parse: (text: string) => T | null): Promise<T | null> {
   const kept = await store.transaction((tx) => tx.loadSetting(name))
   const value = kept === null ? null : parse(textOf(kept))
@@ -123,7 +156,7 @@ function textOf(kept: unknown): string {
 }
 
 async function save(store: WriteStore, name: string, text: string): Promise<void> {
-  await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)))
+  await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: true })
 }
 
 /** Saves the record and queues the event, if any, in one transaction: a kill in between would report twice or never. */
@@ -133,8 +166,11 @@ async function savePushes(store: WriteStore, record: PushRecord, isNews: boolean
     event: record.toldSilent ? 'pushes_silent' : 'pushes_trusted',
     lastPushAt: lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString(),
   }
-  await store.transaction(async (tx) => {
-    if (isNews) await queueOperatorEvent(tx, event, nowMs)
-    await tx.saveSetting(PUSHES, new TextEncoder().encode(encodePushRecord(record)))
-  })
+  await store.transaction(
+    async (tx) => {
+      if (isNews) await queueOperatorEvent(tx, event, nowMs)
+      await tx.saveSetting(PUSHES, new TextEncoder().encode(encodePushRecord(record)))
+    },
+    { ofRole: true },
+  )
 }

@@ -15,15 +15,18 @@ export function createNotePollOutcome(ports: SchedulePorts & { readonly store: W
   const { store, clock } = ports
   return {
     notePollFailure: (failure) =>
-      store.transaction(async (tx) => {
-        tx.releasePoll(failure.parcelId)
-        const parcel = await tx.findParcel(failure.parcelId)
-        // It was joined to another during the poll.
-        if (parcel === null) return
-        const next = await schedulePoll(tx, afterFailure(parcel, failure), ports, options)
-        const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
-        tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
-      }),
+      store.transaction(
+        async (tx) => {
+          tx.releasePoll(failure.parcelId)
+          const parcel = await tx.findParcel(failure.parcelId)
+          // It was joined to another during the poll.
+          if (parcel === null) return
+          const next = await schedulePoll(tx, afterFailure(parcel, failure), ports, options)
+          const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
+          tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
+        },
+        { ofRole: true },
+      ),
 
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {

@@ -80,3 +80,10 @@ export interface PollingTx {
   /** Saves up to which sequence a language was fetched; a higher one stays. */
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
 }
+
+/** What replicas leave for the poller to learn, as texts. */
+export interface LessonTable {
+  add(lesson: string): Promise<void>
+  /** Takes the oldest away; none if the replica has been declared dead. */
+  take(replicaId: number, limit: number): Promise<readonly string[]>
+}

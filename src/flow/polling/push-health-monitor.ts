@@ -7,6 +7,8 @@ export interface PushHealthMonitor {
   health(): PushHealth
   /** Saves what was learnt, and logs when the health changes. To be called after each pass of the poller. */
   follow(): Promise<void>
+  /** Takes up the health that another replica has found. */
+  look(): Promise<void>
 }
 
 /** Opens the monitor; it knows the health as of the last pass. */
@@ -19,6 +21,9 @@ export async function openPushHealthMonitor(ports: {
   let { health } = await ports.write.pushChannel()
   return {
     health: () => health,
+    async look() {
+      health = (await ports.write.pushChannel()).health
+    },
     async follow() {
       const before = health
       const news = await ports.write.checkpointModel()

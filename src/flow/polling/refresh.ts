@@ -15,6 +15,8 @@ export interface RefreshPorts {
   readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
   readonly meter: Pick<Meter, 'pollEnded'>
   readonly clock: Clock
+  /** Ends a scheduled poll whose replica may no longer make it. */
+  readonly lapse?: () => AbortSignal
 }
 
 export interface RefreshOptions {
@@ -78,8 +80,14 @@ async function pollOne(
   return 'unknown'
 }
 
-async function ask({ carrier, meter }: RefreshPorts, identifier: string, language: string, priority: CallPriority): Promise<CarrierAnswer> {
-  const answer = await carrier.fetchAll({ identifier, language, priority })
+async function ask(
+  { carrier, meter, lapse }: RefreshPorts,
+  identifier: string,
+  language: string,
+  priority: CallPriority,
+): Promise<CarrierAnswer> {
+  const signal = priority === 'schedule' ? lapse?.() : undefined
+  const answer = await carrier.fetchAll({ identifier, language, priority, ...(signal === undefined ? {} : { signal }) })
   meter.pollEnded(answer.kind === 'unavailable' ? answer.reason : answer.kind)
   return answer
 }

@@ -40,7 +40,7 @@ export function createReschedulePolls(
     wasRelied = isRelied
     for (let turn = 0; turn < TURNS_MAX && place !== null; turn++) {
       const after: DueCursor = place
-      place = await ports.store.transaction((tx) => goOn(tx, after))
+      place = await ports.store.transaction((tx) => goOn(tx, after), { ofRole: true })
     }
   }
 }

@@ -10,16 +10,19 @@ const SETTLED_AT_ONCE = 256
 /** Decides which of the entries that a poll found were missed by the pushes, once their grace period is over (DOMAIN 6.6). */
 export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMissedPushes'] {
   return (nowMs) =>
-    store.transaction(async (tx) => {
-      const missed: MissedPush[] = []
-      for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
-        await tx.dropExpectedPush(entry)
-        if (!(await wasMissed(tx, parcelId, entry))) continue
-        const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
-        missed.push({ parcelId, identifier, eventAtMs, foundAtMs })
-      }
-      return missed
-    })
+    store.transaction(
+      async (tx) => {
+        const missed: MissedPush[] = []
+        for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
+          await tx.dropExpectedPush(entry)
+          if (!(await wasMissed(tx, parcelId, entry))) continue
+          const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
+          missed.push({ parcelId, identifier, eventAtMs, foundAtMs })
+        }
+        return missed
+      },
+      { ofRole: true },
+    )
 }
 
 /** Whether a push should have reported an entry: only polls did, and it was not backfill (DOMAIN 6.6). */

@@ -16,6 +16,7 @@ import { inboxRoutes } from '../admin/inbox.routes.ts'
 import { jobsRoutes } from '../admin/jobs.routes.ts'
 import { type ParcelListsRouteOptions, parcelListsRoutes } from '../admin/parcel-lists.routes.ts'
 import { parcelsRoutes } from '../admin/parcels.routes.ts'
+import { type ReplicasRouteOptions, replicasRoutes } from '../admin/replicas.routes.ts'
 import { storeRoutes } from '../admin/store.routes.ts'
 import { deliveriesRoutes } from '../delivery/deliveries.routes.ts'
 import { endpointsRoutes } from '../delivery/endpoints.routes.ts'
@@ -39,6 +40,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly lookAtParcels: ParcelQueries
   readonly watchList: ParcelListsRouteOptions['watchList']
   readonly upstream: UpstreamRouteOptions['upstream']
+  readonly listReplicas: ReplicasRouteOptions['listReplicas']
   readonly followFeed: FollowFeed
   readonly feedFollowersMax: number
   readonly manageEndpoints: ManageEndpoints
@@ -62,6 +64,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
     inboxRoutes({ manageInbox: options.manageInbox, authorize }),
     jobsRoutes({ ...options, authorize }),
     storeRoutes({ moves: options.moves, authorize }),
+    replicasRoutes({ listReplicas: options.listReplicas, authorize }),
     deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),
   ]

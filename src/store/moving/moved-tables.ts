@@ -1,5 +1,5 @@
 import type { StoredRow } from '../../domain/admin/store-move.ts'
-import type { CopiedTable } from '../../flow/admin/ports.ts'
+import type { CopiedTable } from '../../flow/admin/move-ports.ts'
 import type { Tables } from '../schema.ts'
 
 /** Tables that a move leaves behind, each with its reason. Every table is either here or in `MOVED`, or this does not compile. */
@@ -13,7 +13,10 @@ export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
   kysely_migration: 'the history of the SQLite schema',
   kysely_migration_lock: 'the history of the SQLite schema',
   schema_version: 'the history of the PostgreSQL schema',
-  lease: 'says which relay uses this database',
+  lease: 'said which relay uses this database, before several could',
+  replica: 'who uses this database now',
+  role: 'who uses this database now',
+  lesson: 'what replicas were taught in the last seconds, for the poller of this database; it is learnt again',
 }
 
 /** Columns of moved tables that stay behind, as `table.column`, each with its reason. */

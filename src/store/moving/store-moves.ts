@@ -1,4 +1,4 @@
-import type { MoveSource, MoveTarget } from '../../flow/admin/ports.ts'
+import type { MoveSource, MoveTarget } from '../../flow/admin/move-ports.ts'
 import type { MoveMark, MoveSide } from './move-mark.ts'
 
 /** What an engine does for moves from and to its stores. A place is what `Engine` takes. */

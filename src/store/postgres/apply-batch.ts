@@ -7,7 +7,7 @@ import { dropAnswers, saveAnswer } from '../history/answers.ts'
 import { joinParcels } from '../history/join.ts'
 import { deleteInbox, INBOX_STATES, updateInboxState } from '../ingest/inbox.ts'
 import type { Leases } from '../polling/leases.ts'
-import { advanceCounter } from './counter.ts'
+import { advanceCounter, announceOrder } from './counter.ts'
 import { digestOf, type TransactionContents } from './postgres-contents.ts'
 import { enqueueIdentifiers, enqueueParcels } from './postgres-parcels.ts'
 import { PROVISIONAL, real, realAudience, realJoin } from './provisional.ts'
@@ -45,6 +45,7 @@ export async function applyBatch(source: ApplySource, { writes, next }: Pick<Cha
     applyNumbered(source, set)
     for (const parcelId of set.released) source.leases.release(parcelId)
   }
+  if (joins) announceOrder(session)
 }
 
 function applyUnnumbered(source: ApplySource, set: WriteSet): void {

@@ -57,6 +57,13 @@ export function lockCounter(session: Session): void {
   session.enqueueWrite(lock, {})
 }
 
+const order = rawStatement()(() => sql`update counter set value = value + 1 where name = 'orders'`)
+
+/** Shows other replicas that what waits for endpoints has changed. The last lock of a transaction. */
+export function announceOrder(session: Session): void {
+  session.enqueueWrite(order, {})
+}
+
 export function createSequence(session: Session): Sequence {
   return {
     next: () => numberIn(session.all(next, {})),

@@ -1,5 +1,5 @@
 import pg, { type Pool } from 'pg'
-import type { Engine } from '../contract.ts'
+import type { Engine, OpenWriteStore } from '../contract.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import { createReadStore } from '../read-store.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
@@ -7,7 +7,7 @@ import { createPostgresReader, createPostgresWriter, type PostgresOptions } from
 import { migratePostgres } from './postgres-migrate.ts'
 import { readMark } from './postgres-move-mark.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
-import { createPostgresWriteStore } from './postgres-write-store.ts'
+import { createPostgresWriteStore, type PostgresWriteOptions } from './postgres-write-store.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { watchServer } from './server-watch.ts'
 
@@ -17,12 +17,16 @@ const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6
 
+export interface PostgresEngine extends Engine {
+  openWriteStore(place: string, options?: PostgresWriteOptions): Promise<OpenWriteStore>
+}
+
 /** A place is the address of the database. */
-export const postgres: Engine = {
+export const postgres: PostgresEngine = {
   name: 'postgres',
-  async openWriteStore(place) {
+  async openWriteStore(place, options) {
     const name = nameDatabase(place)
-    const { pool, options, close } = openPostgres(place, WRITERS)
+    const { pool, options: usage, close } = openPostgres(place, WRITERS)
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
@@ -31,7 +35,7 @@ export const postgres: Engine = {
       await close()
       throw error
     }
-    return { ...createPostgresWriteStore(createPostgresWriter(pool, options)), close }
+    return { ...createPostgresWriteStore(createPostgresWriter(pool, usage), options), close }
   },
   openReadStore(place) {
     const { pool, options, close } = openPostgres(place, READERS)

@@ -3,6 +3,8 @@ import type { Migration } from 'kysely/migration'
 import type { Pool } from 'pg'
 import { systemCode } from '../../domain/errors.ts'
 import { initial } from './migrations/0001-initial.ts'
+import { replicas } from './migrations/0002-replicas.ts'
+import { lessons } from './migrations/0003-lessons.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
 export interface SchemaStep {
@@ -16,7 +18,11 @@ export interface SchemaStep {
 }
 
 /** Append only: what has been released is never changed. */
-export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: initial.up }]
+export const STEPS: readonly SchemaStep[] = [
+  { servesFrom: 1, up: initial.up },
+  { servesFrom: 2, up: replicas.up },
+  { servesFrom: 2, up: lessons.up },
+]
 
 /** Longer than any step takes between two statements; a replica that was stopped within a migration holds up the others no longer than that. */
 const IDLE_MS_MAX = 60_000

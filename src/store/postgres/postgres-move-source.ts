@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Cell } from '../../domain/admin/store-move.ts'
-import type { MoveSource } from '../../flow/admin/ports.ts'
+import type { Cell, StoreNumbers } from '../../domain/admin/store-move.ts'
+import type { MoveSource } from '../../flow/admin/move-ports.ts'
 import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
 import { isConflict } from './conflicts.ts'
@@ -20,7 +20,7 @@ const RUN = 10_000
 export async function openPostgresMoveSource(place: string, side: MoveSide): Promise<MoveSource> {
   const client = await openMoveClient(place)
   const { query, transaction } = client
-  const numberIn = async (text: string) => Number((await query<{ n: number | null }>(text)).rows[0]?.n ?? 0)
+  const numberIn: NumberIn = async (text) => Number((await query<{ n: number | null }>(text)).rows[0]?.n ?? 0)
   return {
     ...createStoredTables(client),
     tables: MOVED_TABLES,
@@ -44,21 +44,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       await query(`delete from ${changesOf(movedTable(copied))} where seq = any($1::bigint[])`, [[...marks]])
     },
     countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
-    async numbers() {
-      const lastOf = (sequence: string, step = 1) =>
-        numberIn(`select case when is_called then last_value else last_value - ${step} end as n from ${sequence}`)
-      const runOf = async (sequence: string) => {
-        const first = await lastOf(sequence, RUN)
-        return first === 0 ? 0 : first + RUN - 1
-      }
-      return {
-        sequence: await numberIn("select value as n from counter where name = 'sequence'"),
-        parcel: Math.max(await runOf('parcel_numbers'), await numberIn('select max(id) as n from parcel')),
-        inbox: await numberIn('select max(id) as n from inbox'),
-        endpoint: await lastOf('endpoint_id_seq'),
-        job: await lastOf('job_id_seq'),
-      }
-    },
+    numbers: () => lastNumbers(numberIn),
     async seal(work) {
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
       await locking(() => lockAndSeal(client, work, { ...side, state: 'moved' }))
@@ -73,6 +59,24 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       )
     },
     close: client.close,
+  }
+}
+
+type NumberIn = (text: string) => Promise<number>
+
+async function lastNumbers(numberIn: NumberIn): Promise<StoreNumbers> {
+  const lastOf = (sequence: string, step = 1) =>
+    numberIn(`select case when is_called then last_value else last_value - ${step} end as n from ${sequence}`)
+  const runOf = async (sequence: string) => {
+    const first = await lastOf(sequence, RUN)
+    return first === 0 ? 0 : first + RUN - 1
+  }
+  return {
+    sequence: await numberIn("select value as n from counter where name = 'sequence'"),
+    parcel: Math.max(await runOf('parcel_numbers'), await numberIn('select max(id) as n from parcel')),
+    inbox: await numberIn('select max(id) as n from inbox'),
+    endpoint: await lastOf('endpoint_id_seq'),
+    job: await lastOf('job_id_seq'),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { MoveTarget } from '../../flow/admin/ports.ts'
+import type { MoveTarget } from '../../flow/admin/move-ports.ts'
 import { type MoveSide, refuseMoved, refuseTaken } from '../moving/move-mark.ts'
 import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../moving/moved-tables.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'

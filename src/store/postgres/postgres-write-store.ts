@@ -15,7 +15,7 @@ import { createLeases, createTransactionLeases, type Leases, type TransactionLea
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type Endpoints, type WriteParts } from '../write-verbs.ts'
 import { applyBatch } from './apply-batch.ts'
-import { createSequence, endpointsChange, endpointsStay, lockCounter, readEndpointsVersion } from './counter.ts'
+import { announceOrder, createSequence, endpointsChange, endpointsStay, lockCounter, readEndpointsVersion } from './counter.ts'
 import { createInboxNumbers, type InboxNumbers } from './inbox-numbers.ts'
 import { loadBatch, loadNeeded } from './load-batch.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
@@ -25,6 +25,7 @@ import type { PostgresSession } from './postgres-session.ts'
 import { PROVISIONAL } from './provisional.ts'
 import { lockParcels, lockQueues, saveSettlementsInSets } from './queue-deliveries.ts'
 import { rawStatement } from './raw-statement.ts'
+import { namesIn, proveAlive } from './replica-fence.ts'
 import { readSubscribers, type Subscribers } from './subscribers.ts'
 
 /** What a replica remembers between transactions: nothing that another replica's commit can make wrong. */
@@ -41,11 +42,18 @@ interface Memory {
 /** Of a carrier that makes up a new one for every parcel they are forgotten now and then. */
 const STATUSES_REMEMBERED = 2000
 
+export interface PostgresWriteOptions {
+  /** This relay among those that share the store; null: it has not joined them. */
+  readonly replicaId: () => number | null
+}
+
+const ALONE: PostgresWriteOptions = { replicaId: () => null }
+
 /**
  * The store on a server that many write to at a time. A transaction locks what it reads: identifiers in the order of their bytes, then parcels by number,
  * then the counter, which it holds no longer than it takes to commit. What waits of a parcel at an endpoint changes only under the parcel's lock.
  */
-export function createPostgresWriteStore(writer: PostgresWriter): WriteStore {
+export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: PostgresWriteOptions = ALONE): WriteStore {
   const memory: Memory = {
     contents: createKnownContents(),
     leases: createLeases(),
@@ -55,7 +63,9 @@ export function createPostgresWriteStore(writer: PostgresWriter): WriteStore {
   }
   const sessions = new WeakMap<WriteTx, PostgresSession>()
   return {
-    async transaction(work) {
+    async transaction(work, { ofRole = false, announced = false } = {}) {
+      // As of now: while it waits for a connection this replica may be declared dead and join again.
+      const id = ofRole ? replicaId() : null
       const opened: OpenTransaction[] = []
       try {
         const result = await writer.transaction(async (session) => {
@@ -63,7 +73,12 @@ export function createPostgresWriteStore(writer: PostgresWriter): WriteStore {
           const open = openTransaction(session, memory)
           opened.push(open)
           sessions.set(open.tx, session)
-          return await work(open.tx)
+          const proof = id === null ? null : proveAlive(session, id)
+          proof?.catch(ignore)
+          const done = await work(open.tx)
+          await proof
+          if (announced) announceOrder(session)
+          return done
         })
         // The last that was opened is the one that was committed.
         opened.at(-1)?.committed()
@@ -81,6 +96,8 @@ export function createPostgresWriteStore(writer: PostgresWriter): WriteStore {
     isStorageFailure,
   }
 }
+
+function ignore(): void {}
 
 interface OpenTransaction {
   readonly tx: WriteTx
@@ -172,6 +189,8 @@ const lockSettings = rawStatement()(() => sql`select name from counter where nam
 const lockJobs = rawStatement<{ limit: number }>()(
   (p) => sql`select id from job where ended_at_ms is null order by id limit ${p.limit} for update`,
 )
+const lockRoles = rawStatement()(() => sql`select name from counter where name = 'roles' for update`)
+const readConfigured = rawStatement()(() => sql<{ endpoints: string }>`select endpoints from replica order by id`)
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
 /** Verbs that read in order to write: a setting, a job, or what is due. They run one after the other, so that none writes what another has changed. */
@@ -196,6 +215,11 @@ function exclusiveVerbs({ session, contents, leases }: Parts) {
       if (other === -1) return last
       const entries = last.entries.slice(0, other)
       return { entries, next: entries.at(-1)?.sequence ?? request.after, ended: false }
+    },
+    async endpointsConfigured() {
+      session.enqueueWrite(lockRoles, {})
+      const configs = await session.all(readConfigured, {})
+      return configs.flatMap(({ endpoints }) => namesIn(endpoints))
     },
     listUnendedJobs(limit) {
       session.enqueueWrite(lockJobs, { limit })

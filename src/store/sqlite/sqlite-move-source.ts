@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3'
-import type { CopiedTable, MoveSource } from '../../flow/admin/ports.ts'
-import type { MoveSide } from '../moving/move-mark.ts'
+import type { StoreNumbers } from '../../domain/admin/store-move.ts'
+import type { CopiedTable, MoveSource } from '../../flow/admin/move-ports.ts'
+import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
 import { changesOf, dropMark, dropMoveParts, failMoves, keepChanges, refuseWrites, writeMark } from './sqlite-move-mark.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './sqlite-stored-tables.ts'
@@ -14,8 +15,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   // The mark must be on disk before the other store is used.
   db.pragma('synchronous = FULL')
   const prepare = createPreparer(db)
-  const numberIn = (query: string) => Number(prepare(query).get()?.[0] ?? 0)
-  const lastOf = (table: string) => numberIn(`select seq from sqlite_sequence where name = '${table}'`)
+  const numberIn: NumberIn = (query) => Number(prepare(query).get()?.[0] ?? 0)
   return {
     ...createStoredTables(db),
     tables: MOVED_TABLES,
@@ -47,28 +47,8 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
     async countChanges() {
       return numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')}`)
     },
-    async numbers() {
-      return {
-        sequence: numberIn("select cast(cast(value as text) as integer) from setting where name = 'sequence'"),
-        parcel: lastOf('parcel'),
-        endpoint: lastOf('endpoint'),
-        job: lastOf('job'),
-        inbox: numberIn('select max(id) from inbox'),
-      }
-    },
-    async seal(work) {
-      db.exec('begin immediate')
-      try {
-        await work()
-        dropMoveParts(db)
-        refuseWrites(db)
-        writeMark(db, { ...side, state: 'moved' })
-        db.exec('commit')
-      } catch (error) {
-        if (db.inTransaction) db.exec('rollback')
-        throw error
-      }
-    },
+    numbers: async () => lastNumbers(numberIn),
+    seal: (work) => seal(db, work, { ...side, state: 'moved' }),
     async abandon(failure, nowMs) {
       db.transaction(() => {
         dropMoveParts(db)
@@ -79,5 +59,32 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
     async close() {
       db.close()
     },
+  }
+}
+
+type NumberIn = (query: string) => number
+
+function lastNumbers(numberIn: NumberIn): StoreNumbers {
+  const lastOf = (table: string) => numberIn(`select seq from sqlite_sequence where name = '${table}'`)
+  return {
+    sequence: numberIn("select cast(cast(value as text) as integer) from setting where name = 'sequence'"),
+    parcel: lastOf('parcel'),
+    endpoint: lastOf('endpoint'),
+    job: lastOf('job'),
+    inbox: numberIn('select max(id) from inbox'),
+  }
+}
+
+async function seal(db: Database.Database, work: () => Promise<void>, mark: MoveMark): Promise<void> {
+  db.exec('begin immediate')
+  try {
+    await work()
+    dropMoveParts(db)
+    refuseWrites(db)
+    writeMark(db, mark)
+    db.exec('commit')
+  } catch (error) {
+    if (db.inTransaction) db.exec('rollback')
+    throw error
   }
 }

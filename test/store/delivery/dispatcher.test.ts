@@ -5,6 +5,7 @@ import type { EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
 import { createDispatcher } from '../../../src/flow/delivery/dispatcher.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { engines } from '../../support/engines.ts'
+import { allEndpoints } from '../../support/held-endpoints.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { addEndpoint, endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -29,6 +30,7 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
   const wakes: (number | null)[] = []
   const relay = createDispatcher(
     {
+      held: allEndpoints,
       write: {
         dispatchRound: async (turn) => {
           turns.push(turn)

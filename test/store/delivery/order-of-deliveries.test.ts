@@ -4,6 +4,7 @@ import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { createDispatcher, type Dispatcher } from '../../../src/flow/delivery/dispatcher.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { engines, runsOn } from '../../support/engines.ts'
+import { allEndpoints } from '../../support/held-endpoints.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -70,6 +71,7 @@ async function openWorld(engine: Engine) {
   const startRelay = (): Dispatcher =>
     createDispatcher(
       {
+        held: allEndpoints,
         write: store.writes,
         sender: {
           post({ headers: { endpoint: endpointId = '', sequence: text } }, onEnd) {

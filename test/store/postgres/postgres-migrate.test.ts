@@ -12,6 +12,8 @@ import { temporaryFolder } from '../../support/temporary.ts'
 
 const PLACE = 'postgres://relay@db:5432/relay'
 
+const CURRENT = { version: STEPS.length, serves_from: Math.max(...STEPS.map(({ servesFrom }) => servesFrom)) }
+
 async function openEmpty(): Promise<Pool> {
   return openTestPool((await createDatabase('nothing')).url)
 }
@@ -42,13 +44,13 @@ test('a new database gets the tables, columns and indexes that SQLite has after 
   await migratePostgres(pool, PLACE)
   const { rows: columns } = await pool.query<{ name: string }>(
     `select table_name || '.' || column_name || case is_nullable when 'YES' then '?' else '' end as name from information_schema.columns
-     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease')`,
+     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'replica', 'role', 'lesson')`,
   )
   expect(columns.map(({ name }) => name).sort()).toEqual(expected)
   const made = await pool.query<{ name: string }>("select indexname as name from pg_indexes where schemaname = 'public'")
   expect(made.rows.map(({ name }) => name)).toEqual(expect.arrayContaining(indexes))
   expect((await pool.query('select name, value, base, version from counter order by name')).rows).toEqual(
-    ['polls', 'sequence', 'settings'].map((name) => ({ name, value: 0, base: 0, version: 0 })),
+    ['orders', 'polls', 'roles', 'sequence', 'settings'].map((name) => ({ name, value: 0, base: 0, version: 0 })),
   )
 })
 
@@ -92,8 +94,8 @@ test('of replicas that start together on a new database one makes the schema, an
     const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))
     await Promise.all(pools.map((pool) => migratePostgres(pool, PLACE)))
     for (const pool of pools) {
-      expect(await versionOf(pool)).toEqual([{ version: STEPS.length, serves_from: 1 }])
-      expect((await pool.query('select count(*) as count from counter')).rows).toEqual([{ count: 3 }])
+      expect(await versionOf(pool)).toEqual([CURRENT])
+      expect((await pool.query('select count(*) as count from counter')).rows).toEqual([{ count: 5 }])
     }
   }
 })
@@ -102,39 +104,41 @@ const planted = (servesFrom: number): SchemaStep => ({
   servesFrom,
   up: (db) => db.schema.alterTable('parcel').addColumn(`planted_${servesFrom}`, 'bigint').execute(),
 })
-/** Adds what version 1 does not look at. */
-const EXPANDED = [...STEPS, planted(1)]
-/** Takes away what version 1 uses and version 2 does not. */
-const CONTRACTED = [...EXPANDED, planted(2)]
+/** Adds what this version does not look at. */
+const EXPANDED = [...STEPS, planted(CURRENT.serves_from)]
+const AFTER_EXPANDED = { ...CURRENT, version: CURRENT.version + 1 }
+/** Takes away what this version uses and the next one does not. */
+const CONTRACTED = [...EXPANDED, planted(AFTER_EXPANDED.version)]
+const AFTER_CONTRACTED = { version: CURRENT.version + 2, serves_from: AFTER_EXPANDED.version }
 
 test('during a rolling upgrade the older version starts on what the newer one has expanded', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE)
   await migratePostgres(pool, PLACE, EXPANDED)
   await migratePostgres(pool, PLACE)
-  expect(await versionOf(pool)).toEqual([{ version: 2, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
 test('S14: a version that is older than the schema serves refuses to start, names both, and changes nothing', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE, CONTRACTED)
   await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
-    'store: postgres://relay@db:5432/relay has schema 3, made by a newer version of the relay, and serves versions from schema 2 on; this version has ' +
-      'schema 1. Nothing was changed. Start a version as new as the one that made it, or restore a backup from before.',
+    `store: postgres://relay@db:5432/relay has schema ${AFTER_CONTRACTED.version}, made by a newer version of the relay, and serves versions from schema ${AFTER_EXPANDED.version} on; this version has ` +
+      `schema ${CURRENT.version}. Nothing was changed. Start a version as new as the one that made it, or restore a backup from before.`,
   )
   await migratePostgres(pool, PLACE, EXPANDED)
-  expect(await versionOf(pool)).toEqual([{ version: 3, serves_from: 2 }])
+  expect(await versionOf(pool)).toEqual([AFTER_CONTRACTED])
 })
 
 test('older and newer versions that start together end with the newer schema, each step taken once', async () => {
   const { url } = await createDatabase('nothing')
   const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))
   await Promise.all(pools.map((pool, at) => migratePostgres(pool, PLACE, at % 2 === 0 ? STEPS : EXPANDED)))
-  expect(await versionOf(openTestPool(url))).toEqual([{ version: 2, serves_from: 1 }])
+  expect(await versionOf(openTestPool(url))).toEqual([AFTER_EXPANDED])
 })
 
 test('S14: a migration that fails half way leaves the database as it was', async () => {
-  const failing: SchemaStep = { servesFrom: 1, up: async (db) => void (await sql`select 1 / 0`.execute(db)) }
+  const failing: SchemaStep = { servesFrom: CURRENT.serves_from, up: async (db) => void (await sql`select 1 / 0`.execute(db)) }
   const fresh = await openEmpty()
   await expect(migratePostgres(fresh, PLACE, [...EXPANDED, failing])).rejects.toThrow(
     'store: postgres://relay@db:5432/relay cannot be brought to the schema of this version: division by zero. Its steps',
@@ -143,9 +147,9 @@ test('S14: a migration that fails half way leaves the database as it was', async
 
   const pool = openTestPool((await createDatabase()).url)
   await expect(migratePostgres(pool, PLACE, [...EXPANDED, failing])).rejects.toThrow('division by zero')
-  expect(await versionOf(pool)).toEqual([{ version: 1, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([CURRENT])
   await migratePostgres(pool, PLACE, EXPANDED)
-  expect(await versionOf(pool)).toEqual([{ version: 2, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
 test('a user who may make no tables is told what to grant, and needs no such right once the schema is there', async () => {
@@ -173,5 +177,5 @@ test('a database whose transactions are strict or only read unless they say othe
   })
   const pool = openTestPool(url)
   await migratePostgres(pool, PLACE)
-  expect(await versionOf(pool)).toEqual([{ version: 1, serves_from: 1 }])
+  expect(await versionOf(pool)).toEqual([CURRENT])
 })

@@ -1,0 +1,77 @@
+/** What must be done by one replica at a time. The one that holds the dispatcher role of an endpoint delivers to it. */
+export type Role = 'poller' | 'janitor' | `dispatcher/${string}`
+
+const DISPATCHER = 'dispatcher/'
+
+export function dispatcherOf(endpointId: string): Role {
+  return `${DISPATCHER}${endpointId}`
+}
+
+/** The endpoint of a dispatcher role; null: it is another role. */
+export function endpointOf(role: Role): string | null {
+  return role.startsWith(DISPATCHER) ? role.slice(DISPATCHER.length) : null
+}
+
+/** One relay of those that share a store. */
+export interface Replica {
+  /** Given at each start; a replica that was declared dead comes back under a new one. */
+  readonly id: number
+  /** Host and process. */
+  readonly name: string
+  readonly version: string
+  /** Replicas with equal settings have equal fingerprints; where they listen and what they log does not count. */
+  readonly configFingerprint: string
+  readonly startedAtMs: number
+  readonly lastSeenAtMs: number
+  readonly roles: readonly Role[]
+}
+
+/** Who holds which role, as of one moment. */
+export interface Assignment {
+  /** The ids of the live replicas. */
+  readonly live: readonly number[]
+  /** The holder of each role that is held. */
+  readonly holders: ReadonlyMap<Role, number>
+  /** Every role there is. */
+  readonly roles: readonly Role[]
+}
+
+/** What one replica should change about its roles. */
+export interface RoleChange {
+  readonly take: readonly Role[]
+  readonly giveUp: readonly Role[]
+}
+
+/**
+ * Shares endpoints so that no live replica delivers to two more than another, and the other roles alike. None moves without need: whoever
+ * holds more than its share gives up the excess, and what is free goes to whoever holds less. Roles that are gone are given up.
+ */
+export function shareRoles({ live, holders, roles }: Assignment, me: number): RoleChange {
+  const wanted = new Set(roles)
+  const gone = [...holders].filter(([role, holder]) => holder === me && !wanted.has(role)).map(([role]) => role)
+  const [dispatchers, others] = [roles.filter((role) => endpointOf(role) !== null), roles.filter((role) => endpointOf(role) === null)]
+  const changes = [dispatchers, others].map((kind) => shareEvenly({ live, holders, roles: kind }, me))
+  return { take: changes.flatMap(({ take }) => take), giveUp: [...gone, ...changes.flatMap(({ giveUp }) => giveUp)] }
+}
+
+function shareEvenly(assignment: Assignment, me: number): RoleChange {
+  const { holders, roles } = assignment
+  const share = shareOf(assignment, me)
+  const mine = roles.filter((role) => holders.get(role) === me)
+  const free = roles.filter((role) => !holders.has(role))
+  return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
+}
+
+/** Where roles do not divide evenly, those with the most keep one more. */
+function shareOf({ live, holders, roles }: Assignment, me: number): number {
+  const counts = new Map(live.map((id) => [id, 0]))
+  for (const role of roles) {
+    const holder = holders.get(role)
+    const count = holder === undefined ? undefined : counts.get(holder)
+    if (holder !== undefined && count !== undefined) counts.set(holder, count + 1)
+  }
+  const order = [...counts].sort(([a, ofOne], [b, ofOther]) => ofOther - ofOne || a - b).map(([id]) => id)
+  const place = order.indexOf(me)
+  if (place === -1) return 0
+  return Math.floor(roles.length / order.length) + (place < roles.length % order.length ? 1 : 0)
+}

@@ -1,0 +1,170 @@
+import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../domain/admin/replica.ts'
+import type { Log } from '../ports.ts'
+import type { ReplicaConfig, ReplicaTable, Watermarks } from './ports.ts'
+import { openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
+
+/** What a replica does about its roles. */
+export interface Duties {
+  /** The replica holds these roles from now on. */
+  taken(roles: readonly Role[]): void
+  /** Resolves when nothing of the role is under way any more; nothing new begins, because `holds` is false. */
+  giveUp(role: Role): Promise<void>
+  /** The lease has run out: ends at once what is under way for any role. */
+  lapsed(): void
+}
+
+/** The part of this relay among those that share its store. */
+export interface Membership {
+  /** The id of this replica in the store. */
+  id(): number
+  /** Whether this replica holds the role now, by its own monotonic clock. To be asked before each attempt and each poll. */
+  holds(role: Role): boolean
+  /** The ids of the endpoints it delivers to; null: all. */
+  endpoints(): readonly string[] | null
+  /** Whether it delivers to an endpoint now. */
+  delivers(endpointId: string): boolean
+  /** Rises when the roles held so far are lost for good: what was begun before may no longer be written down. */
+  term(): number
+  /** Aborted when the lease runs out. To be asked for before each poll. */
+  signal(): AbortSignal
+  list(): Promise<readonly Replica[]>
+  /** Tells the others of a reloaded config. */
+  configure(config: ReplicaConfig): Promise<void>
+}
+
+/** A membership that somebody drives: each verb is to be called again only after its last call has ended. */
+export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check' | 'leftMs'> {
+  /** Begins to take roles. */
+  start(duties: Duties): void
+  /** Takes, keeps and gives up roles if anything has changed; null: it could not be looked. Never rejects. */
+  share(seen: Watermarks | null): Promise<void>
+  /** The others need not wait for this one. */
+  leave(): Promise<void>
+}
+
+export interface MembershipPorts extends Pick<ReplicaLeasePorts, 'clock' | 'log' | 'onServerTime'> {
+  readonly table: ReplicaTable
+}
+
+/** Joins the replicas that share a store. Rejects if the store fails. */
+export async function joinReplicas(ports: MembershipPorts, options: ReplicaLeaseOptions, config: ReplicaConfig): Promise<DrivenMembership> {
+  const { table } = ports
+  const roles = createHeldRoles(ports)
+  const lease = await openReplicaLease(
+    { ...ports, onLapsed: roles.lapsed, onRejoined: roles.lost, onOthersLapsed: roles.changed },
+    options,
+    config,
+  )
+  const holds = (role: Role) => roles.has(role) && lease.isValid()
+  return {
+    ...lease,
+    holds,
+    delivers: (endpointId) => holds(dispatcherOf(endpointId)),
+    endpoints: () => (lease.isValid() ? roles.list().flatMap((role) => endpointOf(role) ?? []) : []),
+    list: table.list,
+    start: roles.start,
+    share: async (seen) => (lease.isValid() ? await roles.share(seen, lease.id()) : undefined),
+    async leave() {
+      roles.lost()
+      await table.remove(lease.id())
+    },
+  }
+}
+
+interface HeldRoles {
+  has(role: Role): boolean
+  list(): readonly Role[]
+  start(duties: Duties): void
+  share(seen: Watermarks | null, id: number): Promise<void>
+  /** The share of this replica may have changed. */
+  changed(): void
+  lapsed(): void
+  lost(): void
+}
+
+/** The roles of this replica: each is held from when the store says so until it is given up, which ends when nothing of it is under way. */
+function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'changeRoles'>; readonly log: Log }): HeldRoles {
+  let duties: Duties | null = null
+  let held: ReadonlySet<Role> = new Set()
+  let shared: Watermarks | null = null
+  let isShareDue = true
+  /** The number of times that everything was lost. */
+  let losses = 0
+  const leaving = createLeaving(() => {
+    isShareDue = true
+  })
+
+  async function change(id: number, to: Duties): Promise<void> {
+    const asOf = losses
+    const ended = leaving.ended()
+    let excess: readonly Role[] = []
+    const roles = await table.changeRoles(id, (assignment) => {
+      const wanted = shareRoles(assignment, id)
+      excess = wanted.giveUp
+      return { take: wanted.take, giveUp: ended }
+    })
+    if (losses !== asOf) return
+    const before = held
+    held = new Set(roles)
+    leaving.forget(ended)
+    for (const role of excess) if (held.has(role) && !leaving.has(role)) leaving.add(role, to.giveUp(role))
+    const taken = roles.filter((role) => !before.has(role))
+    if (taken.length > 0 || roles.length < before.size) log.info({ replica: id, roles }, 'the roles of this replica have changed')
+    if (taken.length > 0) to.taken(taken)
+  }
+
+  return {
+    has: (role) => held.has(role) && !leaving.has(role),
+    list: () => [...held].filter((role) => !leaving.has(role)),
+    start(given) {
+      duties = given
+    },
+    async share(seen, id) {
+      const isSame = seen === null || (shared?.roles === seen.roles && shared.endpoints === seen.endpoints)
+      if (duties === null || (isSame && !isShareDue)) return
+      isShareDue = false
+      try {
+        await change(id, duties)
+        shared = seen ?? shared
+      } catch (err) {
+        isShareDue = true
+        log.debug({ err }, 'roles could not be shared; the replica tries again')
+      }
+    },
+    changed() {
+      isShareDue = true
+    },
+    lapsed() {
+      if (held.size > 0) log.warn({}, 'the lease of this replica has run out: it stops everything that only one replica may do')
+      duties?.lapsed()
+    },
+    lost() {
+      losses += 1
+      held = new Set()
+      leaving.clear()
+      isShareDue = true
+    },
+  }
+}
+
+/** Roles that this replica gives up: they are not held any more, but nobody else may take them before what is under way has ended. */
+function createLeaving(onEnded: () => void) {
+  const leaving = new Map<Role, { hasEnded: boolean }>()
+  return {
+    has: (role: Role) => leaving.has(role),
+    ended: (): readonly Role[] => [...leaving].filter(([, { hasEnded }]) => hasEnded).map(([role]) => role),
+    add(role: Role, work: Promise<void>): void {
+      const one = { hasEnded: false }
+      leaving.set(role, one)
+      const end = () => {
+        one.hasEnded = true
+        onEnded()
+      }
+      work.then(end, end)
+    },
+    forget(roles: readonly Role[]): void {
+      for (const role of roles) leaving.delete(role)
+    },
+    clear: () => leaving.clear(),
+  }
+}

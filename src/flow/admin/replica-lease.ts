@@ -1,0 +1,124 @@
+import type { Clock, Log } from '../ports.ts'
+import type { ReplicaConfig, ReplicaTable } from './ports.ts'
+
+/** Proof that this relay lives, which it renews. */
+export interface ReplicaLease {
+  /** The id of this replica in the store. */
+  id(): number
+  /** Rises when this replica was declared dead and has joined again. */
+  term(): number
+  /** Whether nobody else can have taken over what this replica holds, by its own monotonic clock. */
+  isValid(): boolean
+  /** How long it still lasts, in milliseconds. */
+  leftMs(): number
+  /** Aborted when it runs out. */
+  signal(): AbortSignal
+  /** Renews it. Never rejects: without an answer it runs out. */
+  renew(): Promise<void>
+  /** Notices that it has run out; to be called often. */
+  check(): void
+  configure(config: ReplicaConfig): Promise<void>
+}
+
+export interface ReplicaLeasePorts {
+  readonly table: Pick<ReplicaTable, 'register' | 'renew' | 'configure'>
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly log: Log
+  /** Called with the time of the store, and with when it was asked for and known, monotonic milliseconds. */
+  readonly onServerTime: (sample: { readonly serverMs: number; readonly askedMs: number; readonly heardMs: number }) => void
+  /** Other replicas are no longer seen. */
+  readonly onOthersLapsed: () => void
+  /** It has run out. */
+  readonly onLapsed: () => void
+  /** This replica was declared dead and has joined again: it holds nothing. */
+  readonly onRejoined: () => void
+}
+
+export interface ReplicaLeaseOptions {
+  readonly name: string
+  readonly version: string
+  /** How long a replica counts as alive after its last renewal, in milliseconds. */
+  readonly ttlMs: number
+}
+
+/** Registers this relay among the replicas. Rejects if the store fails. */
+export async function openReplicaLease(
+  ports: ReplicaLeasePorts,
+  options: ReplicaLeaseOptions,
+  first: ReplicaConfig,
+): Promise<ReplicaLease> {
+  const { table, clock, log } = ports
+  const { ttlMs } = options
+  const validity = createValidity(ports)
+  let config = first
+  let id = 0
+  let term = 0
+
+  async function timed<T extends { readonly nowMs: number } | null>(ask: () => Promise<T>): Promise<T> {
+    const askedMs = clock.monotonic()
+    const answer = await ask()
+    if (answer === null) return answer
+    ports.onServerTime({ serverMs: answer.nowMs, askedMs, heardMs: clock.monotonic() })
+    // Counted from before it was sent: it never ends later here than in the store.
+    validity.lastsUntil(askedMs + ttlMs)
+    return answer
+  }
+
+  const register = async () => {
+    id = (await timed(() => table.register({ ...config, name: options.name, version: options.version, ttlMs }))).id
+    term += 1
+  }
+
+  await register()
+  return {
+    ...validity,
+    id: () => id,
+    term: () => term,
+    async renew() {
+      // Before the answer, because the answer may be late.
+      validity.check()
+      try {
+        const renewed = await timed(() => table.renew(id, ttlMs))
+        if (renewed === null) {
+          validity.lastsUntil(Number.NEGATIVE_INFINITY)
+          validity.check()
+          log.warn({ replica: id }, 'this replica was declared dead because it was not seen for a while; it joins again')
+          await register()
+          ports.onRejoined()
+        } else if (renewed.lapsed > 0) ports.onOthersLapsed()
+      } catch (err) {
+        log.debug({ err }, 'the lease of this replica could not be renewed; it tries again')
+      }
+      validity.check()
+    },
+    async configure(next) {
+      config = next
+      await table.configure(id, next)
+    },
+  }
+}
+
+/** How long a lease lasts, by the monotonic clock. */
+function createValidity({ clock, onLapsed }: Pick<ReplicaLeasePorts, 'clock' | 'onLapsed'>) {
+  let untilMs = Number.NEGATIVE_INFINITY
+  let hasLapsed = false
+  let controller = new AbortController()
+  const leftMs = () => untilMs - clock.monotonic()
+  return {
+    leftMs,
+    isValid: () => leftMs() > 0,
+    signal: () => controller.signal,
+    lastsUntil(monotonicMs: number): void {
+      untilMs = monotonicMs
+      if (!hasLapsed || leftMs() <= 0) return
+      hasLapsed = false
+      controller = new AbortController()
+    },
+    check(): void {
+      if (hasLapsed || leftMs() > 0) return
+      hasLapsed = true
+      controller.abort()
+      onLapsed()
+    },
+  }
+}

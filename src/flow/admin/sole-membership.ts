@@ -1,0 +1,37 @@
+import { dispatcherOf, type Replica } from '../../domain/admin/replica.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { Membership } from './membership.ts'
+import type { ReplicaConfig } from './ports.ts'
+
+export interface SoleMembershipPorts {
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly clock: { now(): number }
+}
+
+/** The membership of a relay that has its store for itself: it holds every role. */
+export function createSoleMembership(
+  { reads, clock }: SoleMembershipPorts,
+  { name, version }: { readonly name: string; readonly version: string },
+  first: ReplicaConfig,
+): Membership {
+  let config = first
+  const never = new AbortController().signal
+  const startedAtMs = clock.now()
+  return {
+    id: () => 1,
+    holds: () => true,
+    endpoints: () => null,
+    delivers: () => true,
+    term: () => 0,
+    signal: () => never,
+    async list(): Promise<readonly Replica[]> {
+      const endpoints = await reads.listEndpoints()
+      const { configFingerprint } = config
+      const roles = ['poller', 'janitor', ...endpoints.map(({ endpoint }) => dispatcherOf(endpoint.id))] as const
+      return [{ id: 1, name, version, configFingerprint, startedAtMs, lastSeenAtMs: clock.now(), roles }]
+    },
+    async configure(next) {
+      config = next
+    },
+  }
+}

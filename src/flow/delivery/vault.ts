@@ -1,0 +1,6 @@
+/** Encrypts the keys of endpoints, each for its endpoint alone. `seal` throws if the master key cannot be used. */
+export interface Vault {
+  seal(key: string, endpointId: string): Promise<string>
+  /** Decrypts a key. Null: it was sealed for another endpoint, or the master key is lost. */
+  open(sealed: string, endpointId: string): Promise<string | null>
+}

@@ -1,0 +1,112 @@
+import { encodeLesson, type Lesson, parseLesson } from '../../domain/polling/lesson.ts'
+import type { ScanSample } from '../../domain/polling/scan-rate.ts'
+import type { Log } from '../ports.ts'
+import type { CarrierModelKeeper } from './carrier-model.ts'
+import type { ModelCheckpoint } from './model-checkpoint.ts'
+import type { LessonTable } from './ports.ts'
+
+/** The model of the carrier where several replicas learn: the poller keeps it, and the others leave it what they were taught. */
+export interface SharedModel {
+  readonly keeper: CarrierModelKeeper
+  readonly checkpoint: ModelCheckpoint
+  /** Leaves for the poller what this replica was taught since the last time. To be called every second. */
+  leave(): Promise<void>
+  /** Learns what the other replicas have left. For the poller. */
+  fold(): Promise<void>
+  /** Takes up the model as the poller last saved it; `resume`: to go on from it as the poller. */
+  follow(how: { readonly resume: boolean }): Promise<void>
+  /** Saves everything for the next poller. */
+  handOver(): Promise<void>
+}
+
+export interface SharedModelPorts {
+  readonly table: LessonTable
+  readonly keeper: CarrierModelKeeper
+  readonly checkpoint: ModelCheckpoint
+  readonly isPoller: () => boolean
+  /** The id of this replica in the store. */
+  readonly replicaId: () => number
+  readonly log: Pick<Log, 'error'>
+}
+
+/** What is left in one second at most; further samples would add little. */
+const SAMPLES_MAX = 500
+const FOUND_MAX = 1000
+/** How many lessons are learnt at a time. */
+const LESSONS_AT_ONCE = 100
+
+/** What a replica was taught and has not left for the poller yet. */
+function createTaught() {
+  let samples: ScanSample[] = []
+  let foundByPoll: number[] = []
+  let pushes: Lesson['pushes'] = null
+  return {
+    sample(one: ScanSample): void {
+      if (samples.length < SAMPLES_MAX) samples.push(one)
+    },
+    pushed(atMs: number, count: number): void {
+      pushes = { count: (pushes?.count ?? 0) + count, lastAtMs: Math.max(pushes?.lastAtMs ?? 0, atMs) }
+    },
+    found(eventAtMs: number): void {
+      if (foundByPoll.length < FOUND_MAX) foundByPoll.push(eventAtMs)
+    },
+    /** Null: nothing. */
+    take(): Lesson | null {
+      if (pushes === null && samples.length + foundByPoll.length === 0) return null
+      const lesson = { samples, pushes, foundByPoll }
+      samples = []
+      foundByPoll = []
+      pushes = null
+      return lesson
+    },
+  }
+}
+
+export function createSharedModel({ table, keeper, checkpoint, isPoller, replicaId, log }: SharedModelPorts): SharedModel {
+  const taught = createTaught()
+
+  function learn({ samples, pushes, foundByPoll }: Lesson): void {
+    for (const sample of samples) keeper.learn(sample)
+    if (pushes !== null) keeper.pushed(pushes.lastAtMs, pushes.count)
+    for (const eventAtMs of foundByPoll) keeper.foundByPoll(eventAtMs)
+  }
+
+  return {
+    keeper: {
+      ...keeper,
+      learn: (sample) => (isPoller() ? keeper.learn(sample) : taught.sample(sample)),
+      pushed: (atMs, count) => (isPoller() ? keeper.pushed(atMs, count) : taught.pushed(atMs, count)),
+      foundByPoll: (eventAtMs) => (isPoller() ? keeper.foundByPoll(eventAtMs) : taught.found(eventAtMs)),
+    },
+    checkpoint: {
+      ...checkpoint,
+      // What another replica saves as the poller must not be overwritten.
+      keep: async (learnt, how) =>
+        isPoller() ? await checkpoint.keep(learnt, how) : { health: learnt.channel.health, eventQueued: false },
+    },
+    async leave() {
+      const left = taught.take()
+      if (left === null) return
+      if (isPoller()) learn(left)
+      else await table.add(encodeLesson(left))
+    },
+    async fold() {
+      for (;;) {
+        const texts = await table.take(replicaId(), LESSONS_AT_ONCE)
+        for (const text of texts) {
+          const lesson = parseLesson(text)
+          if (lesson === null) log.error({}, 'what another replica was taught about the carrier cannot be read')
+          else learn(lesson)
+        }
+        if (texts.length < LESSONS_AT_ONCE) return
+      }
+    },
+    async follow(how) {
+      keeper.replace(await checkpoint.reload(how))
+    },
+    async handOver() {
+      keeper.settle()
+      await checkpoint.keep(keeper.learnt(), { all: true })
+    },
+  }
+}

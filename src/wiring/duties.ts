@@ -1,0 +1,95 @@
+import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
+import type { Log } from '../flow/ports.ts'
+import { startRepeating } from '../runtime/repeating.ts'
+import type { Closing } from './closing.ts'
+import type { Delivery } from './delivery.ts'
+import type { Storage } from './opened-storage.ts'
+import type { openPolling } from './polling.ts'
+import type { CommitSignal } from './recording.ts'
+
+/** How often this replica leaves what it was taught. */
+const LEAVE_EVERY_MS = 1000
+/** How often it takes up what the poller has saved. */
+const FOLLOW_EVERY_MS = 10_000
+
+type SharedModel = NonNullable<Storage['model']>
+
+export interface DutiesPorts {
+  readonly storage: Pick<Storage, 'replicas' | 'model' | 'write' | 'clock'>
+  readonly commitSignal: CommitSignal
+  readonly delivery: Delivery
+  readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
+  readonly pushes: Pick<PushHealthMonitor, 'look'>
+  readonly closing: Closing
+  /** Call when the feed has grown. */
+  readonly tellFollowers: () => void
+  readonly log: Log
+}
+
+/** Begins to take roles, and to act on what this replica and others commit. */
+export function beginDuties(ports: DutiesPorts): void {
+  const { storage, commitSignal, delivery, polling, tellFollowers, log } = ports
+  const { replicas, write, clock } = storage
+  commitSignal.follow({
+    committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
+    failed: () => undefined,
+  })
+  const tidy = createTidy({ replicas, write, clock, log })
+  if (storage.model !== null) shareModel(storage.model, ports)
+  replicas.begin(
+    {
+      taken(roles) {
+        if (roles.includes('poller')) polling.taken()
+        if (roles.includes('janitor')) tidy()
+        delivery.reviewAll()
+      },
+      giveUp: (role) => (role === 'poller' ? polling.giveUp() : delivery.drained(role)),
+      lapsed: delivery.lapsed,
+    },
+    {
+      committed() {
+        tellFollowers()
+        delivery.wake()
+      },
+      reordered: delivery.reviewAll,
+      replicasChanged: tidy,
+    },
+  )
+}
+
+/** Leaves what this replica learns for the poller, and takes up what the poller has learnt. */
+function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing, log }: DutiesPorts): void {
+  const leave = () =>
+    model.leave().catch((err: unknown) => log.debug({ err }, 'cannot leave what was learnt for the poller; the relay tries again'))
+  const follow = async () => {
+    if (replicas.holds('poller')) return
+    await model.follow({ resume: false })
+    await pushes.look()
+  }
+  const timers = [
+    startRepeating(leave, LEAVE_EVERY_MS),
+    startRepeating(
+      () => follow().catch((err: unknown) => log.debug({ err }, 'cannot read the model of the carrier; the relay tries again')),
+      FOLLOW_EVERY_MS,
+    ),
+  ]
+  for (const timer of timers) closing.add(() => timer.stop())
+  closing.add(leave)
+}
+
+/** Removes endpoints that no config names any more, and warns of replicas whose configs differ. */
+function createTidy({ replicas, write, clock, log }: Pick<DutiesPorts, 'log'> & Omit<DutiesPorts['storage'], 'model'>): () => void {
+  let warnedOf = ''
+  const look = async () => {
+    const fingerprints = new Map((await replicas.list()).map(({ name, configFingerprint }) => [name, configFingerprint]))
+    const seen = [...new Set(fingerprints.values())].sort().join()
+    if (seen.includes(',') && seen !== warnedOf) {
+      log.warn({ replicas: Object.fromEntries(fingerprints) }, 'replicas run with different configs; give all of them the same')
+    }
+    warnedOf = seen
+    if (replicas.holds('janitor')) await write.removeUnnamedEndpoints(clock.now())
+  }
+  return () => {
+    look().catch((err: unknown) => log.warn({ err }, 'cannot look at the other replicas; the relay tries again when one changes'))
+  }
+}

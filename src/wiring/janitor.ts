@@ -1,0 +1,56 @@
+import type { Membership } from '../flow/admin/membership.ts'
+import { REPLAY_BATCH_SIZE } from '../flow/delivery/replays.ts'
+import type { Clock, Log } from '../flow/ports.ts'
+import type { WriteSide } from '../flow/write-side.ts'
+import { startRetryingWorker } from './retrying-worker.ts'
+
+/** Events of the feed per transaction; few, so that a push meanwhile waits no longer than for a batch. */
+const CATCH_UP_EVENTS = 100
+
+export interface JanitorPorts {
+  readonly write: Pick<WriteSide, 'replayFeed' | 'cancelRemoved' | 'workOnJobs'>
+  readonly replicas: Pick<Membership, 'holds'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** Call when deliveries were queued. */
+  readonly onQueued: () => void
+  /** Call when the order of waiting deliveries may have changed. */
+  readonly onReordered: () => void
+}
+
+/** The long work of delivery, done a batch at a time while this replica is the janitor. */
+export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, onReordered }: JanitorPorts) {
+  const feedReplay = startRetryingWorker(
+    async () => {
+      if (!replicas.holds('janitor')) return 'idle'
+      const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
+      if (queued > 0) onQueued()
+      return isDone ? 'idle' : 'busy'
+    },
+    { log, clock, failure: 'cannot queue events of the feed for an endpoint; the relay retries' },
+  )
+  const longWork = startRetryingWorker(
+    async () => {
+      if (!replicas.holds('janitor')) return 'idle'
+      // Before jobs, because a job may replay what is to be cancelled.
+      if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
+      const { isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
+      onReordered()
+      return isDone ? 'idle' : 'busy'
+    },
+    { log, clock, failure: 'part of a background job failed; the relay retries' },
+  )
+  const workers = [feedReplay, longWork]
+  return {
+    wake() {
+      for (const worker of workers) worker.wake()
+    },
+    async rests(): Promise<void> {
+      await Promise.all(workers.map((worker) => worker.rests()))
+    },
+    async stop(): Promise<void> {
+      for (const worker of workers) await worker.stop()
+    },
+  }
+}

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Config } from '../config/config.ts'
+import { revealAll } from '../config/secret.ts'
+import { OPERATOR_NAME } from '../domain/delivery/operator-event.ts'
+import { systemCode } from '../domain/errors.ts'
+import { type DrivenMembership, type Duties, joinReplicas, type Membership } from '../flow/admin/membership.ts'
+import type { ReplicaConfig, Watermarks } from '../flow/admin/ports.ts'
+import { createSoleMembership } from '../flow/admin/sole-membership.ts'
+import type { LessonTable } from '../flow/polling/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
+import type { ReadSide } from '../flow/read-side.ts'
+import { nameKey } from '../ops/vault.ts'
+import { VERSION } from '../package-files.ts'
+import { startRepeating } from '../runtime/repeating.ts'
+import { createServerClock, type ServerClock, type TimeSample } from '../runtime/server-clock.ts'
+import { systemClock } from '../runtime/system-clock.ts'
+import { openReplicaTable } from '../store/postgres/replica-table.ts'
+
+/** A replica that is not seen for so long is declared dead. */
+const TTL_MS = 5000
+const RENEW_EVERY_MS = 1000
+/** How soon this replica sees what another has committed. */
+const LOOK_EVERY_MS = 100
+/** An answer that takes longer is of no use to a lease of this length. */
+const ANSWER_TIMEOUT_MS = 1500
+
+/** What other replicas have done, or this one itself. */
+export interface Elsewhere {
+  /** The feed has grown. */
+  committed(): void
+  /** What waits for endpoints, or the endpoints themselves, have changed. */
+  reordered(): void
+  /** A replica has come, gone or been configured anew. */
+  replicasChanged(): void
+}
+
+/** This relay among those that share its store. */
+export interface Replicas extends Membership {
+  /** Begins to take roles and to follow the others. */
+  begin(duties: Duties, elsewhere: Elsewhere): void
+  leave(): Promise<void>
+}
+
+const identity = { name: `${hostname()}/${process.pid}`, version: VERSION }
+
+/** What the others learn of the config. */
+export function replicaConfigOf({
+  listen: _listen,
+  log: _log,
+  warnings: _warnings,
+  conflicts: _conflicts,
+  ...shared
+}: Config): ReplicaConfig {
+  const text = JSON.stringify(revealAll(shared))
+  const names = shared.endpoints.map(({ name }) => name)
+  return {
+    configFingerprint: createHash('sha256').update(text).digest('hex').slice(0, 12),
+    endpoints: shared.operator === null ? names : [...names, OPERATOR_NAME],
+    atRestKeys: shared.secrets.atRestKeys.map((key) => nameKey(Buffer.from(key.reveal(), 'base64'))),
+  }
+}
+
+export interface Joined {
+  readonly replicas: Replicas
+  /** The server's. */
+  readonly clock: Clock
+  readonly lessons: LessonTable
+}
+
+/** Joins the replicas on a database. From then on the lease is renewed. */
+export async function openReplicas(url: string, config: Config, log: Log): Promise<Joined> {
+  const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS })
+  let clock: ServerClock | null = null
+  const onServerTime = (sample: TimeSample) => {
+    clock ??= createServerClock(systemClock.monotonic, sample)
+    clock.follow(sample)
+  }
+  const ports = { table, clock: systemClock, log, onServerTime }
+  const membership = await joinReplicas(ports, { ...identity, ttlMs: TTL_MS }, replicaConfigOf(config)).catch(async (error: unknown) => {
+    await table.close()
+    throw error
+  })
+  if (clock === null) throw new Error('a replica joined without hearing the time of the server')
+  await removeGone(table, clock).catch((err: unknown) => log.debug({ err }, 'replicas that are gone could not be removed; they lapse'))
+  const renewing = startRepeating(membership.renew, RENEW_EVERY_MS)
+  const lapsing = startRepeating(async () => membership.check(), LOOK_EVERY_MS)
+  let looking: ReturnType<typeof startRepeating> | null = null
+  return {
+    clock,
+    lessons: table.lessons,
+    replicas: {
+      ...membership,
+      begin(duties, elsewhere) {
+        membership.start(duties)
+        looking = startRepeating(follow({ table, membership, elsewhere }), LOOK_EVERY_MS)
+      },
+      async leave() {
+        for (const one of [renewing, lapsing, looking]) one?.stop()
+        // Otherwise it is declared dead after a while, and a stop need not wait for a server that is not there.
+        if (membership.leftMs() > TTL_MS - 2 * RENEW_EVERY_MS)
+          await membership.leave().catch((err: unknown) => log.debug({ err }, 'left without a word'))
+        await table.close()
+      },
+    },
+  }
+}
+
+/**
+ * After a kill, a relay that is started again on the same machine need not wait until the one before has lapsed. Should another machine have the
+ * same name, a replica there is declared dead by mistake, and joins again within a second.
+ */
+async function removeGone(table: ReturnType<typeof openReplicaTable>, clock: Clock): Promise<void> {
+  const beganMs = clock.now() - clock.monotonic()
+  for (const { id, name, startedAtMs } of await table.list()) {
+    const [host, pid] = name.split('/')
+    if (host !== hostname() || pid === undefined) continue
+    // In a container every start has the same number.
+    if (Number(pid) === process.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return systemCode(error) !== 'ESRCH'
+  }
+}
+
+interface Followed {
+  readonly table: ReturnType<typeof openReplicaTable>
+  readonly membership: DrivenMembership
+  readonly elsewhere: Elsewhere
+}
+
+/** Looks at what has changed since the last look. Roles are shared meanwhile, because that may wait for another replica. */
+function follow({ table, membership, elsewhere }: Followed): () => Promise<void> {
+  let before: Watermarks | null = null
+  let isSharing = false
+  const shareOnce = async (seen: Watermarks | null) => {
+    if (isSharing) return
+    isSharing = true
+    await membership.share(seen)
+    isSharing = false
+  }
+  return async () => {
+    const seen = await table.look().catch(() => null)
+    void shareOnce(seen)
+    if (seen === null) return
+    if (before !== null) {
+      if (seen.sequence > before.sequence) elsewhere.committed()
+      if (seen.orders > before.orders || seen.endpoints > before.endpoints) elsewhere.reordered()
+      if (seen.roles > before.roles) elsewhere.replicasChanged()
+    }
+    before = seen
+  }
+}
+
+/** The membership of a relay with a store that nobody shares. */
+export function soleReplica(config: Config, reads: Pick<ReadSide, 'listEndpoints'>, clock: Clock): Replicas {
+  return {
+    ...createSoleMembership({ reads, clock }, identity, replicaConfigOf(config)),
+    id: () => 1,
+    begin: () => undefined,
+    leave: async () => undefined,
+  }
+}

@@ -1,0 +1,61 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { dispatcherOf, type Role, shareRoles } from '../../../src/domain/admin/replica.ts'
+
+const ROLES: readonly Role[] = ['poller', 'janitor']
+
+/** Replicas take turns, as under the lock, until none has anything to change; what is given up falls free at once. */
+function settle(live: readonly number[], holders: Map<Role, number>, roles: readonly Role[]): number {
+  for (let turns = 0; turns < 100; turns++) {
+    let changes = 0
+    for (const me of live) {
+      const { take, giveUp } = shareRoles({ live, holders, roles }, me)
+      for (const role of giveUp) holders.delete(role)
+      for (const role of take) {
+        expect(holders.has(role)).toBe(false)
+        holders.set(role, me)
+      }
+      changes += take.length + giveUp.length
+    }
+    if (changes === 0) return turns
+  }
+  throw new Error('roles keep moving')
+}
+
+const world = fc.record({
+  live: fc.uniqueArray(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 }),
+  endpoints: fc.uniqueArray(fc.integer({ min: 1, max: 30 }), { maxLength: 20 }),
+  held: fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 9 })), { maxLength: 30 }),
+})
+
+test('whoever is there and whatever is held, every role ends with one live replica, of each kind none holds two more than another, and it stays so', () => {
+  fc.assert(
+    fc.property(world, ({ live, endpoints, held }) => {
+      const dispatchers = endpoints.map((id) => dispatcherOf(String(id)))
+      const roles = [...ROLES, ...dispatchers]
+      // A holder that is dead holds nothing: its row is gone, and its roles with it.
+      const holders = new Map(
+        held.filter(([, by]) => live.includes(by)).map(([id, by]) => [dispatcherOf(String(id)), by] as [Role, number]),
+      )
+      settle(live, holders, roles)
+      expect([...holders.keys()].sort()).toEqual([...roles].sort())
+      for (const kind of [ROLES, dispatchers]) {
+        const counts = live.map((id) => kind.filter((role) => holders.get(role) === id).length)
+        expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1)
+      }
+    }),
+  )
+})
+
+test('a replica that joins takes from the others no more than its share', () => {
+  const roles = [...ROLES, ...Array.from({ length: 9 }, (_, id) => dispatcherOf(String(id)))]
+  const holders = new Map<Role, number>()
+  settle([1, 2], holders, roles)
+  const before = new Map(holders)
+  settle([1, 2, 3], holders, roles)
+  expect([...holders].filter(([role, by]) => before.get(role) !== by)).toHaveLength(3)
+})
+
+test('one that the others count as dead takes nothing', () => {
+  expect(shareRoles({ live: [1, 2], holders: new Map(), roles: ROLES }, 3)).toEqual({ take: [], giveUp: [] })
+})

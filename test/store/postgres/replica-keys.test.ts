@@ -1,0 +1,46 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { openReplicaTable } from '../../../src/store/postgres/replica-table.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+
+const replica = (name: string, atRestKeys: readonly string[], ttlMs = 60_000) => ({
+  name,
+  atRestKeys,
+  ttlMs,
+  version: '1',
+  configFingerprint: 'f',
+  endpoints: [],
+})
+
+async function openTable() {
+  const table = openReplicaTable((await createDatabase()).url, { answerTimeoutMs: 5000 })
+  onTestFinished(() => table.close())
+  return table
+}
+
+test('a replica that could not open what another encrypts, or the other way round, is refused and told which', async () => {
+  const table = await openTable()
+  await table.register(replica('host/1', ['old', 'older']))
+  for (const keys of [['new'], ['new', 'old'], ['older', 'x']]) {
+    await expect(table.register(replica('host/2', keys))).rejects.toThrow(
+      /^secrets\.atRestKeys: another relay on this database, host\/1, has other keys, .* Give both the same keys\./,
+    )
+  }
+  expect((await table.list()).map(({ name }) => name)).toEqual(['host/1'])
+})
+
+test('a key is replaced without a stop: added everywhere, moved to the front, then dropped', async () => {
+  const table = await openTable()
+  let running = (await table.register(replica('first', ['old']))).id
+  for (const keys of [['old', 'new'], ['new', 'old'], ['new']]) {
+    const { id } = await table.register(replica('next', keys))
+    await table.remove(running)
+    running = id
+  }
+  expect(await table.list()).toHaveLength(1)
+})
+
+test('a replica that is no longer seen has no say', async () => {
+  const table = await openTable()
+  await table.register(replica('killed', ['lost'], 0))
+  await table.register(replica('next', ['new']))
+})
