@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
-import type { Asker } from '../support/caught-up.ts'
+import { endedJob, postJson, startMove } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
@@ -15,39 +15,6 @@ import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-r
 
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
-
-async function post(
-  { internalUrl, token }: Asker,
-  path: string,
-  body: object,
-): Promise<{ readonly status: number; readonly body: unknown }> {
-  const response = await fetch(`${internalUrl}${path}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  return { status: response.status, body: await response.json() }
-}
-
-/** Starts a move; returns the path of its job. */
-async function startMove(asker: Asker, to: string): Promise<string> {
-  const started = await post(asker, '/relay/store/move', { to })
-  expect(started).toMatchObject({ status: 202, body: { kind: 'move' } })
-  const { id } = Object(started.body)
-  return `/relay/jobs/${id}`
-}
-
-/** Resolves with the state in which a job ended. The relay that answers changes meanwhile. */
-async function endOf({ internalUrl, token }: Asker, job: string): Promise<unknown> {
-  return await vi.waitFor(
-    async () => {
-      const found: unknown = await (await ask(internalUrl, token, job)).json()
-      expect(found).toMatchObject({ endedAt: expect.any(String) })
-      return found
-    },
-    { timeout: 60_000, interval: 100 },
-  )
-}
 
 /** The longest time in which no push was accepted while pushes came, in milliseconds. */
 function longestPauseMs(answers: readonly Answered[]): number {
@@ -85,16 +52,16 @@ test('a relay moves its store to PostgreSQL and back while it receives and relay
   const receiver = await startReceiver()
   await using relay = await runRelay(config)
   const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
-  expect(await post(asker, '/relay/endpoints', { name: 'shop', url: receiver.url })).toMatchObject({ status: 201 })
+  expect(await postJson(asker, '/relay/endpoints', { name: 'shop', url: receiver.url })).toMatchObject({ status: 201 })
 
   const { next } = distinctPushes(20)
   const load = startLoad(relay.publicUrl, 6, next, { isPatient: true })
   await load.untilAnswered(200)
   const there = await startMove(asker, database)
-  expect(await endOf(asker, there)).toMatchObject({ state: 'done', failure: null })
+  expect(await endedJob(asker, there)).toMatchObject({ state: 'done', failure: null })
   await load.untilAnswered(load.inFlight() + 600)
   const back = await startMove(asker, `sqlite:${file}`)
-  expect(await endOf(asker, back)).toMatchObject({ state: 'done' })
+  expect(await endedJob(asker, back)).toMatchObject({ state: 'done' })
   await load.untilAnswered(load.inFlight() + 900)
   const answers = await load.stop()
 
