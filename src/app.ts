@@ -58,8 +58,9 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   const { underWay } = polling
   const { commitSignal } = recording
   const moves = openMoves(config, { storage, endpointKeys, keyFile, handOver: options.handOver ?? null, log, closing })
-  const api = openInternalApi(config, { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, moves, log })
-  beginDuties({ storage, commitSignal, delivery, polling, pushes, tellFollowers: api.feedSignal.tell, closing, log })
+  const seen = { carrier, history, authenticate, underWay, delivery, reporting, log }
+  const api = openInternalApi(config, { ...seen, storage, commitSignal, moves: moves.manage })
+  beginDuties({ ...moves, storage, commitSignal, delivery, polling, pushes, tellFollowers: api.feedSignal.tell, closing, log })
   receiver.follow(reporting.received, log)
   const otherEnded = options.endOther?.()
   const patienceMs = otherEnded === undefined ? 0 : config.shutdownTimeoutMs

@@ -21,6 +21,10 @@ export interface DutiesPorts {
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
   readonly closing: Closing
+  /** Call when the store is being moved by another replica. */
+  readonly followMove: () => void
+  /** Ends what a move that was killed has left. */
+  readonly clearMoves: () => Promise<void>
   /** Call when the feed has grown. */
   readonly tellFollowers: () => void
   readonly log: Log
@@ -34,7 +38,7 @@ export function beginDuties(ports: DutiesPorts): void {
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
-  const tidy = createTidy({ replicas, write, clock, log })
+  const tidy = createTidy({ replicas, write, clock, log, clearMoves: ports.clearMoves })
   if (storage.model !== null) shareModel(storage.model, ports)
   replicas.begin(
     {
@@ -53,6 +57,7 @@ export function beginDuties(ports: DutiesPorts): void {
       },
       reordered: delivery.reviewAll,
       replicasChanged: tidy,
+      moving: ports.followMove,
     },
   )
 }
@@ -78,7 +83,13 @@ function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing
 }
 
 /** Removes endpoints that no config names any more, and warns of replicas whose configs differ. */
-function createTidy({ replicas, write, clock, log }: Pick<DutiesPorts, 'log'> & Omit<DutiesPorts['storage'], 'model'>): () => void {
+function createTidy({
+  replicas,
+  write,
+  clock,
+  log,
+  clearMoves,
+}: Pick<DutiesPorts, 'log' | 'clearMoves'> & Omit<DutiesPorts['storage'], 'model'>): () => void {
   let warnedOf = ''
   const look = async () => {
     const fingerprints = new Map((await replicas.list()).map(({ name, configFingerprint }) => [name, configFingerprint]))
@@ -87,7 +98,9 @@ function createTidy({ replicas, write, clock, log }: Pick<DutiesPorts, 'log'> & 
       log.warn({ replicas: Object.fromEntries(fingerprints) }, 'replicas run with different configs; give all of them the same')
     }
     warnedOf = seen
-    if (replicas.holds('janitor')) await write.removeUnnamedEndpoints(clock.now())
+    if (!replicas.holds('janitor')) return
+    await write.removeUnnamedEndpoints(clock.now())
+    await clearMoves()
   }
   return () => {
     look().catch((err: unknown) => log.warn({ err }, 'cannot look at the other replicas; the relay tries again when one changes'))

@@ -11,12 +11,10 @@ function vaultOf(config: Config) {
   return createVault({ list: () => [first, ...others], first: () => first })
 }
 
-/** The address of a store as another one keeps it: that of a database is encrypted, because it holds a password. */
-export async function encodeMoveAddress(config: Config, place: StorePlace): Promise<string> {
+/** The address of a store as another one keeps it: that of a database is encrypted, because it holds a password. Null: the config names no key. */
+export async function encodeMoveAddress(config: Config, place: StorePlace): Promise<string | null> {
   if (place.engine === 'sqlite') return writePlace(place)
-  const sealed = await vaultOf(config)?.seal(writePlace(place), PURPOSE)
-  if (sealed === undefined) throw new Error('secrets.atRestKeys names no key')
-  return sealed
+  return (await vaultOf(config)?.seal(writePlace(place), PURPOSE)) ?? null
 }
 
 /** Null: none of the keys in the config opens it. */

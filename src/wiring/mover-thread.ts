@@ -9,47 +9,38 @@ import { movesOf } from './store-places.ts'
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */
 if (parentPort === null) throw new Error('this file runs only as the mover thread')
 // Only `mover.ts` starts this thread, with this data.
-const { from, to, moveId, atMs, address } = workerData as MoverData
+const { from, to, moveId, atMs, address, replicaId } = workerData as MoverData
 
-interface Opened {
-  readonly source: MoveSource
-  readonly target: MoveTarget
-  readonly move: StoreMove
-}
+const side = { moveId, atMs, address, replicaId }
+let source: MoveSource | null = null
+let target: MoveTarget | null = null
+let opened: StoreMove | null = null
 
-let opened: Opened | null = null
-
-async function open(): Promise<Opened> {
-  const side = { moveId, atMs, address }
-  const source = await movesOf(from).openSource(from.place, { ...side, peer: movesOf(to).nameOf(to.place) })
-  try {
-    const target = await movesOf(to).openTarget(to.place, { ...side, peer: movesOf(from).nameOf(from.place) })
-    const move = createStoreMove({ source, target, monotonic: systemClock.monotonic })
-    return { source, target, move }
-  } catch (error) {
-    await source.close()
-    throw error
-  }
-}
-
-function current(): Opened {
-  if (opened === null) throw new Error('the move is not open')
-  return opened
+function open<Part>(part: Part | null): Part {
+  if (part === null) throw new Error('the move is not open')
+  return part
 }
 
 const verbs: MoverVerbs = {
-  async open() {
-    opened = await open()
-    await opened.target.claim()
+  async openSource() {
+    source = await movesOf(from).openSource(from.place, { ...side, peer: movesOf(to).nameOf(to.place) })
+    await source.announce()
   },
-  advance: async () => await current().move.advance(),
-  switchOver: async (job) => await current().move.switchOver(job),
-  abandon: async (failure, nowMs) => await current().source.abandon(failure, nowMs),
+  async openTarget() {
+    target = await movesOf(to).openTarget(to.place, { ...side, peer: movesOf(from).nameOf(from.place) })
+    await target.claim()
+    opened = createStoreMove({ source: open(source), target, monotonic: systemClock.monotonic })
+  },
+  advance: async () => await open(opened).advance(),
+  pause: async () => await open(opened).pause(),
+  switchOver: async (job) => await open(opened).switchOver(job),
+  abandon: async (failure, nowMs) => await open(source).abandon(failure, nowMs),
   async close() {
-    const open = opened
+    const both = [target, source]
+    target = null
+    source = null
     opened = null
-    await open?.target.close()
-    await open?.source.close()
+    for (const store of both) await store?.close()
   },
 }
 serveVerbs(parentPort, { ...verbs })

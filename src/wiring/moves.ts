@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
 import { createManageMoves, type ManageMoves, type ManageMovesPorts, type Mover } from '../flow/admin/manage-moves.ts'
@@ -6,13 +7,16 @@ import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
 import type { Log } from '../flow/ports.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
+import type { DutiesPorts } from './duties.ts'
 import { encodeMoveAddress } from './move-address.ts'
 import { hostMover } from './mover.ts'
 import type { Storage } from './opened-storage.ts'
 import { movesOf, placeOf, readPlace, type StorePlace } from './store-places.ts'
 
+const LOOK_EVERY_MS = 100
+
 export interface MovesPorts {
-  readonly storage: Pick<Storage, 'reads' | 'write'>
+  readonly storage: Pick<Storage, 'reads' | 'write' | 'replicas'>
   readonly endpointKeys: Pick<EndpointKeys, 'check'>
   /** The name of the file with the at-rest key; null: the config names the keys. */
   readonly keyFile: string | null
@@ -21,20 +25,19 @@ export interface MovesPorts {
   readonly closing: Closing
 }
 
+export interface Moves extends Pick<DutiesPorts, 'followMove' | 'clearMoves'> {
+  readonly manage: ManageMoves
+}
+
 function placeIn(text: string): StorePlace {
   const place = readPlace(text)
   if (place !== null) return place
   throw new AppError('not_movable', 'The new place must be sqlite:PATH or postgres://user:password@host:5432/database.')
 }
 
-function namePlace(text: string): string {
-  const place = placeIn(text)
-  return movesOf(place).nameOf(place.place)
-}
-
 /** Moves of the store to another place. */
-export function openMoves(config: Config, { storage, endpointKeys, keyFile, handOver, log, closing }: MovesPorts): ManageMoves {
-  const { reads, write } = storage
+export function openMoves(config: Config, { storage, endpointKeys, keyFile, handOver, log, closing }: MovesPorts): Moves {
+  const { reads, write, replicas } = storage
 
   /** The keys of endpoints travel as they are, so the relay must be able to open them over there. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
@@ -51,18 +54,37 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
       throw new AppError('not_movable', `The keys of ${lost.endpoints} endpoints cannot be opened. Restore ${lost.where} first.`)
   }
 
+  async function refuse(to: StorePlace): Promise<void> {
+    await refuseLostKeys(to.engine === 'postgres')
+    const others = (await replicas.list()).length - 1
+    if (to.engine === 'sqlite' && others > 0)
+      throw new AppError('not_movable', `A file serves one relay, and ${others} others use this database. Stop them first.`)
+  }
+
   async function openMover(text: string): Promise<Mover> {
     const to = placeIn(text)
-    await refuseLostKeys(to.engine === 'postgres')
-    try {
-      const address = await encodeMoveAddress(config, to)
-      return await hostMover({ from: placeOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), address })
-    } catch (cause) {
-      throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new store cannot be opened.', { cause })
+    const known = { from: placeOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
+    return await hostMover({ ...known, address: (await encodeMoveAddress(config, to)) ?? '' }, () => refuse(to))
+  }
+
+  const from = placeOf(config)
+  const untilMoved = async () => {
+    for (;;) {
+      const mark = await movesOf(from).readMark(from.place)
+      if (mark?.state !== 'pausing') return
+      // If whoever switches is gone, the store goes on as it was.
+      await movesOf(from).clear(from.place, systemClock.now())
+      await pause(LOOK_EVERY_MS)
     }
   }
 
-  const moves = createManageMoves({ write, namePlace, openMover, handOver, clock: systemClock, log })
-  closing.add(() => moves.stop())
-  return moves
+  const manage = createManageMoves({ write, openMover, handOver, untilMoved, clock: systemClock, log })
+  closing.add(() => manage.stop())
+  return {
+    manage,
+    followMove() {
+      manage.follow().catch((err: unknown) => log.error({ err }, 'the relay cannot follow a move of the store'))
+    },
+    clearMoves: () => movesOf(from).clear(from.place, systemClock.now()),
+  }
 }

@@ -6,12 +6,12 @@ import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 import { followLinks } from '../store/sqlite/sqlite-identity.ts'
+import { sqliteMoves } from '../store/sqlite/sqlite-moves.ts'
 import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
 import { hostInProcess } from './in-process.ts'
 import type { Storage } from './opened-storage.ts'
 import { soleReplica } from './replicas.ts'
-import { movesOf, placeOf } from './store-places.ts'
 import { startThreads, type Threads } from './threads.ts'
 
 const LOG_BYTES_WARN = 256 * 1024 * 1024
@@ -19,17 +19,9 @@ const LOG_BYTES_WARN = 256 * 1024 * 1024
 /** Opens the store. SQLite gets threads for writing and receiving and a watch on its disk; a PostgreSQL server has its own. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
   const { store } = config
-  const storage =
-    store.engine === 'sqlite'
-      ? await openSqliteStorage(config, store.path, { log, closing, threads: threads ?? startThreads(config, store.path) })
-      : await openPostgresStorage(config, store.url.reveal(), log, closing)
-  const { engine, place } = placeOf(config)
-  await movesOf({ engine })
-    .clear(place, systemClock.now())
-    .catch((err: unknown) =>
-      log.warn({ err }, 'what a move that was killed has left in the store could not be removed; the next start does'),
-    )
-  return storage
+  return store.engine === 'sqlite'
+    ? await openSqliteStorage(config, store.path, { log, closing, threads: threads ?? startThreads(config, store.path) })
+    : await openPostgresStorage(config, store.url.reveal(), log, closing)
 }
 
 interface SqlitePorts {
@@ -47,6 +39,7 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
   const receiver = await starting.receiver
   const path = followLinks(given)
   for (const warning of permissionWarnings(path)) log.warn({}, warning)
+  await sqliteMoves.clear(path, systemClock.now())
   const reads = sqlite.openReadStore(path)
   closing.add(() => reads.close(), 'serving')
   closing.add(() => receiver.verbs.close(), 'serving')

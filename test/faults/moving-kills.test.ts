@@ -20,7 +20,8 @@ test(`killed ${KILLS} times at any moment of a move, a relay starts again on the
   const database = (await createDatabase('nothing')).url
   const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(database)).secrets })
   const random = seeded(Date.now())
-  const pushes = distinctPushes(8)
+  // As many parcels as it takes for none to be full.
+  const pushes = distinctPushes(100)
   const acknowledged: string[] = []
   let moves = 0
   for (let kill = 0; kill <= KILLS; kill++) {

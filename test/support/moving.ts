@@ -43,10 +43,11 @@ let moves = 0
 export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: false }): Promise<OpenMove> {
   let turns = 0
   const monotonic = () => (isSlow ? turns++ * 1000 : performance.now())
-  const common = { moveId: `move-${moves++}`, atMs: Date.UTC(2026, 3, 1) }
+  const common = { moveId: `move-${moves++}`, atMs: Date.UTC(2026, 3, 1), replicaId: 0 }
   const fromName = movesOf(from.engine).nameOf(from.place)
   const toName = movesOf(to.engine).nameOf(to.place)
   const source = await movesOf(from.engine).openSource(from.place, { ...common, peer: toName, address: to.place })
+  await source.announce()
   try {
     const target = await movesOf(to.engine).openTarget(to.place, { ...common, peer: fromName, address: from.place })
     try {
@@ -90,7 +91,7 @@ export async function moveStore(from: Place, to: Place): Promise<void> {
 
 /** Every row of a store, by its table, and the last numbers it has given. */
 export async function contentsOf({ engine, place }: Place) {
-  const source = await movesOf(engine).openSource(place, { moveId: '', peer: '', address: '', atMs: 0 })
+  const source = await movesOf(engine).openSource(place, { moveId: '', peer: '', address: '', atMs: 0, replicaId: 0 })
   try {
     const contents = new Map<string, readonly StoredRow[]>()
     for (const table of MOVED_TABLES) contents.set(table.name, await source.page(table, { after: null, upTo: null, limit: 1_000_000 }))

@@ -11,6 +11,7 @@ export interface Mover {
   /** How messages name the new place. */
   readonly to: string
   advance(): Promise<MoveProgress>
+  pause(): Promise<void>
   switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
   /** Gives up: the store stays in use, and the job fails for this reason. */
   abandon(failure: string, nowMs: number): Promise<void>
@@ -18,15 +19,15 @@ export interface Mover {
 }
 
 export interface ManageMovesPorts {
-  readonly write: Pick<WriteSide, 'startJob' | 'noteMove' | 'cancelJob'>
-  /** How messages name a place, without a password. Throws `not_movable` if it is none. */
-  readonly namePlace: (to: string) => string
+  readonly write: Pick<WriteSide, 'startJob' | 'noteMove'>
   /** Opens both stores. Throws `not_movable` if the store cannot be moved there. */
   readonly openMover: (to: string) => Promise<Mover>
   /**
    * Ends all writing, runs `seal`, and lets a relay take over that works on whatever store is in use then. Null: nobody takes over.
    */
   readonly handOver: ((seal: () => Promise<void>) => Promise<void>) | null
+  /** Resolves when a move by another replica has ended, whatever came of it. */
+  readonly untilMoved: () => Promise<void>
   readonly clock: Clock
   readonly log: Pick<Log, 'info' | 'error'>
 }
@@ -37,6 +38,8 @@ export interface ManageMoves {
   start(body: unknown, by: string): Promise<Job>
   /** How far a move is that runs now; null: it does not. */
   progressOf(jobId: number): MoveProgress | null
+  /** The store is being moved by another replica: ends writing, and goes on with whatever store is in use then. */
+  follow(): Promise<void>
   /** Gives up the move that runs, unless it is in its switch. */
   stop(): Promise<void>
 }
@@ -46,6 +49,7 @@ interface Running {
   readonly mover: Mover
   progress: MoveProgress
   isStopping: boolean
+  isGivenUp: boolean
   ended: Promise<void>
 }
 
@@ -56,20 +60,25 @@ const TURNS_PER_LOOK = 4
 const STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
 
 export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
-  const { write, namePlace, openMover, handOver, clock, log } = ports
+  const { write, openMover, handOver, untilMoved, clock, log } = ports
   let running: Running | null = null
   let isOpening = false
 
-  async function startJob(to: string, by: string, takeOver: TakeOver): Promise<Job> {
-    // First, because a store that takes no writes cannot be moved either.
-    const job = await write.startJob({ task: { kind: 'move', to: namePlace(to) }, by, nowMs: clock.now() })
+  async function queueJob({ to }: Mover, by: string): Promise<Job> {
+    const job = await write.startJob({ task: { kind: 'move', to }, by, nowMs: clock.now() })
     if (job === null) throw new AppError('too_many_jobs', 'Too many jobs have not ended. Cancel some, or wait.')
-    const mover = await openMover(to).catch(async (error: unknown) => {
-      await write.cancelJob({ jobId: job.jobId, nowMs: clock.now() })
+    return job
+  }
+
+  async function startJob(to: string, by: string, takeOver: TakeOver): Promise<Job> {
+    const mover = await openMover(to)
+    const job = await queueJob(mover, by).catch(async (error: unknown) => {
+      await mover.abandon('The job could not be queued.', clock.now()).catch(() => undefined)
+      await mover.close()
       throw error
     })
     const progress: MoveProgress = { step: 'copying', done: 0, total: 0 }
-    const move: Running = { job, mover, progress, isStopping: false, ended: Promise.resolve() }
+    const move: Running = { job, mover, progress, isStopping: false, isGivenUp: false, ended: Promise.resolve() }
     running = move
     log.info({ job: job.jobId, to: mover.to, by }, 'the store is being moved')
     move.ended = runMove(ports, move, takeOver).finally(() => {
@@ -92,6 +101,11 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
       }
     },
     progressOf: (jobId) => (running?.job.jobId === jobId ? running.progress : null),
+    async follow() {
+      if (handOver === null || running?.progress.step === 'switching') return
+      log.info({}, 'another replica moves the store: this one writes no more until that is done')
+      await handOver(untilMoved)
+    },
     async stop() {
       if (running === null || running.progress.step === 'switching') return
       running.isStopping = true
@@ -109,10 +123,11 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
       return
     }
     move.progress = { ...move.progress, step: 'switching' }
+    await mover.pause()
     await takeOver(() => seal(ports, move))
   } catch (error) {
     ports.log.error({ err: error, job: job.jobId, to: mover.to }, 'the move of the store failed; the relay goes on with the store it had')
-    if (move.progress.step !== 'switching') await abandon(ports, move, describe(error))
+    await abandon(ports, move, describe(error))
   } finally {
     await mover.close().catch(() => undefined)
   }
@@ -145,7 +160,10 @@ async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
   }
 }
 
-async function abandon({ clock, log }: ManageMovesPorts, { job, mover }: Running, failure: string): Promise<void> {
+async function abandon({ clock, log }: ManageMovesPorts, move: Running, failure: string): Promise<void> {
+  const { job, mover } = move
+  if (move.isGivenUp) return
+  move.isGivenUp = true
   await mover
     .abandon(failure, clock.now())
     .catch((err: unknown) =>

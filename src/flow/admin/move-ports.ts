@@ -21,6 +21,8 @@ export interface StoredTables {
 /** The store in use, from which a move copies while others write to it. */
 export interface MoveSource extends StoredTables {
   readonly tables: readonly CopiedTable[]
+  /** Writes into the store that it is being copied, so that a kill leaves a trace. Rejects if another replica is copying it. */
+  announce(): Promise<void>
   /** From now on the key of every row that changes is kept, until the move ends. */
   begin(): Promise<void>
   count(table: CopiedTable): Promise<number>
@@ -29,6 +31,8 @@ export interface MoveSource extends StoredTables {
   /** Drops kept keys by their marks. */
   forget(table: CopiedTable, marks: readonly number[]): Promise<void>
   countChanges(): Promise<number>
+  /** Asks all others who use the store to write no more. */
+  pause(): Promise<void>
   /** The last numbers given. */
   numbers(): Promise<StoreNumbers>
   /**

@@ -22,6 +22,8 @@ export interface StoreMovePorts {
 export interface StoreMove {
   /** Works for a moment. In step `waiting` the rest is small enough for the switch, and stays so as long as this is called. */
   advance(): Promise<MoveProgress>
+  /** Asks all others who use the store to write no more. */
+  pause(): Promise<void>
   /**
    * Copies the rest while nobody can write, checks it, and marks the source as moved. Rejects, with the source in use, if anything differs.
    */
@@ -52,6 +54,7 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
         if (value.step === 'waiting' || ports.monotonic() >= untilMs) return value
       }
     },
+    pause: () => state.source.pause(),
     async switchOver(job) {
       const { source, target, suspects, counted } = state
       await source.seal(async () => {

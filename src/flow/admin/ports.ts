@@ -60,6 +60,8 @@ export interface Watermarks {
   readonly roles: number
   /** How often an operator, a job or a join has changed what waits for an endpoint. */
   readonly orders: number
+  /** The store is about to be moved, or was: nobody is to write any more. */
+  readonly isMoving: boolean
 }
 
 /** What the others learn of a replica's config. */

@@ -1,7 +1,10 @@
 /** What a move has written into a store about itself. */
 export interface MoveMark {
-  /** `copying`: it is in use and being copied; `moved`: another is in its place; `receiving`: it is filled, and not yet complete. */
-  readonly state: 'copying' | 'moved' | 'receiving'
+  /**
+   * `copying`: it is in use and being copied; `pausing`: nobody is to write, for the switch; `moved`: another is in its place; `receiving`: it is filled,
+   * and not yet complete.
+   */
+  readonly state: 'copying' | 'pausing' | 'moved' | 'receiving'
   /** The same on both sides of a move, and of no other. */
   readonly moveId: string
   /** Names the other store. */
@@ -9,6 +12,8 @@ export interface MoveMark {
   /** The address of the other store: a path, or the encrypted address of a database. */
   readonly address: string
   readonly atMs: number
+  /** The replica that moves it. */
+  readonly replicaId: number
 }
 
 /** One side of a move. */
@@ -18,7 +23,7 @@ export type MoveSide = Omit<MoveMark, 'state'>
 export const MARK_TABLE = 'moving'
 
 /** The columns of the mark, for a statement. */
-export const MARK_COLUMNS = 'state, move_id, peer, address, at_ms'
+export const MARK_COLUMNS = 'state, move_id, peer, address, at_ms, replica_id'
 
 /** A row of the table. */
 export interface MarkRow {
@@ -27,20 +32,21 @@ export interface MarkRow {
   readonly peer: string
   readonly address: string
   readonly at_ms: number
+  readonly replica_id: number
 }
 
-export function decodeMark({ state, move_id, peer, address, at_ms }: MarkRow): MoveMark {
-  return { state, moveId: move_id, peer, address, atMs: at_ms }
+export function decodeMark({ state, move_id, peer, address, at_ms, replica_id }: MarkRow): MoveMark {
+  return { state, moveId: move_id, peer, address, atMs: at_ms, replicaId: replica_id }
 }
 
 /** The values in the order of `MARK_COLUMNS`. */
-export function encodeMark({ state, moveId, peer, address, atMs }: MoveMark): [string, string, string, string, number] {
-  return [state, moveId, peer, address, atMs]
+export function encodeMark({ state, moveId, peer, address, atMs, replicaId }: MoveMark): [string, string, string, string, number, number] {
+  return [state, moveId, peer, address, atMs, replicaId]
 }
 
 /** Throws if a store cannot be used because of a move. `place` names it in the message. */
 export function refuseMoved(mark: MoveMark | null, place: string): void {
-  if (mark === null || mark.state === 'copying') return
+  if (mark === null || mark.state === 'copying' || mark.state === 'pausing') return
   if (mark.state === 'receiving')
     throw new Error(
       `store: ${place} holds a part of ${mark.peer}, from a move that has not ended. Nothing was changed. ` +

@@ -9,7 +9,7 @@ export interface StoreMoves {
   openTarget(place: string, side: MoveSide): Promise<MoveTarget>
   /** What a move has written into a store; null: nothing, or there is no such store. */
   readMark(place: string): Promise<MoveMark | null>
-  /** Ends what a move that was killed has left in the store it copied from. Only its one relay may call this. */
+  /** Ends what a move that was killed has left in the store it copied from, if nobody runs it any more. Only who uses the store may call this. */
   clear(place: string, nowMs: number): Promise<void>
   /** A move that was killed right after its switch is complete: the store it has filled may be opened. */
   release(place: string, moveId: string): Promise<void>

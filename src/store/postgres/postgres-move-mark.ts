@@ -1,4 +1,4 @@
-import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from '../moving/move-mark.ts'
+import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark, type MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../moving/moved-tables.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 
@@ -13,13 +13,49 @@ export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<Mo
 /** Writes the mark in place of any other. */
 export async function writeMark({ query }: MoveClient, mark: MoveMark): Promise<void> {
   await query(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
-    peer text not null, address text not null, at_ms bigint not null)`)
+    peer text not null, address text not null, at_ms bigint not null,
+    replica_id bigint not null, paused_at_ms bigint)`)
   await query(`delete from ${MARK_TABLE}`)
-  await query(`insert into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, $1, $2, $3, $4, $5)`, encodeMark(mark))
+  await query(`insert into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`, encodeMark(mark))
 }
 
 export async function dropMark({ query }: MoveClient): Promise<void> {
   await query(`drop table if exists ${MARK_TABLE}`)
+  await query(`delete from counter where name = '${MOVING}'`)
+}
+
+/** The counter that every replica sees: above 0, nobody is to write. */
+const MOVING = 'moving'
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+/** A switch that takes longer is given up: whoever was to do it is gone. */
+const PAUSE_MS_MAX = 20_000
+
+/** Asks all replicas to write no more. They see it as they see each other's commits. */
+export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
+  await transaction({}, async () => {
+    await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS} where move_id = $1`, [moveId])
+    await query(`insert into counter (name, value, base, version) values ('${MOVING}', 1, 0, 0) on conflict (name) do update set value = 1`)
+  })
+}
+
+/** How many replicas have not left yet. */
+export async function countReplicas({ query }: MoveClient): Promise<number> {
+  const { rows } = await query<{ n: number }>(`select count(*) as n from replica where until_ms > ${NOW_MS}`)
+  return rows[0]?.n ?? 0
+}
+
+/** Fails if the move has been given up by another replica, because the one that runs it seemed to be gone. */
+export async function proveMine({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing')`, [moveId])
+  if (rowCount !== 1) throw new Error('another replica has given the move up')
+}
+
+/** Whether somebody moves the store now: a replica that lives copies it, or a switch has begun that is not too long ago. */
+export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
+    where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
+      or (state = 'pausing' and paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX})`)
+  return rowCount === 1
 }
 
 /** Where the keys of a table's changed rows are kept. */

@@ -5,13 +5,29 @@ import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
 import { isConflict } from './conflicts.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { changesOf, dropMark, dropMoveParts, failMoves, keepChanges, REFUSING, refuseWrites, writeMark } from './postgres-move-mark.ts'
+import {
+  askToPause,
+  changesOf,
+  countReplicas,
+  dropMark,
+  dropMoveParts,
+  failMoves,
+  isBeingMoved,
+  keepChanges,
+  proveMine,
+  REFUSING,
+  readMark,
+  refuseWrites,
+  writeMark,
+} from './postgres-move-mark.ts'
 import { createStoredTables } from './postgres-stored-tables.ts'
 
 /** Whoever writes waits no longer than this for a table whose lock the move in turn waits for. */
 const LOCK_TIMEOUT_MS = 250
 const ATTEMPTS_MAX = 12
 const REST_MS = 50
+/** A replica that is not seen any more lapses sooner. */
+const ALONE_MS_MAX = 8000
 const LOCK_NOT_AVAILABLE = '55P03'
 /** A replica uses up a run of numbers, so the last one may be anywhere in it. */
 const RUN = 10_000
@@ -24,9 +40,12 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
   return {
     ...createStoredTables(client),
     tables: MOVED_TABLES,
+    async announce() {
+      if ((await readMark(client)) !== null && (await isBeingMoved(client))) throw new Error('store: another replica is moving it already.')
+      await transaction({}, () => writeMark(client, { ...side, state: 'copying' }))
+    },
     async begin() {
       await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => dropMoveParts(client)))
-      await transaction({}, () => writeMark(client, { ...side, state: 'copying' }))
       // A table at a time, so that nobody who writes waits for more than one.
       for (const table of MOVED_TABLES)
         await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => keepChanges(client, table)))
@@ -44,8 +63,10 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       await query(`delete from ${changesOf(movedTable(copied))} where seq = any($1::bigint[])`, [[...marks]])
     },
     countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
+    pause: () => askToPause(client, side),
     numbers: () => lastNumbers(numberIn),
     async seal(work) {
+      await untilAlone(client)
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
       await locking(() => lockAndSeal(client, work, { ...side, state: 'moved' }))
     },
@@ -59,6 +80,14 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       )
     },
     close: client.close,
+  }
+}
+
+/** Waits for replicas that were asked to pause. Those that seal a store without a word have nobody beside them. */
+async function untilAlone(client: MoveClient): Promise<void> {
+  for (let waitedMs = 0; (await countReplicas(client)) > 0; waitedMs += REST_MS) {
+    if (waitedMs >= ALONE_MS_MAX) throw new Error('another replica has not stopped writing in time')
+    await pause(REST_MS)
   }
 }
 
@@ -83,6 +112,7 @@ async function lastNumbers(numberIn: NumberIn): Promise<StoreNumbers> {
 /** Resolves when it is done; what `work` throws is thrown as it is, and never tried again. */
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
   await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
+    await proveMine(client, mark)
     await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
     await client.query('set local lock_timeout = 0')
     await work().catch((cause: unknown) => {

@@ -1,7 +1,7 @@
 import { MOVE_WAS_KILLED } from '../moving/move-mark.ts'
 import type { StoreMoves } from '../moving/store-moves.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { dropMark, dropMoveParts, failMoves, readMark } from './postgres-move-mark.ts'
+import { dropMark, dropMoveParts, failMoves, isBeingMoved, readMark } from './postgres-move-mark.ts'
 import { locking, openPostgresMoveSource } from './postgres-move-source.ts'
 import { openPostgresMoveTarget } from './postgres-move-target.ts'
 import { nameDatabase } from './postgres-pool.ts'
@@ -14,7 +14,8 @@ export const postgresMoves: StoreMoves = {
   readMark: (place) => withClient(place, readMark),
   clear: (place, nowMs) =>
     withClient(place, async (client) => {
-      if ((await readMark(client))?.state === 'copying') await endMove(client, nowMs)
+      const state = (await readMark(client))?.state
+      if ((state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))) await endMove(client, nowMs)
     }),
   release: (place, moveId) =>
     withClient(place, async (client) => {

@@ -12,8 +12,8 @@ export function readMark(db: Database.Database): MoveMark | null {
 /** Writes the mark in place of any other. */
 export function writeMark(db: Database.Database, mark: MoveMark): void {
   db.exec(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
-    peer text not null, address text not null, at_ms integer not null)`)
-  db.prepare(`insert or replace into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, ?, ?, ?, ?, ?)`).run(...encodeMark(mark))
+    peer text not null, address text not null, at_ms integer not null, replica_id integer not null)`)
+  db.prepare(`insert or replace into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, ?, ?, ?, ?, ?, ?)`).run(...encodeMark(mark))
 }
 
 export function dropMark(db: Database.Database): void {

@@ -19,12 +19,14 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   return {
     ...createStoredTables(db),
     tables: MOVED_TABLES,
+    async announce() {
+      transact(db, () => writeMark(db, { ...side, state: 'copying' }))
+    },
     async begin() {
-      db.transaction(() => {
+      transact(db, () => {
         dropMoveParts(db)
-        writeMark(db, { ...side, state: 'copying' })
         keepChanges(db)
-      }).immediate()
+      })
     },
     async count(copied) {
       const table = movedTable(copied)
@@ -42,19 +44,21 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
         for (const mark of marks) forget.run(mark)
       }
       if (db.inTransaction) forgetAll()
-      else db.transaction(forgetAll).immediate()
+      else transact(db, forgetAll)
     },
     async countChanges() {
       return numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')}`)
     },
+    // Nobody else writes to a file, and whoever moves it has ended its own writing.
+    pause: async () => undefined,
     numbers: async () => lastNumbers(numberIn),
     seal: (work) => seal(db, work, { ...side, state: 'moved' }),
     async abandon(failure, nowMs) {
-      db.transaction(() => {
+      transact(db, () => {
         dropMoveParts(db)
         dropMark(db)
         failMoves(db, failure, nowMs)
-      }).immediate()
+      })
     },
     async close() {
       db.close()
@@ -76,15 +80,26 @@ function lastNumbers(numberIn: NumberIn): StoreNumbers {
 }
 
 async function seal(db: Database.Database, work: () => Promise<void>, mark: MoveMark): Promise<void> {
-  db.exec('begin immediate')
+  db.prepare('BEGIN IMMEDIATE').run()
   try {
     await work()
     dropMoveParts(db)
     refuseWrites(db)
     writeMark(db, mark)
-    db.exec('commit')
+    db.exec('COMMIT')
   } catch (error) {
-    if (db.inTransaction) db.exec('rollback')
+    if (db.inTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function transact(db: Database.Database, work: () => void): void {
+  db.prepare('BEGIN IMMEDIATE').run()
+  try {
+    work()
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK')
     throw error
   }
 }

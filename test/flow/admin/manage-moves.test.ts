@@ -23,10 +23,11 @@ interface World {
   readonly isWanted?: () => boolean
   readonly switchOver?: () => Promise<void>
   readonly openMover?: ManageMovesPorts['openMover']
+  readonly startJob?: ManageMovesPorts['write']['startJob']
 }
 
 /** Moves with a mover that does as it is told; `calls` lists what was done, in order. */
-function movesOf({ turns, isWanted = () => true, switchOver = async () => undefined, openMover }: World) {
+function movesOf({ turns, isWanted = () => true, switchOver = async () => undefined, openMover, startJob = async () => JOB }: World) {
   const calls: string[] = []
   const closed = Promise.withResolvers<void>()
   let turn = 0
@@ -37,6 +38,7 @@ function movesOf({ turns, isWanted = () => true, switchOver = async () => undefi
       if (next instanceof Error) throw next
       return next
     },
+    pause: async () => void calls.push('pause'),
     async switchOver({ jobId }) {
       calls.push(`switch ${jobId}`)
       await switchOver()
@@ -49,23 +51,19 @@ function movesOf({ turns, isWanted = () => true, switchOver = async () => undefi
   }
   const moves = createManageMoves({
     write: {
-      startJob: async () => JOB,
+      startJob,
       noteMove: async ({ done }) => {
         calls.push(`note ${done}`)
         return { isWanted: isWanted() }
       },
-      cancelJob: async () => {
-        calls.push('cancel')
-        return JOB
-      },
     },
-    namePlace: (to) => to,
     openMover: openMover ?? (async () => mover),
     async handOver(seal) {
       calls.push('end writing')
       await seal()
       calls.push('take over')
     },
+    untilMoved: async () => void calls.push('until moved'),
     clock: { now: () => 0, monotonic: () => 0 },
     log: { info: () => undefined, error: () => undefined },
   })
@@ -80,7 +78,7 @@ test('a move copies, and is switched over when writing has ended', async () => {
   const world = movesOf({ turns: [COPYING, WAITING] })
   expect(await world.moves.start({ to: 'there' }, 'admin')).toBe(JOB)
   await ended(world)
-  expect(world.calls).toEqual(['note 1', 'note 3', 'end writing', 'switch 7', 'close', 'take over', 'close'])
+  expect(world.calls).toEqual(['note 1', 'note 3', 'pause', 'end writing', 'switch 7', 'close', 'take over', 'close'])
 })
 
 test('a second move is refused while one runs', async () => {
@@ -118,12 +116,24 @@ test('a switch that fails gives the move up, and a relay takes over all the same
   const world = movesOf({ turns: [WAITING], switchOver: () => Promise.reject(new Error('the copy differs')) })
   await world.moves.start({ to: 'there' }, 'admin')
   await ended(world)
-  expect(world.calls).toEqual(['note 3', 'end writing', 'switch 7', 'abandon: the copy differs', 'close', 'close'])
+  expect(world.calls).toEqual(['note 3', 'pause', 'end writing', 'switch 7', 'abandon: the copy differs', 'close', 'close'])
 })
 
-test('a place that cannot be taken leaves a cancelled job', async () => {
+test('a place that cannot be taken leaves no job', async () => {
   const world = movesOf({ turns: [], openMover: () => Promise.reject(new Error('not empty')) })
   await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toThrow('not empty')
-  expect(world.calls).toEqual(['cancel'])
+  expect(world.calls).toEqual([])
   await expect(world.moves.start({ from: 'there' }, 'admin')).rejects.toMatchObject({ code: 'bad_request' })
+})
+
+test('a move whose job cannot be queued is given up', async () => {
+  const world = movesOf({ turns: [], startJob: async () => null })
+  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toMatchObject({ code: 'too_many_jobs' })
+  expect(world.calls).toEqual(['abandon: The job could not be queued.', 'close'])
+})
+
+test('a relay follows a move by another replica: it ends its writing, and goes on when that has ended', async () => {
+  const world = movesOf({ turns: [] })
+  await world.moves.follow()
+  expect(world.calls).toEqual(['end writing', 'until moved', 'take over'])
 })
