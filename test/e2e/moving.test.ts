@@ -1,43 +1,19 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
-import { endedJob, postJson, startMove } from '../support/moves-of-relay.ts'
+import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
-import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
+import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ADMIN, ask, logIn, writeConfig } from '../support/relay.ts'
 import { inSeconds, runRelay } from '../support/relay-process.ts'
 import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
-
-/** The longest time in which no push was accepted while pushes came, in milliseconds. */
-function longestPauseMs(answers: readonly Answered[]): number {
-  const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
-  const inOrder = times.toSorted((a, b) => a - b)
-  return Math.max(...inOrder.slice(1).map((time, at) => time - (inOrder[at] ?? time)))
-}
-
-/** Each event names the one of its parcel before it, which came before it. */
-function expectInOrder({ pushes }: WebhookReceiver): number {
-  const sent = new Set(['0'])
-  for (const { headers } of pushes) {
-    expect(sent).toContain(headers['relay-previous-sequence'])
-    sent.add(headers['relay-sequence'] ?? '')
-  }
-  return sent.size - 1
-}
-
-async function startReceiver(): Promise<WebhookReceiver> {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  return receiver
-}
 
 test('a relay moves its store to PostgreSQL and back while it receives and relays, and loses nothing', async () => {
   const folder = temporaryFolder()

@@ -1,6 +1,8 @@
-import { expect, vi } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import type { Asker } from './caught-up.ts'
+import type { Answered } from './push-load.ts'
 import { ask } from './relay.ts'
+import { startWebhookReceiver, type WebhookReceiver } from './webhook-receiver.ts'
 
 export async function postJson(
   { internalUrl, token }: Asker,
@@ -33,4 +35,28 @@ export async function endedJob({ internalUrl, token }: Asker, job: string): Prom
     },
     { timeout: 60_000, interval: 100 },
   )
+}
+
+/** The longest time in which no push was accepted while pushes came, in milliseconds. */
+export function longestPauseMs(answers: readonly Answered[]): number {
+  const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
+  const inOrder = times.toSorted((a, b) => a - b)
+  return Math.max(...inOrder.slice(1).map((time, at) => time - (inOrder[at] ?? time)))
+}
+
+/** Each event names the one of its parcel before it, which came before it. */
+export function expectInOrder({ pushes }: WebhookReceiver): number {
+  const sent = new Set(['0'])
+  for (const { headers } of pushes) {
+    expect(sent).toContain(headers['relay-previous-sequence'])
+    sent.add(headers['relay-sequence'] ?? '')
+  }
+  return sent.size - 1
+}
+
+/** A webhook endpoint that is closed after the test. */
+export async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
 }

@@ -14,6 +14,8 @@ export interface Answered {
 export interface Load {
   /** Number of requests without a response yet. */
   inFlight(): number
+  /** Number of requests with a response. */
+  answered(): number
   /** Resolves when so many were answered. */
   untilAnswered(count: number): Promise<void>
   /** Sends no more; resolves with the outcome of every request. */
@@ -70,6 +72,7 @@ export function startLoad(publicUrl: string, atOnce: number, next: () => string,
   const lanes = Array.from({ length: atOnce }, pushOn)
   return {
     inFlight: () => begun - answered.length,
+    answered: () => answered.length,
     untilAnswered: (count) =>
       new Promise((resolve) => {
         if (answered.length >= count) resolve()

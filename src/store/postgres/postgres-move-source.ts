@@ -26,8 +26,8 @@ import { createStoredTables } from './postgres-stored-tables.ts'
 const LOCK_TIMEOUT_MS = 250
 const ATTEMPTS_MAX = 12
 const REST_MS = 50
-/** A replica that is not seen any more lapses sooner. */
-const ALONE_MS_MAX = 8000
+/** Longer would be a longer pause than a move may make. */
+const ALONE_MS_MAX = 4000
 const LOCK_NOT_AVAILABLE = '55P03'
 /** A replica uses up a run of numbers, so the last one may be anywhere in it. */
 const RUN = 10_000

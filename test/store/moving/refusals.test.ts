@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { postgresMoves } from '../../../src/store/postgres/postgres-moves.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
@@ -76,6 +77,47 @@ test.each(engines)('a copy on $name that differs is found out before the switch,
   await (await sqlite.openWriteStore(old.place)).close()
   await expect(engine.openWriteStore(next.place)).rejects.toThrow(/holds a part of|is already running/)
 })
+
+test('of replicas on a database, none ends the move of one that lives, nor a switch that has just begun', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  const lease = '(extract(epoch from clock_timestamp()) * 1000)::bigint + 60000'
+  await changeStoredRows(
+    old.place,
+    `insert into replica (id, name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms) values (0, 'a/1', '1', '', '[]', '[]', 0, 0, ${lease})`,
+  )
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  const state = async () => {
+    await postgresMoves.clear(old.place, 0)
+    return (await postgresMoves.readMark(old.place))?.state ?? null
+  }
+  expect(await state()).toBe('copying')
+  await expect(openMove(old, await placeOf(sqlite))).rejects.toThrow('another replica is moving it already')
+  await opened.move.pause()
+  await changeStoredRows(old.place, 'delete from replica')
+  expect(await state()).toBe('pausing')
+  await changeStoredRows(old.place, 'update moving set paused_at_ms = paused_at_ms - 30000')
+  expect(await state()).toBeNull()
+  await expect(opened.move.switchOver({ jobId: 0, nowMs: 0 })).rejects.toThrow()
+  await (await postgres.openWriteStore(old.place)).close()
+})
+
+test('a switch waits for the replicas that have not stopped writing, and is given up if one does not', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  await opened.move.pause()
+  await changeStoredRows(
+    old.place,
+    `insert into replica (id, name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms) values (9, 'a/1', '1', '', '[]', '[]', 0, 0, ${9e15})`,
+  )
+  await expect(opened.move.switchOver({ jobId: 0, nowMs: 0 })).rejects.toThrow('another replica has not stopped writing in time')
+  await changeStoredRows(old.place, 'delete from replica')
+  await opened.move.switchOver({ jobId: 0, nowMs: 0 })
+  expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
+}, 60_000)
 
 test('replicas that go on recording while a database is moved lose nothing that they acknowledged', async () => {
   const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
