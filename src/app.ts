@@ -78,6 +78,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   return {
     publicUrl: publicServer.url,
     internalUrl: internalServer.url,
+    store: storage.path,
     died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
       await storage.replicas.configure(replicaConfigOf(next))

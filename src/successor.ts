@@ -51,8 +51,11 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     return await start(followed, {})
   })
   settings = listeningLike(config, current)
+  const { publicUrl, internalUrl, store } = current
   return {
-    ...current,
+    publicUrl,
+    internalUrl,
+    store,
     died: died.promise,
     endWriting: () => current.endWriting(),
     async reload(next) {

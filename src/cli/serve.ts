@@ -5,7 +5,6 @@ import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
-import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import type { RunningRelay } from '../wiring/running-relay.ts'
 import { startThreads } from '../wiring/threads.ts'
 import { EXIT, fail } from './exit-codes.ts'
@@ -43,8 +42,8 @@ async function serve(config: Config, path: string): Promise<void> {
   const started = start(config, log)
   reloadOnSignal({ started, config, path, log })
   const relay = await started
-  const store = config.store.engine === 'sqlite' ? `sqlite:${config.store.path}` : nameDatabase(config.store.url.reveal())
-  log.info({ public: relay.publicUrl, internal: relay.internalUrl, version: VERSION, config: path, store }, 'relay ready')
+  const { publicUrl, internalUrl, store } = relay
+  log.info({ public: publicUrl, internal: internalUrl, version: VERSION, config: path, store }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
     log.error({ err: ended.error }, 'the relay cannot go on; it exits so that its supervisor restarts it')

@@ -16,7 +16,7 @@ import { movesOf, placeOf, readPlace, type StorePlace } from './store-places.ts'
 const LOOK_EVERY_MS = 100
 
 export interface MovesPorts {
-  readonly storage: Pick<Storage, 'reads' | 'write' | 'replicas'>
+  readonly storage: Pick<Storage, 'reads' | 'write' | 'replicas' | 'disk'>
   readonly endpointKeys: Pick<EndpointKeys, 'check'>
   /** The name of the file with the at-rest key; null: the config names the keys. */
   readonly keyFile: string | null
@@ -78,7 +78,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
     }
   }
 
-  const manage = createManageMoves({ write, openMover, handOver, untilMoved, clock: systemClock, log })
+  const manage = createManageMoves({ write, openMover, handOver, untilMoved, trouble: storage.disk.trouble, clock: systemClock, log })
   closing.add(() => manage.stop())
   return {
     manage,

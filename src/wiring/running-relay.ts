@@ -7,6 +7,8 @@ export interface RunningRelay {
   /** Addresses as bound, for example `http://127.0.0.1:8080`. */
   readonly publicUrl: string
   readonly internalUrl: string
+  /** Names the store in use. */
+  readonly store: string
   /** Resolves with the reason if the relay cannot go on: a thread has ended, or its lease on the database is lost. */
   readonly died: Promise<unknown>
   /**

@@ -26,6 +26,8 @@ export interface ManageMovesPorts {
    * Ends all writing, runs `seal`, and lets a relay take over that works on whatever store is in use then. Null: nobody takes over.
    */
   readonly handOver: ((seal: () => Promise<void>) => Promise<void>) | null
+  /** Why pushes are refused; null: they are not. */
+  readonly trouble: () => unknown
   /** Resolves when a move by another replica has ended, whatever came of it. */
   readonly untilMoved: () => Promise<void>
   readonly clock: Clock
@@ -134,9 +136,10 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
 }
 
 /** Copies until the switch can come. False: it is no longer wanted. */
-async function copy({ write, clock }: ManageMovesPorts, move: Running): Promise<boolean> {
+async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running): Promise<boolean> {
   for (let turn = 0; !move.isStopping; turn++) {
     move.progress = await move.mover.advance()
+    if (trouble() !== null) throw new Error('The disk is nearly full. Delete what was copied if it is on the same disk, and make room.')
     const { step, done, total } = move.progress
     if (turn % TURNS_PER_LOOK !== 0 && step !== 'waiting') continue
     const rows = step === 'copying' ? done : total

@@ -14,10 +14,17 @@ export interface MoveClient {
 }
 
 const CONNECT_TIMEOUT_MS = 5000
+/** No statement of a move takes as long; a stop of the relay waits for it. */
+const ANSWER_TIMEOUT_MS = 30_000
 
 export async function openMoveClient(place: string): Promise<MoveClient> {
   const { url } = takePoolerParameter(place)
-  const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs: CONNECT_TIMEOUT_MS, onConnectionLost: () => undefined })
+  const pool = openPool(url, {
+    connectionsMax: 1,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    onConnectionLost: () => undefined,
+  })
   try {
     const client = await pool.connect()
     const query: MoveClient['query'] = (text, values = []) => client.query({ text, values: [...values] })

@@ -23,11 +23,19 @@ interface World {
   readonly isWanted?: () => boolean
   readonly switchOver?: () => Promise<void>
   readonly openMover?: ManageMovesPorts['openMover']
+  readonly trouble?: () => unknown
   readonly startJob?: ManageMovesPorts['write']['startJob']
 }
 
 /** Moves with a mover that does as it is told; `calls` lists what was done, in order. */
-function movesOf({ turns, isWanted = () => true, switchOver = async () => undefined, openMover, startJob = async () => JOB }: World) {
+function movesOf({
+  turns,
+  isWanted = () => true,
+  switchOver = async () => undefined,
+  openMover,
+  startJob = async () => JOB,
+  trouble = () => null,
+}: World) {
   const calls: string[] = []
   const closed = Promise.withResolvers<void>()
   let turn = 0
@@ -63,6 +71,7 @@ function movesOf({ turns, isWanted = () => true, switchOver = async () => undefi
       await seal()
       calls.push('take over')
     },
+    trouble,
     untilMoved: async () => void calls.push('until moved'),
     clock: { now: () => 0, monotonic: () => 0 },
     log: { info: () => undefined, error: () => undefined },
@@ -110,6 +119,13 @@ test('a move that fails while it copies leaves its reason with the job', async (
   await world.moves.start({ to: 'there' }, 'admin')
   await ended(world)
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
+})
+
+test('a move ends before it has filled the disk', async () => {
+  const world = movesOf({ turns: [COPYING], trouble: () => 'short' })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await ended(world)
+  expect(world.calls).toEqual([expect.stringContaining('abandon: The disk is nearly full'), 'close'])
 })
 
 test('a switch that fails gives the move up, and a relay takes over all the same', async () => {
