@@ -3,8 +3,8 @@ import type { Log } from '../flow/ports.ts'
 import { decodeMoveAddress } from './move-address.ts'
 import { movesOf, placeOf, settingOf } from './store-places.ts'
 
-/** A store may have been moved again. */
-const MOVES_MAX = 10
+/** A store may have been moved again and again, and the config never changed. */
+const MOVES_MAX = 100
 
 /**
  * The config with the store that is in use: if the one it names was moved, the relay goes on with the one in its place, so that a restart needs nobody. Rejects
