@@ -34,16 +34,13 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   const { receiver, reads, write } = storage
   const { died: writerDied, drainReplies } = storage.writer
   const dispatch = createDispatchSignal()
-  const { carrier, memory } = await openCarrier(config, {
-    write,
-    clock: storage.clock,
-    log,
-    password: () => settings.upstream.password.reveal(),
-  })
+  const { keys, keyFile } = atRestKeys(config, storage.path)
+  const vault = createVault(keys)
+  const password = () => settings.upstream.password.reveal()
+  const { carrier, memory } = await openCarrier(config, { write, clock: storage.clock, log, password, shared: storage.shared, vault })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, storage, closing)
-  const { keys, keyFile } = atRestKeys(config, storage.path)
-  const endpointKeys = createEndpointKeys({ vault: createVault(keys), reads, log }, { keyFile })
+  const endpointKeys = createEndpointKeys({ vault, reads, log }, { keyFile })
   const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log })
   const { meter } = reporting.metrics
   const history = openHistory(config, { storage, recording, carrier, meter, log })

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endpoint.ts'
 import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { systemClock } from '../../src/runtime/system-clock.ts'
+import type { Engine } from '../../src/store/contract.ts'
+import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
 import { contentsOf } from './contents.ts'
@@ -18,7 +20,7 @@ const POLICY = {
     missedPushGraceMs: 600_000,
     historyRetentionMs: 400 * DAY_MS,
   },
-  deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8 },
+  deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, claimsPerAttempt: 3 },
 }
 /** The files whose contents decide what a store looks like. */
 const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/wiring/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
@@ -46,18 +48,33 @@ async function prefilledStore(parcels: number, endpoints: readonly string[], say
   if (existsSync(path)) return path
   // Renamed only once it is complete, without the files that the relay keeps beside a store.
   const making = mkdtempSync(join(folder, `${version}-making-`))
-  await fill(join(making, 'relay.db'), parcels, endpoints, say)
+  const place = join(making, 'relay.db')
+  await fillStore({ place, engine: sqlite, parcels, endpoints, say })
+  const { pushes, entries } = contentsOf(place)
+  const events = parcels * EVENTS_PER_PARCEL
+  if (pushes !== events || entries !== events) throw new Error(`the filled store holds ${pushes} pushes and ${entries} entries`)
   renameSync(join(making, 'relay.db'), path)
   rmSync(making, { recursive: true })
   return path
 }
 
-async function fill(path: string, parcels: number, endpoints: readonly string[], say: (text: string) => void): Promise<void> {
+export interface Filling {
+  /** A path or a URL, whichever the engine takes. */
+  readonly place: string
+  readonly engine: Engine
+  readonly parcels: number
+  /** Each has a waiting delivery of every event. */
+  readonly endpoints: readonly string[]
+  say(text: string): void
+}
+
+/** Fills a new store with the events of some parcels, through the relay's write side. */
+export async function fillStore({ place, engine, parcels, endpoints, say }: Filling): Promise<void> {
   const events = parcels * EVENTS_PER_PARCEL
-  say(`filling a store with ${events} events ...`)
+  say(`filling a store (${engine.name}) with ${events} events ...`)
   const startMs = performance.now()
   const nowMs = Date.now()
-  const write = await openWriteSide({ sqlitePath: path, ...POLICY }, systemClock, { error: (fields) => console.error(fields) })
+  const write = await openWriteSide({ sqlitePath: place, engine, ...POLICY }, systemClock, { error: (fields) => console.error(fields) })
   if (endpoints.length > 0) await write.syncEndpoints(endpoints.map(endpointNamed), nowMs, null)
   for (let from = 0; from < events; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, events - from) }, (_, at) => {
@@ -67,8 +84,6 @@ async function fill(path: string, parcels: number, endpoints: readonly string[],
     await write.record(batch)
   }
   await write.close()
-  const { pushes, entries } = contentsOf(path)
-  if (pushes !== events || entries !== events) throw new Error(`the filled store holds ${pushes} pushes and ${entries} entries`)
   say(`filled in ${((performance.now() - startMs) / 1000).toFixed(1)} s`)
 }
 

@@ -2,7 +2,7 @@ import type { CallPriority } from '../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { StartTimer } from '../outbound/deadline.ts'
-import type { CallBudget } from './call-budget.ts'
+import type { CallBudget, SlotResult } from './call-budget.ts'
 
 /** Permission to make one call. */
 export interface Permit {
@@ -37,16 +37,28 @@ export interface CallQueue {
   waiting(): number
 }
 
+/** How many calls wait, by priority. */
+export interface Waiting {
+  readonly apps: number
+  readonly schedule: number
+}
+
+/** What the queue needs of a budget. */
+export interface QueueBudget extends Pick<CallBudget, 'release' | 'pauseUntil' | 'earliestMs'> {
+  /** Takes a slot for a call of this priority if one is free now. */
+  takeSlot(nowMs: number, wallMs: number, priority: CallPriority): SlotResult
+}
+
 export interface CallQueueOptions {
-  readonly budget: CallBudget
+  readonly budget: QueueBudget
   readonly clock: Clock
   readonly startTimer: StartTimer
   /** The longest pause that a caller without `giveUpAtMs` waits for. */
   readonly pausePatienceMs: number
   /** The maximum of waiting calls per priority. */
   readonly waitingMax: number
-  /** Saves more of the day's calls; false: that is impossible now, and no call may be made. */
-  readonly writeDown: () => Promise<boolean>
+  /** Saves more of the day's calls, for those who wait; false: that is impossible now, and no call may be made. */
+  readonly writeDown: (waiting: Waiting) => Promise<boolean>
 }
 
 /** The wait when calls cannot be saved. */
@@ -85,7 +97,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
   const writeDown = async (): Promise<void> => {
     if (isWriting) return
     isWriting = true
-    const isWritten = await options.writeDown()
+    const isWritten = await options.writeDown({ apps: rooms.app.size, schedule: rooms.schedule.size })
     isWriting = false
     if (isWritten) admit()
     else refuseAll(UNWRITABLE_RETRY_MS)
@@ -99,7 +111,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
       const next = rooms.app.values().next().value ?? rooms.schedule.values().next().value
       if (next === undefined) return
       const nowMs = clock.monotonic()
-      const take = budget.takeSlot(nowMs, clock.now())
+      const take = budget.takeSlot(nowMs, clock.now(), rooms.app.size > 0 ? 'app' : 'schedule')
       if (take.kind === 'taken') {
         leave(next, permitOf(releaseSlot))
         continue

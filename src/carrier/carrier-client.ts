@@ -1,15 +1,17 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import type { SharedCarrier, TokenVault } from '../flow/polling/ports.ts'
 import type { Carrier, Clock, Log } from '../flow/ports.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../outbound/deadline.ts'
 import { createProxiedAgent } from '../outbound/proxied-agent.ts'
 import { createTlsContext } from '../outbound/tls-context.ts'
-import { createCallBudget } from './call-budget.ts'
 import { createCallQueue } from './call-queue.ts'
+import { openBooks } from './carrier-books.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
-import { createCarrierLedger, remainingWaitMs } from './carrier-ledger.ts'
+import { remainingWaitMs } from './carrier-ledger.ts'
 import { createCarrierLog } from './carrier-log.ts'
 import { createExchange } from './exchange.ts'
+import { createTokenShare } from './shared-token.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
 import { createTokenClient, type TokenClient } from './token-client.ts'
 
@@ -36,6 +38,8 @@ export interface CarrierOptions {
   readonly memory?: CarrierMemory | null
   /** Saves the same for the next run, durably. Calls are made, and pauses and refusals reported, only after it has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
+  /** What replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
+  readonly shared?: SharedCarrier & { readonly vault: TokenVault }
   /** A private authority (PEM), trusted as well as the public ones. */
   readonly ca?: string
   /** An HTTP proxy to go through. */
@@ -54,25 +58,25 @@ export interface RemoteCarrier extends Carrier {
 export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
   const agent = createAgent(options)
-  const startedMs = clock.monotonic()
   const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
-  const pausedUntilMs = startedMs + left(memory?.pausedUntilMs ?? null)
-  const budget = createCallBudget({ ...options, earlier: memory === null ? null : { ...memory, pausedUntilMs, endedMs: startedMs } })
-  const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember: options.remember, clock, log })
+  const bookOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember }
+  const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
-  const queue = createCallQueue({ budget, clock, startTimer, ...waiting, writeDown: ledger.keep })
+  const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
   const exchange = createExchange({ agent, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE })
   const deadlines = createDeadlines(timeoutMs, startTimer)
   const tokens: TokenClient = createTokenClient({
     ...options,
     earlier: memory === null ? null : { ...memory, pausedForMs: left(memory.tokenPausedUntilMs) },
-    keep: ledger.keep,
+    keep: books.keep,
+    share: options.shared === undefined ? null : createTokenShare(options.shared, options),
+    startTimer,
     exchange,
     openDeadline: () => deadlines.open(),
   })
   const pause = async (waitMs: number): Promise<void> => {
     queue.pause(waitMs)
-    await ledger.keep()
+    await books.keep()
   }
   const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
   const carrierLog = createCarrierLog(clock, log)
@@ -96,17 +100,17 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
         deadline.end()
       }
     },
-    keep: ledger.keep,
+    keep: books.keep,
     state: () => ({
       breaker: breaker.state(),
       credentials: tokens.credentials(),
       ...carrierLog.latest(),
-      budget: { waiting: queue.waiting(), inFlight: budget.inFlight(), callsToday: budget.callsToday(clock.now()), callsPerDay },
+      budget: { waiting: queue.waiting(), inFlight: books.inFlight(), callsToday: books.callsToday(), callsPerDay },
     }),
     async close() {
       deadlines.close()
       await agent.destroy()
-      await ledger.close()
+      await books.close()
     },
   }
 }

@@ -30,11 +30,16 @@ export interface CredentialGate {
   reset(): void
   closedBy(nowMs: number): GateClosure | null
   tries(): number
+  /** How often in a row there was trouble. */
+  troubles(): number
 }
 
-/** Refused attempts of an earlier run. */
+/** Refused attempts of an earlier run, or of another replica. */
 export interface EarlierTries {
   readonly tries: number
+  readonly troubles?: number
+  /** Absent: refused credentials. */
+  readonly closing?: GateClosure
   /** Monotonic milliseconds. */
   readonly opensAtMs: number
 }
@@ -45,11 +50,12 @@ export interface EarlierTries {
  */
 export function createCredentialGate(earlier: EarlierTries | null = null): CredentialGate {
   let tries = earlier?.tries ?? 0
-  let troubles = 0
+  let troubles = earlier?.troubles ?? 0
   let opensAtMs = earlier?.opensAtMs ?? Number.NEGATIVE_INFINITY
-  let closing: GateClosure = earlier === null ? 'trouble' : 'credentials'
+  let closing: GateClosure = earlier === null ? 'trouble' : (earlier.closing ?? 'credentials')
   return {
     tries: () => tries,
+    troubles: () => troubles,
     waitMs: (nowMs) => Math.max(0, opensAtMs - nowMs),
     closedBy: (nowMs) => (opensAtMs > nowMs ? closing : null),
     tried() {

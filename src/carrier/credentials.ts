@@ -1,5 +1,6 @@
 import type { CarrierState } from '../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
+import type { TokenState } from '../domain/polling/shared-budget.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { remainingWaitMs } from './carrier-ledger.ts'
@@ -28,6 +29,10 @@ export interface Credentials {
   refusal(): CredentialRefusal | null
   /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
   pausedUntilMs(): number
+  /** Goes on from what replicas know together. */
+  follow(state: TokenState): void
+  /** What other replicas are to know. */
+  known(): TokenState
 }
 
 export interface CredentialOptions {
@@ -51,7 +56,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
   const { clock, log, username } = options
   const earlier = options.earlier?.refusal ?? null
   let pausedUntilMs = clock.monotonic() + (options.earlier?.pausedForMs ?? 0)
-  const gate = openGate(options, pausedUntilMs)
+  let gate = openGate(options, pausedUntilMs)
   const trouble = createTrouble(options)
   let state: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
   let refusedSinceObtained = false
@@ -113,11 +118,33 @@ export function openCredentials(options: CredentialOptions): Credentials {
     },
     state: () => state,
     pausedUntilMs: () => pausedUntilMs,
-    refusal() {
-      if (state !== 'refused') return null
-      return { tries: gate.tries(), untilMs: Math.round(clock.now() + gate.waitMs(clock.monotonic())), mark }
+    refusal: () => (state === 'refused' ? refusalOf(gate, mark, clock) : null),
+    follow(shared) {
+      const isRefused = shared.refusedForMs !== null
+      gate = gateOf(shared, clock.monotonic())
+      if (isRefused !== (state === 'refused')) state = isRefused ? 'refused' : 'unknown'
+      refusedSinceObtained = isRefused
+      // Another password than the one presented here may have been refused.
+      if (isRefused && shared.mark?.digest !== mark?.digest) presented = null
+      mark = shared.mark
     },
+    known: () => stateOf(gate, state === 'refused' ? { mark } : null, clock.monotonic()),
   }
+}
+
+function refusalOf(gate: CredentialGate, mark: CredentialRefusal['mark'], clock: Clock): CredentialRefusal {
+  return { tries: gate.tries(), untilMs: Math.round(clock.now() + gate.waitMs(clock.monotonic())), mark }
+}
+
+function gateOf({ tries, troubles, refusedForMs, pausedForMs }: TokenState, nowMs: number): CredentialGate {
+  const closing = refusedForMs === null ? 'trouble' : 'credentials'
+  return createCredentialGate({ tries, troubles, closing, opensAtMs: nowMs + Math.max(refusedForMs ?? 0, pausedForMs) })
+}
+
+function stateOf(gate: CredentialGate, refused: Pick<TokenState, 'mark'> | null, nowMs: number): TokenState {
+  const waitMs = gate.waitMs(nowMs)
+  const waits = refused === null ? { refusedForMs: null, pausedForMs: waitMs } : { refusedForMs: waitMs, pausedForMs: 0 }
+  return { tries: gate.tries(), troubles: gate.troubles(), mark: refused?.mark ?? null, ...waits }
 }
 
 /** Why the last attempt brought no token, logged once while it lasts. */

@@ -1,10 +1,12 @@
 import type { CarrierState } from '../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 import type { Clock } from '../flow/ports.ts'
-import { orWhenAborted } from '../outbound/deadline.ts'
-import { type CredentialOptions, openCredentials, readPassword } from './credentials.ts'
+import { orWhenAborted, type StartTimer } from '../outbound/deadline.ts'
+import { type CredentialOptions, openCredentials } from './credentials.ts'
+import { obtainTogether, presentPassword, WAITED_TOO_LONG } from './obtain-token.ts'
+import type { TokenShare } from './shared-token.ts'
 import { readExpiryHint } from './token-answer.ts'
-import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
+import type { NoToken, TokenRequestOptions } from './token-request.ts'
 
 /** A nearer `exp` is ignored: the token would be renewed all the time. */
 const HINT_MIN_MS = 10_000
@@ -39,16 +41,20 @@ export interface TokenClientOptions extends TokenRequestOptions, CredentialOptio
    * Saves the state when the credentials are refused or accepted again, and when the endpoint asks for a pause: that must survive a crash.
    */
   readonly keep: () => Promise<unknown>
+  /** What replicas share; null: this process requests tokens alone. */
+  readonly share: TokenShare | null
+  readonly startTimer: StartTimer
 }
 
 interface Held {
   readonly token: string
   /** When to renew it, monotonic milliseconds; `null`: not before it is refused. */
   readonly renewAtMs: number | null
+  /** Its name among the replicas; null: it is known here only. */
+  readonly version: number | null
+  /** Whether the status API accepted it, and the other replicas were told. */
+  readonly isProved: boolean
 }
-
-const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'token_wait', conclusive: false }
-const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable', conclusive: false }
 
 /**
  * Creates the token client. Without a token, the first caller requests one, unless the gate is closed. A token is used until the status API
@@ -56,38 +62,40 @@ const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', deta
  * when either side refuses them, until the status API accepts a token obtained since.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
-  const { clock, log } = options
+  const { clock, log, share } = options
   const credentials = openCredentials(options)
   let held: Held | null = null
   let flight: Promise<TokenResult> | null = null
 
-  const present = async (): Promise<TokenResult> => {
-    const password = readPassword(options.password)
-    if (password === null) return credentials.troubled(PASSWORD_UNREADABLE)
-    credentials.present(password)
-    const result = await requestToken(options, password)
-    if (result.kind === 'trouble' && !result.failure.conclusive) return result.failure
-    if (result.kind !== 'token') {
-      const none = result.kind === 'refused' ? credentials.notTaken(result.detail) : credentials.troubled(result.failure)
-      // Saved before the call returns, because a crash must forget neither the attempt nor a requested wait.
-      if (result.kind === 'refused' || result.failure.retryAfterMs !== undefined) await options.keep()
-      return none
-    }
-    credentials.obtained()
-    held = { token: result.token, renewAtMs: renewalTime(result.token, clock) }
+  let rejected: string | null = null
+
+  const hold = (token: string, version: number | null): void => {
+    held = { token, renewAtMs: renewalTime(token, clock), version, isProved: false }
+  }
+  const obtain = async (): Promise<TokenResult> => {
+    const { result, mustKeep } = await presentPassword(options, credentials)
+    // Saved before the call returns, because a crash must forget neither the attempt nor a requested wait.
+    if (mustKeep) await options.keep()
+    if (result.kind === 'token') hold(result.token, null)
     return result
   }
+  const obtainShared = async (from: TokenShare): Promise<TokenResult> => {
+    const result = await obtainTogether({ ...options, share: from, credentials }, held?.token ?? rejected)
+    if (result.kind !== 'token') return result
+    hold(result.token, result.version)
+    return { kind: 'token', token: result.token }
+  }
   const request = (): Promise<TokenResult> => {
-    const reason = flight === null ? credentials.closed() : null
+    // What is known here of the credentials may be out of date where replicas share them.
+    const reason = flight === null && share === null ? credentials.closed() : null
     if (reason !== null) return Promise.resolve(reason)
     // Only one of all callers that share a request gets its failure as conclusive, so that it counts once.
     if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, conclusive: false }))
-    flight = present().finally(() => {
+    flight = (share === null ? obtain() : obtainShared(share)).finally(() => {
       flight = null
     })
     return flight
   }
-
   return {
     async get(signal) {
       if (held === null) return orWhenAborted(request(), signal, WAITED_TOO_LONG)
@@ -96,21 +104,30 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       return { kind: 'token', token }
     },
     current: () => held?.token ?? null,
-    async renew(rejected, signal) {
-      if (held?.token === rejected) held = null
+    async renew(refused, signal) {
+      rejected = refused
+      if (held?.token === refused) held = null
       return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
     },
-    refuse(rejected) {
+    refuse(refused) {
       // Of many calls refused with the same token only the first counts.
-      if (held?.token !== rejected)
+      if (held?.token !== refused)
         return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', conclusive: false }
+      const { version } = held
       held = null
+      rejected = refused
       const none = credentials.refused('status API: 401')
+      if (version !== null) share?.refused(version, credentials.known())
       void options.keep()
       return none
     },
     prove(token) {
-      if (held?.token === token && credentials.proved()) void options.keep()
+      if (held?.token !== token) return
+      if (credentials.proved()) void options.keep()
+      const { version } = held
+      if (version === null || held.isProved || credentials.state() !== 'accepted') return
+      held = { ...held, isProved: true }
+      share?.accepted(version)
     },
     credentials: credentials.state,
     pausedUntilMs: credentials.pausedUntilMs,

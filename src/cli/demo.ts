@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { presentCompletion, presentGuide, presentMore } from './demo/guide.ts'
 import { type Happening, happeningsBetween } from './demo/happenings.ts'
 import { createLineView } from './demo/line-view.ts'
@@ -13,6 +13,7 @@ import { fail, withExitCodes } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
 interface Flags {
+  readonly store: 'sqlite' | 'postgres'
   readonly parcels: number
   readonly seconds: number
   readonly seed: number
@@ -31,11 +32,16 @@ export function demoCommand(): Command {
     .description(
       'run a relay between a sandbox carrier that loses pushes and a subscriber that receives every event (config/demo.yaml, a temporary store)',
     )
+    .addOption(
+      new Option('--store <engine>', 'postgres: two replicas that share a PostgreSQL server, which the demo starts itself')
+        .choices(['sqlite', 'postgres'])
+        .default('sqlite'),
+    )
     .option('--parcels <number>', 'number of parcels', whole(1, 500), 30)
     .option('--seconds <number>', 'time from the first event to the last delivery', whole(1, 3600), 50)
     .option('--seed <number>', 'the same seed gives the same events', whole(0, 1_000_000), 1)
     .option('--loss <fraction>', 'fraction of pushes that the carrier loses', fraction, 0.2)
-    .option('--free-ports', 'use any free ports instead of 8080, 8081, 8090 and 8091', false)
+    .option('--free-ports', 'use any free ports instead of 8080 to 8082, 8090 and 8091', false)
     .option('--until-complete', 'end as soon as every history is complete; exit with 1 if that takes too long', false)
     .action(run)
   return withExitCodes(command)
@@ -64,9 +70,10 @@ async function run(flags: Flags): Promise<void> {
   process.stdout.on('error', end)
   const view = process.stdout.isTTY ? createLiveView(process.stdout) : createLineView(process.stdout, () => performance.now())
 
-  const onTrouble = (message: string) => void (ending.signal.aborted || view.note(`relay: ${message}`))
+  const onTrouble = (message: string) => void (ending.signal.aborted || view.note(message))
+  if (flags.store === 'postgres') view.note('Starting a PostgreSQL server and two replicas of the relay ...')
   const stage = await setStage({ ...flags, onTrouble })
-  void stage.relay.died.then((error) => {
+  void stage.died.then((error) => {
     if (ending.signal.aborted) return
     fail(`the relay failed: ${String(error)}`)
     end()
@@ -77,13 +84,13 @@ async function run(flags: Flags): Promise<void> {
     const asked = ending.signal.aborted
     end()
     await stage.stop()
-    view.end(`${asked ? 'Stopped' : 'Done'}. The relay, the carrier and the subscriber have ended, and the store is deleted.`)
+    view.end(`${asked ? 'Stopped' : 'Done'}. Everything that the demo started has ended, and the store is deleted.`)
   }
 }
 
 async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal): Promise<void> {
-  const { carrier, relay, subscriber } = stage
-  const shop = await openShop(relay.internalUrl)
+  const { carrier, replicas, subscriber } = stage
+  const shop = await openShop(replicas)
   for (const { trackingNumber } of carrier.world.parcels()) await shop.watch(trackingNumber)
   // Events name a parcel by tracking id; the demo shows tracking numbers.
   const byTrackingNumber = (news: Happening): Happening => ({

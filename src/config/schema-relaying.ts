@@ -62,7 +62,9 @@ export function delivery() {
     timeout: duration('100ms', '10m').prefault('15s').describe('Time for one attempt.'),
     perEndpoint: whole(1, 1000)
       .default(8)
-      .describe('Attempts at the same time to one endpoint. Up to three times as many events may come again after the relay is killed.'),
+      .describe(
+        'Attempts at the same time to one endpoint. Up to three times as many events may come again after the relay is killed, on PostgreSQL eight times.',
+      ),
     allowNetworks: list(allowedTarget, '[10.0.0.0/8]')
       .default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
       .describe(

@@ -114,9 +114,10 @@ export function isProxyUrl(value: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol)
 }
 
+/** Of one host: the driver would look a list up as one name. */
 export function isPostgresUrl(value: string): boolean {
   const url = readUrl(value)
-  return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== '' && url.pathname.length > 1
+  return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && /^[^,]+$/.test(url.hostname) && url.pathname.length > 1
 }
 
 /** What an address of a database may say after its `?`. */

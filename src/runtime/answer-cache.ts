@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * Encoded answers, at most `bytesMax` bytes; 0 keeps none, for a store that several relays write. Stale answers are not removed but found
- * stale when they are looked up.
+ * Encoded answers, at most `bytesMax` bytes; 0 keeps none. Stale answers are not removed but found stale when they are looked up. Of changes that
+ * another relay made to the store the cache knows nothing: whoever serves from it compares versions first.
  */
 export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
   const invalidate = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)

@@ -31,6 +31,8 @@ export interface Engine {
  * - **Delivery**: per endpoint and parcel, only the first delivery that has not ended can be sent. Settling, replaying and enqueuing keep it
  *   so: no delivery ever waits behind one that has ended.
  * - **Feed**: once a reader has seen sequence N, no event with a sequence of N or less appears later.
+ * - **Versions**: where a store tells the versions of parcels, that of a parcel is another one after every commit that changed what apps are answered about
+ *   it, and a parcel that was joined to another has none.
  * - **Listings**: each page continues where the previous one ended. A row whose sort key does not change is listed exactly once.
  */
 export interface OpenWriteStore extends WriteStore {

@@ -29,6 +29,8 @@ export interface Dialect {
   hex(column: Expression<Uint8Array>): RawBuilder<string>
   /** A column in a form for which the planner uses no index. */
   unindexed<Value>(column: Expression<Value>): RawBuilder<Value>
+  /** The version of the parcel in a query of `parcel`; 0 where one process writes the store. */
+  readonly parcelVersion: RawBuilder<number>
   /** An integer parameter where the SQL around it does not show its type. */
   integer(value: number | null): RawBuilder<number>
 }

@@ -2,7 +2,7 @@ import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob } from './admin/jobs.ts'
-import { cancelRemoved, queueDelivery, reviewClaims, saveComposedEvent } from './delivery/deliveries.ts'
+import { cancelRemoved, findOvertaken, queueDelivery, saveComposedEvent } from './delivery/deliveries.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { prunedTo } from './delivery/feed.ts'
 import { readFeedEntries } from './delivery/feed-entries.ts'
@@ -140,7 +140,7 @@ function deliveryVerbs({ session }: WriteParts) {
   return {
     saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
     queueDelivery: (delivery) => queueDelivery(session, delivery),
-    reviewClaims: (deliveryIds) => reviewClaims(session, deliveryIds),
+    findOvertaken: (deliveryIds) => findOvertaken(session, deliveryIds),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     findProbe: (request) => findProbe(session, request),
     hastenDelivery: (deliveryId) => hastenDelivery(session, deliveryId),

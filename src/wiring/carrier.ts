@@ -2,23 +2,25 @@ import { createCarrier, type RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import type { SharedCarrier, TokenVault } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 
-/** The carrier's client, which continues from the ledger of the last run. `password`: the one in the latest config. */
+export interface CarrierPorts {
+  readonly write: Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'>
+  readonly clock: Clock
+  readonly log: Log
+  /** The one in the latest config. */
+  readonly password: () => string
+  /** What replicas share; null: this relay is alone, and goes on from the ledger of its last run. */
+  readonly shared: SharedCarrier | null
+  readonly vault: TokenVault
+}
+
+/** The carrier's client. */
 export async function openCarrier(
   config: Config,
-  {
-    write,
-    clock,
-    log,
-    password,
-  }: {
-    readonly write: Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'>
-    readonly clock: Clock
-    readonly log: Log
-    readonly password: () => string
-  },
+  { write, clock, log, password, shared, vault }: CarrierPorts,
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
   const memory = await write.carrierMemory().catch((err: unknown) => {
     log.warn({ err }, 'cannot read the call ledger of the last run')
@@ -30,6 +32,7 @@ export async function openCarrier(
     memory,
     remember: (left) => write.rememberCarrier(left),
     password,
+    ...(shared === null ? {} : { shared: { ...shared, vault } }),
     clock,
     log,
     ...(upstream.caFile === null ? {} : { ca: readCertificates('upstream.caFile', upstream.caFile) }),

@@ -106,7 +106,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const relayId = await write.relayId()
   const dispatching = openDispatching(
     { ...ports, sender, signerOf, routeOf, held: replicas },
-    { relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
+    { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder } = dispatching
   const inTurn = createInTurn(ports.clock.monotonic)

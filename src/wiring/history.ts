@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
@@ -6,6 +7,7 @@ import type { Pause } from '../flow/history/fetch-on-miss.ts'
 import { createServe } from '../flow/history/serve.ts'
 import { createRefresh } from '../flow/polling/refresh.ts'
 import type { Log, Meter } from '../flow/ports.ts'
+import { createSharedFlight } from '../flow/shared-flight.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
 import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
@@ -29,7 +31,10 @@ export type History = ReturnType<typeof openHistory>
 /** Answers about parcels, from the store or, if it has none, from the carrier. */
 export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
   const { clock, reads, write, changes } = storage
-  const ports = { carrier, recorder: recording.recorder, reads, write, meter, clock, log }
+  const flights = storage.shared?.flights
+  const shared =
+    flights === undefined ? {} : { together: createSharedFlight({ flights, pause: (ms) => pause(ms, undefined, { ref: false }) }) }
+  const ports = { carrier, recorder: recording.recorder, reads, write, meter, clock, log, ...shared }
   const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
   const serve = createServe(
     {

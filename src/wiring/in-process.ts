@@ -6,6 +6,7 @@ import { queueInProcess } from '../runtime/commit-queue.ts'
 import { createDiskSign, troubleOn } from '../runtime/disk-watch.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
+import { openSharedCarrier } from '../store/postgres/shared-carrier.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
 import type { Storage } from './opened-storage.ts'
 import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
@@ -48,16 +49,18 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
       { atOnce },
     )
   const { record: _record, close, ...verbs } = writes
+  const shared = openSharedCarrier(url)
   return {
     clock,
     replicas,
     model,
     changes,
+    shared,
     reads: postgres.openReadStore(url),
     write: {
       ...verbs,
       async close() {
-        await close()
+        await Promise.all([close(), shared.close()])
         await joined.replicas.leave()
       },
       async reprocess(request) {

@@ -1,3 +1,5 @@
+import type { SharedFlights } from '../flow/history/ports.ts'
+import type { SharedCarrier } from '../flow/polling/ports.ts'
 import type { SharedModel } from '../flow/polling/shared-model.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
@@ -34,4 +36,6 @@ export interface Storage {
   readonly write: Omit<WriteSide, 'record'>
   /** Refuses all writes from now on; resolves when everything that was taken before is stored and nothing writes any more. */
   readonly endWriting: () => Promise<void>
+  /** What replicas share about the carrier; null: this relay is alone with its store. */
+  readonly shared: (SharedCarrier & { readonly flights: SharedFlights }) | null
 }

@@ -60,6 +60,7 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     reads,
     disk,
     write: refuseWhenLost(writer.verbs, disk),
+    shared: null,
     endWriting: createEndWriting(receiver, closeWriter),
   }
 }

@@ -112,6 +112,9 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
         get perEndpoint() {
           return rules.perEndpoint
         },
+        get claimsPerAttempt() {
+          return rules.claimsPerAttempt
+        },
       },
       clock,
     ),

@@ -114,6 +114,7 @@ describe('problems', () => {
       withLines('store: postgres://u:p@h/d?sslmod=require'),
       'relay.yaml:3:8 store: has a parameter in its address that is not known; known are application_name, ',
     ],
+    ['a list of hosts', withLines('store: postgres://u:p@one,two/d'), 'relay.yaml:3:8 store: must be sqlite:PATH or postgres://'],
     ['an unknown engine', withLines('store: mysql://h/d'), 'relay.yaml:3:8 store: must be sqlite:PATH or postgres://'],
     [
       'a webhook path the router would read as a pattern',

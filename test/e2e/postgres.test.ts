@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
 import { onPostgres } from '../support/on-postgres.ts'
-import { startPostgres } from '../support/postgres-server.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ADMIN, ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
 import { inSeconds, runRelay } from '../support/relay-process.ts'

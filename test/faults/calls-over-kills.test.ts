@@ -1,5 +1,6 @@
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
+import { onPostgres } from '../support/on-postgres.ts'
 import { ask, logIn, type RelayProcess, spawnRelay, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from './world.ts'
@@ -62,6 +63,43 @@ test('P12: a relay that is killed again and again makes no more calls than the d
   // A kill wastes few of the day's calls.
   expect(arrivedAtMs.length).toBeGreaterThan(callsPerDay - 7)
 }, 60_000)
+
+test('P12: two relays on PostgreSQL, one of them killed again and again, keep to rate, concurrency and the calls of the day together', async () => {
+  const arrivedAtMs: number[] = []
+  let present = 0
+  let most = 0
+  const witness = (answer: () => void) => {
+    arrivedAtMs.push(performance.now())
+    most = Math.max(most, ++present)
+    setTimeout(() => {
+      present -= 1
+      answer()
+    }, 30)
+  }
+  const { url } = await openCarrier({
+    token: (_request, response) => witness(() => json(response, 200, '{"token":"t"}')),
+    status: (_request, response) => witness(() => json(response, 404, '{}')),
+  })
+  const limits = { callsPerDay: 200, ratePerSecond: 40, concurrency: 2 }
+  const path = writeConfig(temporaryFolder(), url, { ...ASLEEP, ...(await onPostgres()), upstream: limits })
+  const first = await spawn(path)
+  const asking = [askOn(first, 100)]
+  for (let run = 0; run < 4; run++) {
+    const relay = await spawn(path)
+    const before = arrivedAtMs.length
+    asking.push(askOn(relay, run))
+    await eventually(async () => arrivedAtMs.length > before + 20, 3000).catch(() => null)
+    await relay.kill()
+  }
+  // The first goes on by itself until the day is spent.
+  await eventually(async () => arrivedAtMs.length >= limits.callsPerDay - 10, 20_000)
+  await first.kill()
+  await Promise.all(asking)
+  expect(arrivedAtMs.length).toBeLessThanOrEqual(limits.callsPerDay)
+  expect(most).toBeLessThanOrEqual(limits.concurrency)
+  const inASecond = arrivedAtMs.map((from) => arrivedAtMs.filter((atMs) => atMs >= from && atMs <= from + 1000).length)
+  expect(Math.max(...inASecond)).toBeLessThanOrEqual(1.5 * limits.ratePerSecond)
+}, 90_000)
 
 test.each(['status', 'token'] as const)(
   'P5, P12: a Retry-After of the %s endpoint is obeyed after a kill',

@@ -97,6 +97,14 @@ export const ROOMS: readonly Room[] = [
     // A command is given names of files to read and write.
     platform: [...EDGE, ...FILES],
   },
+  // What the demo starts as processes of their own: a PostgreSQL server, and the replicas that share it.
+  { place: 'cli/demo/postgres/', imports: [], libraries: [], platform: [...EDGE, ...FILES, 'node:child_process', 'node:module'] },
+  {
+    place: 'cli/demo/replica-process.ts',
+    imports: ['cli/demo/'],
+    libraries: ['yaml'],
+    platform: [...EDGE, ...FILES, 'node:child_process'],
+  },
   // A schedule is checked by the library that will keep it.
   { place: 'config/', imports: ['domain/'], libraries: ['node-cron', 'yaml', 'zod'], platform: [...EDGE, ...FILES] },
   // A network is checked by the rules that will hold it.

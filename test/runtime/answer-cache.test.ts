@@ -6,6 +6,7 @@ import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
 
 const anAnswer = (parcelId: number, bytes = 1000): CachedAnswer => ({
   parcelId,
+  version: 0,
   body: Buffer.alloc(bytes),
   etag: '"x"',
   contentLanguage: 'en',

@@ -8,8 +8,8 @@ import { createFeedTail } from '../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../src/flow/delivery/follow-feed.ts'
 import { createManageDeliveries } from '../../src/flow/delivery/manage-deliveries.ts'
 import type { FeedSignal } from '../../src/flow/delivery/ports.ts'
-import { createServe } from '../../src/flow/history/serve.ts'
-import type { Clock, Log } from '../../src/flow/ports.ts'
+import { createServe, type ServeOptions } from '../../src/flow/history/serve.ts'
+import type { Clock, Log, Meter } from '../../src/flow/ports.ts'
 import type { ReadSide } from '../../src/flow/read-side.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
 import { createInternalListener } from '../../src/http/server/internal.ts'
@@ -46,6 +46,12 @@ interface StoreAt {
   readonly reads: ReadSide
   readonly writes: WriteSide
   readonly clock: Clock
+  /** Absent: as the tests of a store want it. */
+  readonly serving?: Partial<ServeOptions>
+  /** For answers; absent: plenty. */
+  readonly cacheBytes?: number
+  /** Told where each answer came from. */
+  readonly served?: Meter['served']
 }
 
 async function authenticateAt({ writes, clock }: StoreAt) {
@@ -64,22 +70,29 @@ async function authenticateAt({ writes, clock }: StoreAt) {
   )
 }
 
-function serveAt({ reads, writes, clock }: StoreAt) {
+function serveAt({ reads, writes, clock, serving, cacheBytes = 1_000_000, served = () => {} }: StoreAt) {
   return createServe(
     {
       carrier: { fetchAll: async () => ({ kind: 'unavailable', reason: 'network' }) },
       recorder: { submit: notAsked },
       reads,
       write: writes,
-      cache: createAnswerCache({ bytesMax: 1_000_000, changes: createChangeTable() }),
-      meter: { served: () => {} },
+      cache: createAnswerCache({ bytesMax: cacheBytes, changes: createChangeTable() }),
+      meter: { served },
       notFound: createMemory({ entriesMax: 10 }),
       pauses: createMemory({ entriesMax: 1000 }),
       admitUnknown: async () => null,
       log: silent,
       clock,
     },
-    { languages: ['en', 'sv'], notFoundForMs: 60_000, fetchUnknown: true, fetchMissingLanguage: true, refreshOlderThanMs: null },
+    {
+      languages: ['en', 'sv'],
+      notFoundForMs: 60_000,
+      fetchUnknown: true,
+      fetchMissingLanguage: true,
+      refreshOlderThanMs: null,
+      ...serving,
+    },
   )
 }
 

@@ -1,8 +1,10 @@
 import type { Engine } from '../../src/store/contract.ts'
 import type { ReadEngine, Session } from '../../src/store/engine.ts'
+import { createParcelVersions } from '../../src/store/postgres/parcel-versions.ts'
 import { createPostgresReader, createPostgresWriter } from '../../src/store/postgres/postgres.ts'
 import { compileForPostgres } from '../../src/store/postgres/postgres-dialect.ts'
 import { createPostgresWriteStore } from '../../src/store/postgres/postgres-write-store.ts'
+import { createReadDeadline } from '../../src/store/postgres/read-deadline.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
 import { openSqliteReader, openSqliteWriter } from '../../src/store/sqlite/sqlite.ts'
 import { compileForSqlite } from '../../src/store/sqlite/sqlite-dialect.ts'
@@ -40,7 +42,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   const store = await engine.openWriteStore(place)
   // What only endpoints that fail, and joins, lead to.
   await store.transaction(async (tx) => {
-    const look = { endpointId: '2', besides: [7], limit: 5, nowMs: NOW }
+    const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
     await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
     await tx.findProbe({ ...look, exceptParcelId: null })
     await tx.waitsForOthers('2', 7)
@@ -52,6 +54,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await store.close()
   const reads = engine.openReadStore(place)
   for (let parcel = 0; parcel < 5; parcel++) await reads.findParcel(trackingIdOf(parcel))
+  await reads.parcelVersion?.(7)
   await reads.readFeed({ after: 0, limit: 500 })
   await reads.countBacklog('2')
   await reads.close()
@@ -70,7 +73,11 @@ export async function usedOnPostgres(url: string): Promise<readonly string[]> {
       ...createPostgresWriteStore({ transaction: (work) => writer.transaction((session) => work(noting(session, seen))) }),
       close: async () => undefined,
     }),
-    openReadStore: () => createReadStore(notingReads(createPostgresReader(openTestPool(url, 2), USED), seen)),
+    openReadStore() {
+      const engine = notingReads(createPostgresReader(openTestPool(url, 2), USED), seen)
+      const deadline = createReadDeadline()
+      return { ...createReadStore(engine), parcelVersion: createParcelVersions(noting(engine.session, seen), deadline) }
+    },
   }
   await useStore(watched, url)
   return [...new Set([...seen].map((statement) => compileForPostgres(statement).text))]

@@ -1,3 +1,4 @@
+import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import type { RecordRules } from '../../src/domain/history/record-rules.ts'
 import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
 import type { DispatchRoundOptions } from '../../src/flow/delivery/settle.tx.ts'
@@ -15,4 +16,8 @@ export const cadence: CadencePolicy = {
 
 export const recordOptions: RecordRules = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
 
-export const deliverOptions: DispatchRoundOptions = { policy: { scheduleMs: [5000, 300_000], jitter: 0 }, perEndpoint: 8 }
+export const deliverOptions: DispatchRoundOptions = {
+  policy: { scheduleMs: [5000, 300_000], jitter: 0 },
+  perEndpoint: 8,
+  claimsPerAttempt: CLAIMS_PER_ATTEMPT,
+}

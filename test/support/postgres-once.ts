@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestProject } from 'vitest/node'
+import { type PostgresServer, startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { migratePostgres } from '../../src/store/postgres/postgres-migrate.ts'
 import { openPool } from '../../src/store/postgres/postgres-pool.ts'
 import { TEMPLATE, withClient } from './postgres-client.ts'
-import { type PostgresServer, startPostgres } from './postgres-server.ts'
 
 /**
  * One server for all tests, started by the first test that needs it. It belongs to the process of the run, so it outlives test files and stops

@@ -1,4 +1,5 @@
 import type { Picture } from './picture.ts'
+import type { DemoReplica } from './replica.ts'
 import { ADMIN, SHOP } from './shop.ts'
 import type { Stage } from './stage.ts'
 
@@ -14,7 +15,7 @@ export interface GuideOptions {
 
 /** The demo's introduction: what it shows, the addresses, and commands to paste. */
 export function presentGuide(stage: Stage, options: GuideOptions): string {
-  const { relay, carrier, subscriber, webhookUrl, folder, takenPorts } = stage
+  const { replicas, carrier, subscriber, store, takenPorts } = stage
   const lines = [
     '',
     `parcel relay, a demo: ${options.parcels} parcels are delivered in ${options.seconds} seconds.`,
@@ -22,20 +23,20 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
     'of order. The relay receives the pushes, polls the carrier for what is missing,',
     'answers apps, and pushes every new event to a subscriber, whether a push or a',
     'poll brought it.',
+    ...(replicas.length > 1 ? ABOUT_REPLICAS : []),
     '',
-    `  relay, public    ${webhookUrl}`,
-    '                   the carrier pushes here',
-    `  relay, internal  ${relay.internalUrl}   for apps and operators`,
+    ...presentRelays(stage),
     `  sandbox carrier  ${carrier.url}   its API, and /sandbox/ to control it`,
     `  subscriber       ${subscriber.url}   the relay pushes here`,
     `  logins           ${SHOP.username} / ${SHOP.password} (status)`,
     `                   ${ADMIN.username} / ${ADMIN.password} (status and admin)`,
-    `  store            ${folder}/demo.db (deleted at the end)`,
+    `  store            ${store} (deleted at the end)`,
     ...(takenPorts.length === 0 ? [] : [`  note             already in use: ${takenPorts.join(', ')}; the demo uses free ports instead`]),
     '',
     'Paste into another terminal (bash):',
     '',
     ...linesToPaste(stage, options),
+    ...(replicas.length > 1 ? presentKill(replicas) : []),
     '',
     options.untilComplete ? 'The demo ends once every history is complete; Ctrl-C ends it sooner.' : 'Ctrl-C ends the demo.',
     '',
@@ -43,26 +44,69 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
   return lines.join('\n')
 }
 
-function linesToPaste({ relay, webhookUrl, sharedKey }: Stage, { trackingNumber, nowMs }: GuideOptions): readonly string[] {
-  const parcel = `${relay.internalUrl}/v1/status/${trackingNumber}`
+const ABOUT_REPLICAS = [
+  'Two replicas of the relay share a PostgreSQL database. Both receive pushes and',
+  'answer apps, behind a load balancer. Polling, keeping house and delivering to the',
+  'subscriber are roles: each is done by one replica at a time.',
+]
+
+function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
+  const [sole, ...others] = replicas
+  if (sole === undefined || others.length > 0)
+    return [
+      `  load balancer    ${webhookUrl}`,
+      '                   the carrier pushes here; each push goes to the next replica',
+      ...replicas.map(({ name, internalUrl, pid }) => `  ${name}        ${internalUrl}   for apps and operators; process ${pid}`),
+    ]
+  return [
+    `  relay, public    ${webhookUrl}`,
+    '                   the carrier pushes here',
+    `  relay, internal  ${sole.internalUrl}   for apps and operators`,
+  ]
+}
+
+function linesToPaste({ replicas, webhookUrl, sharedKey }: Stage, { trackingNumber, nowMs }: GuideOptions): readonly string[] {
+  const internalUrl = replicas[0]?.internalUrl ?? ''
+  const parcel = `${internalUrl}/v1/status/${trackingNumber}`
   const mine = '990000000000000001'
   const bearer = '-H "authorization: Bearer $TOKEN"'
   const login = `-H 'content-type: application/json' -d '${JSON.stringify(SHOP)}'`
   return [
     '# log in as an app; then read the latest entry of a parcel, and its history in',
     '# Swedish',
-    `TOKEN=$(curl -s ${relay.internalUrl}/auth/token ${login} | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')`,
+    `TOKEN=$(curl -s ${internalUrl}/auth/token ${login} | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')`,
     `curl -s -w '\\n' ${bearer} ${parcel}/latest`,
     `curl -s -w '\\n' ${bearer} '${parcel}/all?language=sv'`,
     '# for operators: readiness and metrics',
-    `curl -s -w '\\n' ${relay.internalUrl}/readyz`,
-    `curl -s ${relay.internalUrl}/metrics | grep ^relay_`,
+    `curl -s -w '\\n' ${internalUrl}/readyz`,
+    `curl -s ${internalUrl}/metrics | grep ^relay_`,
+    ...(replicas.length > 1 ? linesAboutReplicas(internalUrl) : []),
     '# send a push of your own, signed as the carrier signs: 200 means stored.',
     '# Sending it again changes nothing. Then read the entry',
     `BODY='${eventOf(mine, nowMs)}'`,
     `SIGNATURE=$(printf %s "$BODY" | openssl dgst -sha256 -hmac ${sharedKey} -binary | base64)`,
     `curl -s -w '%{http_code}\\n' ${webhookUrl} -H 'content-type: application/json' -H "x-service-hmac-sha256: $SIGNATURE" -d "$BODY"`,
-    `curl -s -w '\\n' ${bearer} ${relay.internalUrl}/v1/status/${mine}/latest`,
+    `curl -s -w '\\n' ${bearer} ${internalUrl}/v1/status/${mine}/latest`,
+  ]
+}
+
+function linesAboutReplicas(internalUrl: string): readonly string[] {
+  const login = `-H 'content-type: application/json' -d '${JSON.stringify(ADMIN)}'`
+  return [
+    '# log in as an operator; then see which replica does what',
+    `ADMIN=$(curl -s ${internalUrl}/auth/token ${login} | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')`,
+    `curl -s -w '\\n' -H "authorization: Bearer $ADMIN" ${internalUrl}/relay/replicas`,
+  ]
+}
+
+/** Apart from the lines to paste, so that nobody kills one unawares. */
+function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
+  const commands = replicas.map(({ pid }) => `kill -9 ${pid}`).join(' or ')
+  return [
+    '',
+    'To see one replica take over, kill the other without warning:',
+    `${commands}. Within six seconds the one that is left does`,
+    'everything, and every history still completes.',
   ]
 }
 
@@ -82,11 +126,15 @@ function eventOf(trackingId: string, nowMs: number): string {
 }
 
 /** Printed once every history is complete. */
-export function presentCompletion({ parcels, subscriber }: Picture): string {
+export function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
+  const running = replicas.filter(({ isRunning }) => isRunning).map(({ name }) => name)
+  const comparison =
+    replicas.length > 1
+      ? ['the answer to all?language=en', `(asked of ${running.join(' and ')}) is byte for byte the carrier's own.`]
+      : ["the relay's answer to", "all?language=en is byte for byte the carrier's own."]
   return [
     '',
-    `All ${parcels.length} histories are complete: for every parcel the relay's answer to`,
-    "all?language=en is byte for byte the carrier's own.",
+    `All ${parcels.length} histories are complete: for every parcel ${comparison.join('\n')}`,
     `The subscriber received ${subscriber.events} events, each signed, whether a push or a poll`,
     'brought it.',
     '',
@@ -94,8 +142,9 @@ export function presentCompletion({ parcels, subscriber }: Picture): string {
 }
 
 /** Printed after that if the demo goes on. */
-export function presentMore({ relay, carrier }: Stage, { parcels }: Picture): string {
+export function presentMore({ replicas, carrier }: Stage, { parcels }: Picture): string {
   const trackingNumber = parcels[0]?.trackingNumber ?? ''
+  const metrics = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`).join(' ')
   const scan = { trackingNumber, status: 'TerminalUpdated', detailedStatus: 'ParcelUpdated', location: 'Kiruna' }
   return [
     'The demo goes on until Ctrl-C. Give the carrier more to report; after the second',
@@ -103,7 +152,7 @@ export function presentMore({ relay, carrier }: Stage, { parcels }: Picture): st
     '',
     `curl -s -w '\\n' ${carrier.url}/sandbox/scan -d '${JSON.stringify(scan)}'`,
     `curl -s -w '\\n' ${carrier.url}/sandbox/faults -d '{"silence":true}'`,
-    `curl -s ${relay.internalUrl}/metrics | grep -E '^relay_(pushes|polls|missed)'`,
+    `curl -s ${metrics} | grep -E '^relay_(pushes|polls|missed)'`,
     '',
   ].join('\n')
 }

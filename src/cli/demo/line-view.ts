@@ -1,7 +1,7 @@
 import type { HappeningKind } from './happenings.ts'
 import { totalsOf } from './picture.ts'
 import type { View } from './view.ts'
-import { presentElision, presentHappening, presentTotals } from './wording.ts'
+import { presentElision, presentHappening, presentReplicas, presentTotals } from './wording.ts'
 
 /** How many of a kind are printed one by one. */
 const SHOWN_MAX = 4
@@ -23,7 +23,7 @@ export function createLineView(output: { write(text: string): unknown }, monoton
         if (count <= SHOWN_MAX) line(presentHappening(happening))
         if (count === SHOWN_MAX) line(presentElision(happening.kind))
       }
-      const now = presentTotals(picture).join(' · ')
+      const now = [presentTotals(picture).join(' · '), ...presentReplicas(picture)].join('\n')
       const { complete, parcels } = totalsOf(picture)
       if (now === totals || (complete < parcels && monotonicMs() - totalsAtMs < TOTALS_EVERY_MS)) return
       line(now)

@@ -3,7 +3,7 @@ import { styleText } from 'node:util'
 import type { Happening } from './happenings.ts'
 import { type Mark, type ParcelPicture, type Picture, totalsOf } from './picture.ts'
 import type { View } from './view.ts'
-import { presentHappening, presentTotals } from './wording.ts'
+import { presentHappening, presentReplicas, presentTotals } from './wording.ts'
 
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'
@@ -63,7 +63,7 @@ export function layOut(picture: Picture, news: readonly string[], { columns, row
   const full = parcels === 0 ? 0 : Math.floor((complete / parcels) * BAR_WIDTH)
   const [headline, ...counts] = presentTotals(picture)
   const bar = `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  ${headline}`
-  const top = ['', bar, ...filledUp(counts, columns - 1), LEGEND]
+  const top = ['', bar, ...filledUp(counts, columns - 1), ...presentReplicas(picture), LEGEND]
   const across = Math.max(1, Math.floor(columns / CELL_WIDTH))
   const tail = ['', ...news, ...Array.from({ length: NEWS_SHOWN - news.length }, () => '')]
   const down = Math.max(0, rows - 1 - top.length - tail.length)

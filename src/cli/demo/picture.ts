@@ -1,5 +1,5 @@
 import type { SandboxParcel } from '../../sandbox/handle.ts'
-import type { PushCounts } from './shop.ts'
+import type { PushCounts, ReplicaNews } from './shop.ts'
 
 /** How the relay learned of an event: its push arrived; the push was lost and a poll found it; not yet. */
 export type Mark = 'pushed' | 'polled' | 'missing'
@@ -22,7 +22,8 @@ export interface ParcelPicture {
 /** The carrier's and the relay's state side by side, at one moment. */
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
-  readonly pushes: PushCounts
+  /** One, or several that share a store. */
+  readonly replicas: readonly ReplicaNews[]
   /** Distinct events that the subscriber received, and pushes to it with a wrong signature. */
   readonly subscriber: { readonly events: number; readonly wrong: number }
 }
@@ -34,6 +35,8 @@ export interface Totals {
   readonly lost: number
   /** Lost, but in the relay's history thanks to a poll. */
   readonly filled: number
+  /** What the relays have received. */
+  readonly pushes: PushCounts
 }
 
 type Push = SandboxParcel['pushes'][number]
@@ -60,7 +63,8 @@ export function pictureOf(
   }
 }
 
-export function totalsOf({ parcels }: Picture): Totals {
+export function totalsOf({ parcels, replicas }: Picture): Totals {
+  const sum = (name: keyof PushCounts) => replicas.reduce((total, { pushes }) => total + pushes[name], 0)
   const events = parcels.flatMap((parcel) => parcel.events)
   return {
     complete: parcels.filter(({ complete }) => complete).length,
@@ -68,6 +72,7 @@ export function totalsOf({ parcels }: Picture): Totals {
     events: events.length,
     lost: events.filter(({ lost }) => lost).length,
     filled: events.filter(({ lost, mark }) => lost && mark === 'polled').length,
+    pushes: { received: sum('received'), duplicates: sum('duplicates') },
   }
 }
 

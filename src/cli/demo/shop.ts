@@ -1,3 +1,5 @@
+import type { DemoReplica } from './replica.ts'
+
 /** The logins of config/demo.yaml, which holds their hashes. */
 export const SHOP = { username: 'shop', password: 'shop-demo-password' } as const
 export const ADMIN = { username: 'admin', password: 'admin-demo-password' } as const
@@ -8,47 +10,99 @@ export interface PushCounts {
   readonly duplicates: number
 }
 
-/** The demo's client of the relay, over HTTP: a shop that watches its parcels and reads their histories. */
+/** What one relay has received, and what it does besides. */
+export interface ReplicaNews {
+  readonly name: string
+  readonly isRunning: boolean
+  readonly pushes: PushCounts
+  /** The roles it holds, such as `poller`. */
+  readonly roles: readonly string[]
+}
+
+/** The demo's client of the relays, over HTTP: a shop that watches its parcels and reads their histories. */
 export interface Shop {
   watch(trackingNumber: string): Promise<void>
-  /** The relay's `all` in English; null: it has none, or failed. */
-  history(trackingNumber: string): Promise<string | null>
-  pushCounts(): Promise<PushCounts>
+  /** The `all` in English of each relay that runs; null: it has none, or failed. */
+  histories(trackingNumber: string): Promise<readonly (string | null)[]>
+  news(): Promise<readonly ReplicaNews[]>
 }
+
+type Asked = Pick<DemoReplica, 'name' | 'pid' | 'internalUrl' | 'isRunning'>
 
 const TIMEOUT_MS = 10_000
 const DURABLE = ['recorded', 'duplicate', 'quarantined', 'expired']
 
-export async function openShop(internalUrl: string): Promise<Shop> {
-  const admin = await logIn(internalUrl, ADMIN)
-  let token = await logIn(internalUrl, SHOP)
-  const ask = (path: string) => call(`${internalUrl}${path}`, { headers: { authorization: `Bearer ${token}` } })
+export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
+  const clients = await Promise.all(replicas.map(openClient))
+  const running = () => clients.filter((_, at) => replicas[at]?.isRunning() === true)
+  const news = new Map<string, ReplicaNews>()
+  let turn = 0
   return {
     async watch(trackingNumber) {
-      const address = `${internalUrl}/relay/parcels/${trackingNumber}/watch`
-      const response = await call(address, { method: 'PUT', headers: { authorization: `Bearer ${admin}` } })
+      const among = running()
+      await among[turn++ % among.length]?.watch(trackingNumber)
+    },
+    histories: async (trackingNumber) => await Promise.all(running().map((one) => one.history(trackingNumber))),
+    async news() {
+      for (const [at, { name, isRunning }] of replicas.entries()) {
+        const before = news.get(name) ?? { pushes: { received: 0, duplicates: 0 }, roles: [] }
+        // What one that has ended counted is the last that was read.
+        const now = isRunning() ? await clients[at]?.news().catch(() => null) : { roles: [] }
+        news.set(name, { name, ...before, ...now, isRunning: isRunning() })
+      }
+      return [...news.values()]
+    },
+  }
+}
+
+/** The shop as it deals with one relay. */
+async function openClient({ internalUrl, pid }: Asked) {
+  const admin = await logIn(internalUrl, ADMIN)
+  let token = await logIn(internalUrl, SHOP)
+  const ask = (path: string, bearer: string, method = 'GET') =>
+    call(`${internalUrl}${path}`, { method, headers: { authorization: `Bearer ${bearer}` } })
+
+  async function askForHistory(trackingNumber: string): Promise<string | null> {
+    const path = `/v1/status/${trackingNumber}/all?language=en`
+    let response = await ask(path, token)
+    if (response.status === 401) {
+      // The token has expired.
+      token = await logIn(internalUrl, SHOP)
+      response = await ask(path, token)
+    }
+    const body = await response.text()
+    return response.ok ? body : null
+  }
+
+  return {
+    async watch(trackingNumber: string): Promise<void> {
+      const response = await ask(`/relay/parcels/${trackingNumber}/watch`, admin, 'PUT')
       if (!response.ok) throw new Error(`the relay did not watch ${trackingNumber}: status ${response.status}`)
       await response.arrayBuffer()
     },
-    async history(trackingNumber) {
-      const path = `/v1/status/${trackingNumber}/all?language=en`
-      let response = await ask(path)
-      if (response.status === 401) {
-        // The token has expired.
-        token = await logIn(internalUrl, SHOP)
-        response = await ask(path)
-      }
-      const body = await response.text()
-      return response.ok ? body : null
-    },
-    async pushCounts() {
-      const text = await (await call(`${internalUrl}/metrics`, {})).text()
-      const counts = [...text.matchAll(/^relay_pushes_received_total\{outcome="(\w+)"[^}]*\} (\d+)/gm)]
-      const sum = (outcomes: readonly string[]) =>
-        counts.filter(([, outcome = '']) => outcomes.includes(outcome)).reduce((total, [, , count]) => total + Number(count), 0)
-      return { received: sum(DURABLE), duplicates: sum(['duplicate']) }
+    history: (trackingNumber: string) => askForHistory(trackingNumber).catch(() => null),
+    async news() {
+      const metrics = await (await call(`${internalUrl}/metrics`, {})).text()
+      const replicas: unknown = await (await ask('/relay/replicas', admin)).json()
+      return { pushes: pushCountsIn(metrics), roles: rolesIn(replicas, pid) }
     },
   }
+}
+
+function pushCountsIn(metrics: string): PushCounts {
+  const counts = [...metrics.matchAll(/^relay_pushes_received_total\{outcome="(\w+)"[^}]*\} (\d+)/gm)]
+  const sum = (outcomes: readonly string[]) =>
+    counts.filter(([, outcome = '']) => outcomes.includes(outcome)).reduce((total, [, , count]) => total + Number(count), 0)
+  return { received: sum(DURABLE), duplicates: sum(['duplicate']) }
+}
+
+/** The roles of the relay whose name ends with this process. */
+function rolesIn(answer: unknown, pid: number): readonly string[] {
+  const member = (value: unknown, name: string): unknown =>
+    typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+  const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+  const mine = list(member(answer, 'replicas')).find((one) => String(member(one, 'name')).endsWith(`/${pid}`))
+  return list(member(mine, 'roles')).map(String)
 }
 
 async function logIn(internalUrl: string, login: typeof SHOP | typeof ADMIN): Promise<string> {

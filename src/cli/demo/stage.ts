@@ -1,17 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startRelay } from '../../app.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
-import type { Log } from '../../flow/ports.ts'
 import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../../sandbox/handle.ts'
 import { startSandbox } from '../../sandbox/sandbox.ts'
-import type { RunningRelay } from '../../wiring/running-relay.ts'
 import { type FoundPort, findPort } from './ports.ts'
+import type { DemoRelays } from './replica.ts'
 import { type Subscriber, startSubscriber } from './subscriber.ts'
 
 export interface StageOptions {
+  readonly store: 'sqlite' | 'postgres'
   readonly parcels: number
   /** Time from the first event to the last delivery. */
   readonly seconds: number
@@ -20,38 +19,39 @@ export interface StageOptions {
   readonly loss: number
   /** Any free ports instead of the usual ones. */
   readonly freePorts: boolean
-  /** Called with the relay's warnings and errors. */
+  /** Called with the relays' warnings and errors. */
   readonly onTrouble: (message: string) => void
 }
 
-export interface Stage {
-  readonly relay: RunningRelay
+export interface Stage extends Pick<DemoRelays, 'replicas' | 'webhookUrl' | 'store'> {
   readonly carrier: Sandbox
   readonly subscriber: Subscriber
-  readonly webhookUrl: string
+  /** Resolves when no relay is left, with the reason. */
+  readonly died: Promise<unknown>
   /** The key that signs the carrier's pushes. */
   readonly sharedKey: string
-  /** The store's own folder, deleted by `stop`. */
-  readonly folder: string
   /** The usual ports that are in use. */
   readonly takenPorts: readonly number[]
   stop(): Promise<void>
 }
 
 const HOST = '127.0.0.1'
+const SECOND_REPLICA_PORT = 8082
 const CARRIER_PORT = 8090
 const SUBSCRIBER_PORT = 8091
 /** From the first booking to the last delivery in the sandbox's plan. */
 const PLANNED_SECONDS = 56 * 3600
 
-/** Starts a relay with a new store, a paused carrier and a subscriber, all in this process. */
+/** Starts a relay, or two replicas, with a new store, a paused carrier and a subscriber. */
 export async function setStage(options: StageOptions): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
-  const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT]
+  const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT].concat(
+    options.store === 'postgres' ? SECOND_REPLICA_PORT : [],
+  )
   const found: FoundPort[] = []
   for (const port of wanted) found.push(await findPort(HOST, options.freePorts ? 0 : port))
-  const [publicPort = 0, internalPort = 0, carrierPort = 0, subscriberPort = 0] = found.map(({ port }) => port)
+  const [publicPort = 0, internalPort = 0, carrierPort = 0, subscriberPort = 0, secondPort = 0] = found.map(({ port }) => port)
 
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
@@ -62,30 +62,46 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   const subscriber = await startSubscriber(HOST, subscriberPort, endpoint?.sharedKey.reveal() ?? '')
   const config: Config = {
     ...settings,
-    store: { engine: 'sqlite', path: join(folder, 'demo.db') },
     listen: { public: { ...listen.public, port: publicPort }, internal: { ...listen.internal, port: internalPort } },
     upstream: { ...settings.upstream, baseUrl: carrierUrl, authUrl: `${carrierUrl}/auth/token` },
     endpoints: endpoint === undefined ? [] : [{ ...endpoint, url: subscriber.url }],
     log: { level: 'error' },
   }
-  const relay = await startRelay(config, troubleOnly(options.onTrouble))
-  const webhookUrl = `${relay.publicUrl}${settings.webhook.path}`
-  const carrier = await startCarrier(config, options, carrierPort, webhookUrl)
+  const relays = await startRelays(config, {
+    ...options,
+    folder,
+    internalPorts: [internalPort, secondPort],
+    carrierUrl,
+    subscriberUrl: subscriber.url,
+  })
+  const carrier = await startCarrier(config, options, carrierPort, relays.webhookUrl)
   return {
-    relay,
+    ...relays,
     carrier,
     subscriber,
-    webhookUrl,
+    died: Promise.all(relays.replicas.map(({ died }) => died)).then(([reason]) => reason),
     sharedKey: sharedKeyOf(config),
-    folder,
     takenPorts: wanted.filter((_, index) => found[index]?.moved === true),
     async stop() {
       await carrier.stop()
-      await relay.stop()
+      await relays.stop()
       await subscriber.stop()
       removeFolder()
     },
   }
+}
+
+interface RelaysOptions extends Pick<StageOptions, 'store' | 'onTrouble'> {
+  readonly folder: string
+  readonly internalPorts: readonly number[]
+  readonly carrierUrl: string
+  readonly subscriberUrl: string
+}
+
+/** Each way is loaded only if it is taken. */
+async function startRelays(config: Config, options: RelaysOptions): Promise<DemoRelays> {
+  if (options.store === 'sqlite') return await (await import('./sole-relay.ts')).startSoleRelay(config, options)
+  return await (await import('./replicas.ts')).startReplicas(config, options)
 }
 
 function startCarrier(config: Config, { parcels, seconds, seed, loss }: StageOptions, port: number, webhookUrl: string): Promise<Sandbox> {
@@ -108,10 +124,4 @@ function startCarrier(config: Config, { parcels, seconds, seed, loss }: StageOpt
 
 function sharedKeyOf(config: Config): string {
   return config.webhook.sharedKeys[0]?.reveal() ?? ''
-}
-
-function troubleOnly(onTrouble: (message: string) => void): Log {
-  const tell = (_fields: object, message: string) => onTrouble(message)
-  const ignore = () => undefined
-  return { debug: ignore, info: ignore, warn: tell, error: tell }
 }

@@ -1,5 +1,6 @@
 import type { Happening, HappeningKind } from './happenings.ts'
 import { type Picture, totalsOf } from './picture.ts'
+import type { ReplicaNews } from './shop.ts'
 
 const WORDS: Readonly<Record<HappeningKind, string>> = {
   pushed: 'push received    ',
@@ -20,16 +21,32 @@ export function presentElision(kind: HappeningKind): string {
 
 /** `pushes received` and `duplicates` are the relay's metrics, the subscriber counts its own events, and the rest compares carrier and relay. */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
-  const { complete, parcels, lost, filled } = totalsOf(picture)
-  const { received, duplicates } = picture.pushes
+  const { complete, parcels, lost, filled, pushes } = totalsOf(picture)
   const { events, wrong } = picture.subscriber
   return [
     `histories complete ${complete}/${parcels}`,
-    `pushes received ${received}`,
+    `pushes received ${pushes.received}`,
     `lost by the carrier ${lost}`,
     `of these filled by polls ${filled}`,
-    `duplicates ${duplicates}`,
+    `duplicates ${pushes.duplicates}`,
     `sent to the subscriber ${events}`,
     ...(wrong === 0 ? [] : [`with a wrong signature ${wrong}`]),
   ]
+}
+
+const DUTIES = [
+  ['poller', 'polls'],
+  ['dispatcher/', 'delivers'],
+  ['janitor', 'keeps house'],
+] as const
+
+/** A line for each replica; none if there is only one. */
+export function presentReplicas({ replicas }: Picture): readonly string[] {
+  return replicas.length < 2 ? [] : replicas.map(presentReplica)
+}
+
+function presentReplica({ name, isRunning, pushes, roles }: ReplicaNews): string {
+  const duties = DUTIES.filter(([role]) => roles.some((held) => held.startsWith(role))).map(([, duty]) => duty)
+  const state = !isRunning ? 'has ended' : duties.length === 0 ? 'has no role' : duties.join(', ')
+  return `  ${name}: received ${pushes.received} of the pushes, ${state}`
 }

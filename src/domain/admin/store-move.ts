@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { CarrierMemory } from '../polling/carrier-memory.ts'
 
 /** A value of a stored row. Whole numbers only. */
 export type Cell = string | number | Uint8Array | null
@@ -6,13 +7,15 @@ export type Cell = string | number | Uint8Array | null
 /** The values of a stored row, those of its primary key first. */
 export type StoredRow = readonly Cell[]
 
-/** The last number that a store has given of each kind. The next one is higher, whichever store gives it. */
+/** What engines keep in different ways: the last number that a store has given of each kind (the next one is higher), and the carrier's limits. */
 export interface StoreNumbers {
   readonly sequence: number
   readonly parcel: number
   readonly inbox: number
   readonly endpoint: number
   readonly job: number
+  /** The calls of the day, pauses and refusals; null: there were none, or the copied settings say it. */
+  readonly carrier: CarrierMemory | null
 }
 
 /** The steps of a move, in order. In `waiting`, everything is copied and checked but for the last changes. */

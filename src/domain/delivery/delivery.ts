@@ -39,6 +39,11 @@ export type AttemptResult = AttemptOutcome & {
  * down. With two waiting per attempt, a round settles as many deliveries as are attempted at once.
  */
 export const CLAIMS_PER_ATTEMPT = 3
+/**
+ * The same for a store on a server, where a round costs round trips and a commit of the server whatever it settles: claims must last longer, and
+ * larger rounds cost less per delivery.
+ */
+export const CLAIMS_PER_ATTEMPT_ON_SERVER = 8
 
 /** How many bytes of an answer are kept. */
 export const ANSWER_KEPT_BYTES = 1024

@@ -2,10 +2,13 @@ import type { BackoffPolicy } from './backoff.ts'
 import type { AttemptResult, Delivery, Settlement } from './delivery.ts'
 import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
 
-/** The settings of delivery. `perEndpoint`: concurrent attempts to an endpoint that sets no limit of its own. */
+/** The settings of delivery. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
+  /** Concurrent attempts to an endpoint that sets no limit of its own. */
   readonly perEndpoint: number
+  /** How many deliveries may be claimed for each concurrent attempt; so many times an endpoint's concurrency can arrive twice after a kill. */
+  readonly claimsPerAttempt: number
 }
 
 /** A delivery to be queued. */
@@ -70,17 +73,10 @@ export interface NextRequest {
   /** The endpoint's health round. Deliveries last attempted in an earlier round are due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
-  /** The ids of parcels with claimed deliveries: nothing of theirs may go until those have ended. */
-  readonly besides: readonly number[]
+  /** The ids of claimed deliveries: nothing of their parcels may go until those have ended. */
+  readonly underWay: readonly number[]
   readonly limit: number
   readonly nowMs: number
-}
-
-/** How the claims of an endpoint stand: joins may have put other deliveries before them. */
-export interface ReviewedClaims {
-  readonly parcelIds: readonly number[]
-  /** The ids of claims that are no longer the first of their parcel, are not its only claim, or have ended. */
-  readonly overtaken: readonly number[]
 }
 
 /** A delivery that may go next. The body is loaded only if it is due. */

@@ -71,6 +71,8 @@ export interface IdentifierState {
 /** Everything that an answer about a parcel is made from. */
 export interface ParcelView {
   readonly parcelId: number
+  /** Rises with everything that changes an answer about the parcel. Always 0 where one process writes the store. */
+  readonly version: number
   /** Newest first (DOMAIN 3). */
   readonly entries: readonly Entry[]
   readonly trackingIds: readonly string[]

@@ -1,13 +1,17 @@
-import { CLAIMS_PER_ATTEMPT } from '../../domain/delivery/delivery.ts'
-import type { ClaimedDelivery, ClaimRef, DispatchRound, DispatchRoundReport, NextDelivery } from '../../domain/delivery/dispatch-round.ts'
+import type {
+  ClaimedDelivery,
+  ClaimRef,
+  DeliveryRules,
+  DispatchRound,
+  DispatchRoundReport,
+  NextDelivery,
+} from '../../domain/delivery/dispatch-round.ts'
 import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 import { type EndpointHealth, isProbeDue, onlyFailedParcel } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../write-store.ts'
 
-export interface ClaimOptions {
-  readonly perEndpoint: number
-}
+export type ClaimOptions = Pick<DeliveryRules, 'perEndpoint' | 'claimsPerAttempt'>
 
 export interface DeliveryClaims {
   readonly states: readonly EndpointState[]
@@ -24,37 +28,55 @@ export async function claimDeliveries(
   { states, request }: DeliveryClaims,
   options: ClaimOptions,
 ): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
-  const { nowMs } = request
-  const more: string[] = []
-  const found: (readonly NextDelivery[])[] = []
-  const overtaken: ClaimRef[] = []
-  let nextAtMs: number | null = null
-  for (const state of states) {
-    const { id } = state.endpoint
-    if (state.disabled !== null || request.held?.includes(id) === false) continue
-    const claims = await tx.reviewClaims(request.inFlight[id] ?? [])
-    overtaken.push(...claims.overtaken.map((deliveryId) => ({ endpointId: id, deliveryId })))
-    const room = roomOf(state, request, options)
-    if (room <= 0) {
-      more.push(id)
-      continue
-    }
-    const { round, wokenAtMs, probing } = state.health
-    if (probing !== null) {
-      // One probe at a time: the outcome of the current one comes first.
-      const isUnderWay = (request.inFlight[id] ?? []).length > 0
-      const { probe, atMs } = isUnderWay ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
-      if (probe !== null) found.push([probe])
-      nextAtMs = earlier(nextAtMs, atMs)
-      continue
-    }
-    const next = await tx.findNextDeliveries({ endpointId: id, round, wokenAtMs, besides: claims.parcelIds, limit: room, nowMs })
-    const due = next.filter(({ dueAtMs }) => dueAtMs <= nowMs)
-    found.push(due)
-    if (due.length === room) more.push(id)
-    nextAtMs = earlier(nextAtMs, next[due.length]?.dueAtMs ?? null)
+  const enabled = states.filter(({ disabled, endpoint }) => disabled === null && request.held?.includes(endpoint.id) !== false)
+  // All at once, because an engine on a network answers together what is asked together.
+  const claims = await Promise.all(enabled.map((state) => claimFor(tx, state, request, options)))
+  return {
+    claimed: interleave(claims.map(({ found }) => found)),
+    overtaken: claims.flatMap(({ overtaken }) => overtaken),
+    more: enabled.filter((_, at) => claims[at]?.isMoreDue === true).map(({ endpoint }) => endpoint.id),
+    nextAtMs: claims.map(({ nextAtMs }) => nextAtMs).reduce(earlier, null),
   }
-  return { claimed: interleave(found), overtaken, more, nextAtMs }
+}
+
+interface FoundClaims {
+  readonly found: readonly NextDelivery[]
+  /** Whether more is due than there is room for. */
+  readonly isMoreDue: boolean
+  /** When to look again, epoch milliseconds; null: this endpoint needs no time. */
+  readonly nextAtMs: number | null
+}
+
+async function claimFor(
+  tx: WriteTx,
+  state: EndpointState,
+  request: DispatchRound,
+  options: ClaimOptions,
+): Promise<FoundClaims & { readonly overtaken: readonly ClaimRef[] }> {
+  const endpointId = state.endpoint.id
+  const underWay = request.inFlight[endpointId] ?? []
+  const [overtaken, found] = await Promise.all([tx.findOvertaken(underWay), findClaims(tx, state, { ...request, underWay }, options)])
+  return { ...found, overtaken: overtaken.map((deliveryId) => ({ endpointId, deliveryId })) }
+}
+
+async function findClaims(
+  tx: WriteTx,
+  state: EndpointState,
+  request: DispatchRound & { readonly underWay: readonly number[] },
+  options: ClaimOptions,
+): Promise<FoundClaims> {
+  const { nowMs, underWay } = request
+  const room = roomOf(state, request, options)
+  if (room <= 0) return { found: [], isMoreDue: true, nextAtMs: null }
+  const { round, wokenAtMs, probing } = state.health
+  if (probing !== null) {
+    // One probe at a time: the outcome of the current one comes first.
+    const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
+    return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
+  }
+  const next = await tx.findNextDeliveries({ endpointId: state.endpoint.id, round, wokenAtMs, underWay, limit: room, nowMs })
+  const due = next.filter(({ dueAtMs }) => dueAtMs <= nowMs)
+  return { found: due, isMoreDue: due.length === room, nextAtMs: next[due.length]?.dueAtMs ?? null }
 }
 
 interface ProbeLook {
@@ -104,11 +126,11 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
  * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
  * before the last is written down. One with a rate does not, or it would be sent in a burst what should be spread out.
  */
-function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint }: ClaimOptions): number {
+function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
   const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
   return Math.min(
-    atOnce * (isFlowing ? CLAIMS_PER_ATTEMPT : 1) - (request.inFlight[endpoint.id]?.length ?? 0),
+    atOnce * (isFlowing ? claimsPerAttempt : 1) - (request.inFlight[endpoint.id]?.length ?? 0),
     allowanceOf(endpoint, request),
   )
 }

@@ -31,6 +31,8 @@ export interface DispatcherOptions extends SendDeliveryOptions {
   readonly claimsMax: number
   /** Concurrent attempts to an endpoint that sets no limit of its own. */
   readonly perEndpoint: () => number
+  /** See `DeliveryRules`. */
+  readonly claimsPerAttempt: number
 }
 
 /** Sends queued deliveries to their endpoints. */
@@ -69,14 +71,14 @@ interface DispatchParts {
 /**
  * Delivers events to endpoints. Queued deliveries are in the store and only claims are here, so a relay that dies sends its deliveries
  * again under the same ids when it restarts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need not wait for
- * the store between two attempts. A claim counts until it is written down, so at most `CLAIMS_PER_ATTEMPT` times an endpoint's concurrency
+ * the store between two attempts. A claim counts until it is written down, so at most `claimsPerAttempt` times an endpoint's concurrency
  * can arrive twice.
  */
-export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, perEndpoint }: DispatcherOptions): Dispatcher {
+export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
   const dispatch: Dispatch = { asked: null, stopping: false }
   const endpointLog = createEndpointLog(ports)
   const rates = createEndpointRates()
-  const queues = createEndpointQueues({ perEndpoint, delivers: ports.held.delivers })
+  const queues = createEndpointQueues({ ...limits, delivers: ports.held.delivers })
   const times = createRoundTimes(ports)
   const rounds = createDispatchRounds({ ...ports, queues, rates, endpointLog, times })
   const goOn = (isFirst: boolean, queue: EndpointQueue) => {

@@ -1,4 +1,4 @@
-import { type AttemptResult, CLAIMS_PER_ATTEMPT, isGone } from '../../domain/delivery/delivery.ts'
+import { type AttemptResult, isGone } from '../../domain/delivery/delivery.ts'
 import type { ClaimedDelivery, ClaimRef, DispatchRound, SettledAttempt } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 
@@ -55,13 +55,15 @@ export interface EndpointQueues {
 }
 
 export interface EndpointQueuesPorts {
-  /** Concurrent attempts to an endpoint that sets no limit of its own. */
+  /** Concurrent attempts to an endpoint that sets no limit of its own; called each time. */
   readonly perEndpoint: () => number
+  /** See `DeliveryRules`. */
+  readonly claimsPerAttempt: number
   /** Whether this replica delivers to an endpoint now. */
   readonly delivers: (endpointId: string) => boolean
 }
 
-export function createEndpointQueues({ perEndpoint, delivers }: EndpointQueuesPorts): EndpointQueues {
+export function createEndpointQueues({ perEndpoint, claimsPerAttempt, delivers }: EndpointQueuesPorts): EndpointQueues {
   const queues = new Map<string, EndpointQueue>()
   let known: readonly EndpointState[] = []
   const limitOf = ({ state }: EndpointQueue) => (isProbed(state) ? 1 : (state?.endpoint.concurrency ?? perEndpoint()))
@@ -89,7 +91,7 @@ export function createEndpointQueues({ perEndpoint, delivers }: EndpointQueuesPo
     release(what) {
       let count = 0
       for (const [id, queue] of queues) {
-        count += releaseEnd(queue, what === 'all' || !delivers(id) ? 0 : claimsOf(queue, limitOf(queue)))
+        count += releaseEnd(queue, what === 'all' || !delivers(id) ? 0 : claimsOf(queue, claimsPerAttempt * limitOf(queue)))
       }
       return count
     },
@@ -147,10 +149,10 @@ function isProbed(state: EndpointState | null): boolean {
   return state !== null && state.health.probing !== null
 }
 
-/** The maximum of claims for an endpoint; 0: it gets nothing now. */
-function claimsOf({ state }: EndpointQueue, limit: number): number {
+/** The maximum of claims for an endpoint; 0: it gets nothing now. `flowing`: the maximum for one that does not fail. */
+function claimsOf({ state }: EndpointQueue, flowing: number): number {
   if (state === null || state.disabled !== null) return 0
-  return isProbed(state) ? 1 : CLAIMS_PER_ATTEMPT * limit
+  return isProbed(state) ? 1 : flowing
 }
 
 /** The number of claims that are not being written down yet. */

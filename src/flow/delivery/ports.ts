@@ -16,7 +16,6 @@ import type {
   NextRequest,
   ProbeRequest,
   QueuedDelivery,
-  ReviewedClaims,
   Settled,
 } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
@@ -106,8 +105,8 @@ export interface DeliveryTx {
   saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
   /** Queues a delivery, due at once. */
   queueDelivery(delivery: QueuedDelivery): Promise<void>
-  /** How the claims of an endpoint stand now. */
-  reviewClaims(deliveryIds: readonly number[]): Promise<ReviewedClaims>
+  /** Of an endpoint's claims, those that have ended, are not their parcel's only claim, or stand behind another after a join. */
+  findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
   findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
   /**

@@ -51,7 +51,7 @@ export function createDispatchRound(
       return report
     },
 
-    queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs)),
+    queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs), { ofRole: true }),
 
     syncEndpoints: (configured, nowMs, operatorUrl) =>
       store.transaction(async (tx) => {

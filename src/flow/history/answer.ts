@@ -76,6 +76,7 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
   const contentLanguage = encoded.contentLanguages.join(', ')
   return {
     parcelId: view.parcelId,
+    version: view.version,
     body: ownBytes(encoded.body),
     etag: entityTag(encoded.body, contentLanguage),
     contentLanguage,

@@ -2,6 +2,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
 import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
+import { alone, type Flight, type SharedFlight } from '../shared-flight.ts'
 import { createSingleFlight } from '../single-flight.ts'
 import type { WriteSide } from '../write-side.ts'
 
@@ -15,6 +16,8 @@ export interface FetchOncePorts {
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
   readonly reads: Pick<ReadSide, 'findParcel'>
   readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
+  /** With the other replicas; absent: there are none. */
+  readonly together?: SharedFlight
 }
 
 /** Makes one carrier call for all who ask meanwhile, and records its answer before anyone gets it. Throws only `storage_unavailable`. */
@@ -35,7 +38,7 @@ interface KnownParcel {
 const RETRY_AFTER_MS = 30_000
 
 /** Creates the way from an app's question to the carrier and into the store. */
-export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePorts): FetchOnce {
+export function createFetchOnce({ carrier, recorder, reads, write, together = alone }: FetchOncePorts): FetchOnce {
   const flights = createSingleFlight<FetchOutcome>()
 
   const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<FetchOutcome> => {
@@ -56,7 +59,8 @@ export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePo
     return { kind: 'recorded' }
   }
 
-  const fly = (key: string, start: () => Promise<FetchOutcome>) => flights(key, () => start().catch(throwStorageTrouble))
+  const fly = (key: string, start: () => Promise<FetchOutcome>) =>
+    flights(key, () => together(key, { start, ...PASSED_ON }).catch(throwStorageTrouble))
 
   return {
     aboutUnknown: ({ identifier, language }) =>
@@ -72,6 +76,14 @@ export function createFetchOnce({ carrier, recorder, reads, write }: FetchOncePo
         return asked
       }),
   }
+}
+
+const PASSED_ON: Pick<Flight<FetchOutcome>, 'endOf' | 'read'> = {
+  endOf: (outcome) => ({ kind: outcome.kind, retryAfterMs: outcome.kind === 'unavailable' ? outcome.retryAfterMs : null }),
+  read: ({ kind, retryAfterMs }) => {
+    if (kind === 'unavailable') return { kind, retryAfterMs: retryAfterMs ?? RETRY_AFTER_MS }
+    return kind === 'recorded' || kind === 'not_found' ? { kind } : null
+  },
 }
 
 /** Failures of the carrier are values, so anything thrown comes from the store. */

@@ -4,10 +4,13 @@ import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { Needs, StoredSnapshot } from '../../domain/history/snapshot.ts'
+import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 
 /** An encoded answer, cached until something new is learnt about its parcel. */
 export interface CachedAnswer {
   readonly parcelId: number
+  /** Of the parcel, as of the read. */
+  readonly version: number
   readonly body: Buffer
   readonly etag: string
   readonly contentLanguage: string
@@ -17,7 +20,7 @@ export interface CachedAnswer {
 
 /** A cache of encoded answers by question. */
 export interface AnswerCache {
-  /** Undefined if there is none, or if its parcel has changed since. */
+  /** Undefined if there is none, or if this process has changed its parcel since. */
   get(key: string): CachedAnswer | undefined
   /** The current position in the sequence of commits; to be taken before the store is read for an answer. */
   mark(): bigint
@@ -76,4 +79,26 @@ export interface HistoryTx {
 export interface HistoryReads {
   /** The parcel with this identifier; null: there is none. */
   findParcel(identifier: string): Promise<ParcelView | null>
+  /**
+   * The version of a parcel in the store, which is asked after the call; null: the parcel no longer exists. Absent: every commit passes this process, which
+   * marks what has changed.
+   */
+  readonly parcelVersion?: (parcelId: number) => Promise<number | null>
+}
+
+/** Flights of all replicas: of those that want the same at once, one asks the carrier. */
+export interface SharedFlights {
+  /** Takes the flight for `leaseMs`, unless it is held. `ended`: it is over, and that is its end. `waited`: the caller found it held before. */
+  take(request: {
+    readonly key: string
+    readonly leaseMs: number
+    readonly waited: boolean
+  }): Promise<
+    | { readonly kind: 'taken'; readonly holder: string }
+    | { readonly kind: 'held' }
+    | ({ readonly kind: 'ended' } & { readonly end: FlightEnd })
+  >
+  renew(request: { readonly key: string; readonly holder: string; readonly leaseMs: number }): Promise<void>
+  /** Ends it; those who wait learn how. */
+  end(request: { readonly key: string; readonly holder: string; readonly end: FlightEnd }): Promise<void>
 }

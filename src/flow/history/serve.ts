@@ -11,7 +11,7 @@ import { createFetchOnce, type FetchOncePorts } from './fetch-once.ts'
 import type { AnswerCache, CachedAnswer } from './ports.ts'
 
 export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
-  readonly reads: Pick<ReadSide, 'findParcel'>
+  readonly reads: Pick<ReadSide, 'findParcel' | 'parcelVersion'>
   readonly write: Pick<WriteSide, 'watch' | 'noteLanguageAsked' | 'noteNotPollable'>
   readonly cache: AnswerCache
   readonly meter: Pick<Meter, 'served'>
@@ -30,7 +30,10 @@ export interface Serve {
    * parcel is unknown and the carrier cannot be asked) and `storage_unavailable`. Trouble is never reported as `not_found` (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
-  /** The same answer at once, if it is cached; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
+  /**
+   * The same answer at once, if it is cached and needs no look at the store; null: call `ask`. Throws only `bad_tracking_number` and
+   * `bad_language`.
+   */
   fromCache(question: Question): Served | null
 }
 
@@ -39,7 +42,7 @@ export interface Serve {
  * (DOMAIN 1.5, 4.2).
  */
 export function createServe(ports: ServePorts, options: ServeOptions): Serve {
-  const { cache, clock, meter } = ports
+  const { cache, clock, meter, reads } = ports
   const answer = createAnswer(ports, options)
 
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
@@ -55,21 +58,28 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     }
   }
 
-  const findKept = (key: string): Served | null => {
-    const nowMs = clock.now()
+  const findKept = (key: string): CachedAnswer | null => {
     const kept = cache.get(key)
-    if (kept === undefined || isOlder(kept.lastSeenAtMs, nowMs, options)) return null
+    return kept === undefined || isOlder(kept.lastSeenAtMs, clock.now(), options) ? null : kept
+  }
+
+  const serveKept = (kept: CachedAnswer): Served => {
     meter.served('hit')
-    return presentServed(kept, 'hit', nowMs)
+    return presentServed(kept, 'hit', clock.now())
   }
 
   return {
     async ask(asked) {
       const question = parseQuestion(asked)
       const key = keyOf(question)
-      return findKept(key) ?? (await answerFromStore(question, key))
+      const kept = findKept(key)
+      return kept !== null && (await isCurrent(ports, kept)) ? serveKept(kept) : await answerFromStore(question, key)
     },
-    fromCache: (asked) => findKept(keyOf(parseQuestion(asked))),
+    fromCache(asked) {
+      const question = parseQuestion(asked)
+      const kept = reads.parcelVersion === undefined ? findKept(keyOf(question)) : null
+      return kept === null ? null : serveKept(kept)
+    },
   }
 }
 
@@ -149,9 +159,20 @@ async function revive({ write, log, clock }: ServePorts, identifier: string): Pr
 }
 
 async function findParcel(reads: Pick<ReadSide, 'findParcel'>, identifier: string): Promise<ParcelView | null> {
+  return await reads.findParcel(identifier).catch(throwUnreadable)
+}
+
+/** Whether a cached answer is what the store holds, whoever wrote to it. Where all that is written passes this process, the cache knows. */
+async function isCurrent({ reads, meter }: ServePorts, { parcelId, version }: CachedAnswer): Promise<boolean> {
+  if (reads.parcelVersion === undefined) return true
   try {
-    return await reads.findParcel(identifier)
+    return (await reads.parcelVersion(parcelId)) === version
   } catch (cause) {
-    throw new AppError('storage_unavailable', 'The store cannot be read now.', { cause, retryAfterMs: 5000 })
+    meter.served('unavailable')
+    return throwUnreadable(cause)
   }
+}
+
+function throwUnreadable(cause: unknown): never {
+  throw new AppError('storage_unavailable', 'The store cannot be read now.', { cause, retryAfterMs: 5000 })
 }

@@ -11,6 +11,7 @@ import type {
   PushHealthUpdate,
   WatchResult,
 } from '../../domain/polling/poll.ts'
+import type { BudgetAnswer, BudgetRequest, SharedLimits, TokenRecord, TokenState } from '../../domain/polling/shared-budget.ts'
 
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {
@@ -79,6 +80,40 @@ export interface PollingTx {
   markNotPollable(identifier: string, nowMs: number): Promise<void>
   /** Saves up to which sequence a language was fetched; a higher one stays. */
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
+}
+
+/** The budget for calls to the carrier, which all replicas share. */
+export interface SharedBudget {
+  /** Ends calls, pauses, and grants places, in one statement. Rejects if the store fails: whether places were granted is unknown then. */
+  settle(request: BudgetRequest, limits: SharedLimits): Promise<BudgetAnswer>
+}
+
+/** The carrier's token, which all replicas share. Rejects if the store fails. */
+export interface SharedToken {
+  read(): Promise<TokenRecord>
+  /** Takes the right to request a token in place of this version, or renews it; false: another replica has it, or another token is there. */
+  claim(request: { readonly holder: string; readonly version: number; readonly leaseMs: number }): Promise<boolean>
+  /** Ends a claim with the token it brought (null: none) and returns its version; null: the claim was lost, and nothing is saved. */
+  replace(request: TokenState & { readonly holder: string; readonly sealed: string | null }): Promise<number | null>
+  /** Ends a claim that brought nothing: the token of before stays. */
+  giveUp(request: TokenState & { readonly holder: string }): Promise<void>
+  /** The carrier accepted a token: earlier attempts no longer count. */
+  accepted(version: number): Promise<void>
+  /** The carrier refused a token: it is dropped, unless it was replaced meanwhile. */
+  refused(request: TokenState & { readonly version: number }): Promise<void>
+}
+
+/** Encrypts what is kept in the store. */
+export interface TokenVault {
+  seal(text: string, purpose: string): Promise<string>
+  /** Null: it was sealed for another purpose, or the key is lost. */
+  open(sealed: string, purpose: string): Promise<string | null>
+}
+
+/** What the replicas of a relay share about the carrier. */
+export interface SharedCarrier {
+  readonly budget: SharedBudget
+  readonly token: SharedToken
 }
 
 /** What replicas leave for the poller to learn, as texts. */

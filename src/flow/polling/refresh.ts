@@ -4,8 +4,10 @@ import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
 import type { CallPriority, CarrierAnswer } from '../../domain/polling/carrier-answer.ts'
 import type { DuePoll } from '../../domain/polling/poll.ts'
+import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 import type { Carrier, Clock, Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
+import { alone, type SharedFlight } from '../shared-flight.ts'
 import type { WriteSide } from '../write-side.ts'
 
 export interface RefreshPorts {
@@ -15,6 +17,8 @@ export interface RefreshPorts {
   readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
   readonly meter: Pick<Meter, 'pollEnded'>
   readonly clock: Clock
+  /** With the other replicas; absent: there are none. */
+  readonly together?: SharedFlight
   /** Ends a scheduled poll whose replica may no longer make it. */
   readonly lapse?: () => AbortSignal
 }
@@ -42,10 +46,21 @@ export interface Refresh {
 /** Creates the verbs that poll a known parcel and record the answer. */
 export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
   const [first, ...others] = languages
+  const { together = alone } = ports
   return {
     poll: (due) => pollOne(ports, due, first, 'schedule', (view) => missingLanguages(view, others)),
-    refreshNow: (due) => pollOne(ports, due, first, 'app', () => others),
+    refreshNow: (due) =>
+      together(`refresh ${due.parcelId}`, { start: () => pollOne(ports, due, first, 'app', () => others), endOf, read: readEnd }),
   }
+}
+
+function endOf(refreshed: Refreshed): FlightEnd {
+  return { kind: refreshed === 'unknown' ? 'not_found' : refreshed, retryAfterMs: null }
+}
+
+function readEnd({ kind }: FlightEnd): Refreshed | null {
+  if (kind === 'failed') return null
+  return kind === 'not_found' ? 'unknown' : kind
 }
 
 /** Tries identifiers in their order until the carrier knows one (DOMAIN 6.3). */

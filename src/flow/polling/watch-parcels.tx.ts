@@ -40,10 +40,13 @@ export function createWatchParcels(ports: SchedulePorts & { readonly store: Writ
       }),
 
     shiftSchedule: (request) =>
-      store.transaction(async (tx) => {
-        const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
-        for (const state of states) await tx.saveEndpoint({ ...state, health: clampHealthToClock(state.health, request.nowMs) })
-        return await tx.shiftSchedule(request)
-      }),
+      store.transaction(
+        async (tx) => {
+          const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
+          for (const state of states) await tx.saveEndpoint({ ...state, health: clampHealthToClock(state.health, request.nowMs) })
+          return await tx.shiftSchedule(request)
+        },
+        { ofRole: true, announced: true },
+      ),
   }
 }

@@ -1,4 +1,4 @@
-import type { QueuedDelivery, ReviewedClaims } from '../../domain/delivery/dispatch-round.ts'
+import type { QueuedDelivery } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
@@ -92,17 +92,14 @@ const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('delivery').select(['id', 'parcel_id', 'state']).where('id', 'in', oneOf(p.ids)),
 )
 
-/** See `DeliveryTx.reviewClaims`. Reads the rows again, because a join may have moved the deliveries to other parcels since the claim. */
-export async function reviewClaims(session: Session, deliveryIds: readonly number[]): Promise<ReviewedClaims> {
-  if (deliveryIds.length === 0) return { parcelIds: [], overtaken: [] }
+/** See `DeliveryTx.findOvertaken`. Reads the rows again, because a join may have moved the deliveries to other parcels since the claim. */
+export async function findOvertaken(session: Session, deliveryIds: readonly number[]): Promise<readonly number[]> {
+  if (deliveryIds.length === 0) return []
   const rows = await session.all(claimed, { ids: deliveryIds })
   const counts = new Map<number, number>()
   for (const { parcel_id: parcelId } of rows) counts.set(parcelId, (counts.get(parcelId) ?? 0) + 1)
   const isAlone = (parcelId: number) => counts.get(parcelId) === 1
-  return {
-    parcelIds: [...counts.keys()],
-    overtaken: rows.filter((row) => row.state !== DELIVERY_STATE.due || !isAlone(row.parcel_id)).map(({ id }) => id),
-  }
+  return rows.filter((row) => row.state !== DELIVERY_STATE.due || !isAlone(row.parcel_id)).map(({ id }) => id)
 }
 
 const unsettledRemoved = statement()((db) =>

@@ -11,10 +11,11 @@ const ASKED_FOR = -1
 const UNTRIED = 0
 const FIRST_ROUND = 1
 
-type Look = { endpointId: number; besides: readonly number[]; limit: number; nowMs: number; round: number }
+type Look = { endpointId: number; limit: number; nowMs: number }
+type NextLook = Look & { underWay: readonly number[]; round: number }
 
 /** Subqueries read the bodies of due deliveries only: most rows this reads are not due yet. */
-function waiting(db: Kysely<Tables>, p: Look, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
+function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
     of
       .case()
@@ -30,34 +31,42 @@ function waiting(db: Kysely<Tables>, p: Look, { oneOf }: Dialect, isDue: 'is due
     )
     .where('endpoint_id', '=', p.endpointId)
     .where('state', '=', DELIVERY_STATE.due)
-    .where('parcel_id', 'not in', oneOf(p.besides))
     .limit(p.limit)
 }
 
+/** Reads the parcels of what is under way again, because a join may have moved it to another parcel since it was claimed. */
+function besides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
+  return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
+    of.selectFrom('delivery as under_way').select('under_way.parcel_id').where('under_way.id', 'in', oneOf(p.underWay)),
+  )
+}
+
 /** Not attempted since queued, or requested by an operator. */
-const nextUntried = statement<Look>()((db, p, dialect) =>
-  waiting(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
+const nextUntried = statement<NextLook>()((db, p, dialect) =>
+  besides(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
 /** Last attempted before the endpoint was woken. */
-const nextWoken = statement<Look>()((db, p, dialect) =>
-  waiting(db, p, dialect, 'is due')
+const nextWoken = statement<NextLook>()((db, p, dialect) =>
+  besides(db, p, dialect, 'is due')
     .where('round', '>', UNTRIED)
     .where('round', '<', p.round)
     .orderBy('round')
     .orderBy('next_attempt_at_ms'),
 )
 /** Attempted since the endpoint was woken. */
-const nextRetried = statement<Look>()((db, p, dialect) =>
-  waiting(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
+const nextRetried = statement<NextLook>()((db, p, dialect) =>
+  besides(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
 )
 
 /** Reads each kind in the order of the partial index of due deliveries, so the cost does not grow with the backlog. */
 export async function findNextDeliveries(session: Session, request: NextRequest): Promise<readonly NextDelivery[]> {
-  const { endpointId, besides, limit, nowMs, round, wokenAtMs } = request
-  const look = { endpointId: Number(endpointId), besides, limit, nowMs, round }
-  const untried = await session.all(nextUntried, look)
-  const woken = round === FIRST_ROUND ? [] : await session.all(nextWoken, look)
-  const retried = await session.all(nextRetried, look)
+  const { endpointId, underWay, limit, nowMs, round, wokenAtMs } = request
+  const look = { endpointId: Number(endpointId), underWay, limit, nowMs, round }
+  const [untried, woken, retried] = await Promise.all([
+    session.all(nextUntried, look),
+    round === FIRST_ROUND ? [] : session.all(nextWoken, look),
+    session.all(nextRetried, look),
+  ])
   const found = [
     ...untried.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, nowMs))),
     ...woken.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, wokenAtMs))),
@@ -67,17 +76,14 @@ export async function findNextDeliveries(session: Session, request: NextRequest)
   return found.sort((one, other) => one.dueAtMs - other.dueAtMs).slice(0, limit)
 }
 
-const nextOfAll = statement<Look>()((db, p, dialect) => waiting(db, p, dialect, 'is due').orderBy('round').orderBy('next_attempt_at_ms'))
+const nextOfAll = statement<Look & { exceptParcelId: number }>()((db, p) =>
+  waiting(db, p, 'is due').where('parcel_id', '!=', p.exceptParcelId).orderBy('round').orderBy('next_attempt_at_ms'),
+)
+const NO_PARCEL = -1
 
 /** See `DeliveryTx.findProbe`. It skips at most one row, because a parcel has at most one due delivery. */
 export async function findProbe(session: Session, { endpointId, exceptParcelId, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
-  const look = {
-    endpointId: Number(endpointId),
-    besides: exceptParcelId === null ? [] : [exceptParcelId],
-    limit: 1,
-    nowMs,
-    round: 0,
-  }
+  const look = { endpointId: Number(endpointId), exceptParcelId: exceptParcelId ?? NO_PARCEL, limit: 1, nowMs }
   const [row] = await session.all(nextOfAll, look)
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
 }

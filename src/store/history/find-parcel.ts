@@ -11,13 +11,14 @@ import { loadAnswerSource } from './parcel-view.ts'
  * Finds a parcel and what it takes to serve it, by any identifier. It uses subqueries instead of joins: the driver's SQLite plans a join
  * again each time a parameter is bound, which takes four times as long as running the query.
  */
-const findHead = statement<{ identifier: string }>()((db, p, { joined }) =>
+const findHead = statement<{ identifier: string }>()((db, p, { joined, parcelVersion }) =>
   db
     .selectFrom('parcel')
     .select((of) => [
       'id',
       'heard_at_ms',
       'next_poll_at_ms',
+      parcelVersion.as('version'),
       of
         .selectFrom('identifier')
         .select((row) => joined(row.ref('identifier.value')).as('values'))
@@ -43,6 +44,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
   })
   return {
     parcelId,
+    version: head.version,
     ...source,
     lastSeenAtMs: head.heard_at_ms,
     watched: head.next_poll_at_ms !== null,

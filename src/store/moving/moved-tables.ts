@@ -16,14 +16,22 @@ export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
   lease: 'said which relay uses this database, before several could',
   replica: 'who uses this database now',
   role: 'who uses this database now',
+  carrier_budget: 'the calls of the day and a pause are moved as the carrier memory; the rest is of this moment',
+  carrier_token: 'refusals are moved as the carrier memory; a new token is asked for',
+  flight: 'who asks the carrier about what at this moment',
   lesson: 'what replicas were taught in the last seconds, for the poller of this database; it is learnt again',
 }
 
 /** Columns of moved tables that stay behind, as `table.column`, each with its reason. */
-export const COLUMNS_NOT_MOVED: Readonly<Record<string, string>> = {}
+export const COLUMNS_NOT_MOVED: Readonly<Record<string, string>> = {
+  'parcel.version': 'compared with answers that replicas of this database have cached',
+}
 
 /** The one setting that is a number in PostgreSQL's `counter`. */
 export const SETTING_OF_SEQUENCE = 'sequence'
+
+/** The setting in which a relay that is alone keeps the carrier's limits. */
+export const SETTING_OF_CARRIER = 'carrier-memory'
 
 export type ColumnKind = 'number' | 'text' | 'bytes'
 

@@ -22,6 +22,7 @@ const postgresDialect: Dialect = {
   joined: (column) => sql`string_agg(${column}, ',')`,
   hex: (column) => sql`encode(${column}, 'hex')`,
   unindexed: (column) => sql`(${column} + 0)`,
+  parcelVersion: sql`parcel.version`,
   integer: (value) => sql`${value}::bigint`,
 }
 

@@ -2,12 +2,14 @@ import pg, { type Pool } from 'pg'
 import type { Engine, OpenWriteStore } from '../contract.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import { createReadStore } from '../read-store.ts'
+import { createParcelVersions, QUERIES_AT_ONCE } from './parcel-versions.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { readMark } from './postgres-move-mark.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
 import { createPostgresWriteStore, type PostgresWriteOptions } from './postgres-write-store.ts'
+import { createReadDeadline } from './read-deadline.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { watchServer } from './server-watch.ts'
 
@@ -39,18 +41,35 @@ export const postgres: PostgresEngine = {
   },
   openReadStore(place) {
     const { pool, options, close } = openPostgres(place, READERS)
-    return createReadStore({ ...createPostgresReader(pool, options), close })
+    // On connections of their own: an answer that is cached does not wait for long lists. Planned anew each time, which is cheap: a plan that was made
+    // while the table was small would read it from end to end.
+    const versions = openPostgres(place, QUERIES_AT_ONCE)
+    const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
+    const deadline = createReadDeadline()
+    const reads = createReadStore({
+      ...createPostgresReader(pool, options),
+      async close() {
+        deadline.end()
+        await Promise.all([close(), versions.close()])
+      },
+    })
+    return {
+      ...reads,
+      findParcel: (identifier) => deadline.run(() => reads.findParcel(identifier)),
+      parcelVersion: createParcelVersions(ofVersions.session, deadline),
+    }
   },
 }
 
-interface Opened {
+export interface Opened {
   readonly pool: Pool
   readonly options: PostgresOptions
   /** Once, however often it is asked for. */
   close(): Promise<void>
 }
 
-function openPostgres(place: string, connectionsMax: number): Opened {
+/** Connections to a database, with a watch on its server. */
+export function openPostgres(place: string, connectionsMax: number): Opened {
   const { url, named } = takePoolerParameter(place)
   const pool = openPool(url, {
     connectionsMax,

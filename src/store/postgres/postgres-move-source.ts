@@ -4,6 +4,7 @@ import type { MoveSource } from '../../flow/admin/move-ports.ts'
 import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
 import { isConflict } from './conflicts.ts'
+import { readSharedCarrier } from './postgres-move-carrier.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
 import {
   askToPause,
@@ -69,7 +70,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     },
     countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
     pause: () => askToPause(client, side),
-    numbers: () => lastNumbers(numberIn),
+    numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work) {
       await untilAlone(client)
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
@@ -98,7 +99,7 @@ async function untilAlone(client: MoveClient): Promise<void> {
 
 type NumberIn = (text: string) => Promise<number>
 
-async function lastNumbers(numberIn: NumberIn): Promise<StoreNumbers> {
+async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carrier'>> {
   const lastOf = (sequence: string, step = 1) =>
     numberIn(`select case when is_called then last_value else last_value - ${step} end as n from ${sequence}`)
   const runOf = async (sequence: string) => {

@@ -3,6 +3,7 @@ import { type MoveSide, refuseMoved, refuseTaken } from '../moving/move-mark.ts'
 import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../moving/moved-tables.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { migratePostgres } from './postgres-migrate.ts'
+import { writeSharedCarrier } from './postgres-move-carrier.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
 import { dropMark, MARK_IS_MINE, readMark, writeMark } from './postgres-move-mark.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
@@ -60,6 +61,7 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide): Pro
           const { rows } = await query<{ last: number | null }>(`select max(id) as last from ${name}`)
           await setIdentity(client, name, rows[0]?.last ?? 0)
         }
+        if (numbers.carrier !== null) await writeSharedCarrier(client, numbers.carrier)
         await query("update job set state = 'done', done = $1, ended_at_ms = $2 where id = $3", [done, nowMs, jobId])
       })
     },

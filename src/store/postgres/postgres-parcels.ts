@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { decodeParcel, encodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { decodeIdentifier, saveParcel } from '../history/parcels.ts'
+import { decodeIdentifier } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
 import type { Parcels } from '../write-verbs.ts'
 import { rawStatement } from './raw-statement.ts'
@@ -24,10 +24,18 @@ export const lockIdentifiers = statement<{ values: readonly string[] }>()((db, p
 const lockParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)).orderBy('id').forNoKeyUpdate(),
 )
-const insertOne = rawStatement<{ id: number; nowMs: number }>()(
-  (p) => sql`insert into parcel (id, revived_at_ms, entry_count, failures, is_full) values (${p.id}, ${p.nowMs}, 0, 0, 0)`,
-)
+/**
+ * The microsecond of the server's clock. A count would do, but after a failover that lost commits it would come to the same numbers again, for other
+ * contents than other replicas have cached.
+ */
+const firstVersion = sql`(extract(epoch from clock_timestamp()) * 1000000)::bigint`
+/** Whatever the server's clock does, a version is above the one before. */
+const nextVersion = sql`greatest(parcel.version + 1, ${firstVersion})`
 
+const insertOne = rawStatement<{ id: number; nowMs: number }>()(
+  (p) => sql`
+    insert into parcel (id, revived_at_ms, entry_count, failures, is_full, version) values (${p.id}, ${p.nowMs}, 0, 0, 0, ${firstVersion})`,
+)
 /**
  * Another transaction may have given an identifier to another parcel since it was looked for; then dividing by nothing fails this one, which is begun again.
  */
@@ -70,7 +78,7 @@ export function createPostgresParcels(session: Session): Parcels {
       return state
     },
     find: async (parcelId) => (await findParcels(session, [parcelId]))[0] ?? null,
-    save: (state) => saveParcel(session, state, null),
+    save: (state) => enqueueParcels(session, [state]),
     forget: () => undefined,
   }
 }
@@ -85,16 +93,18 @@ type ParcelColumns = { readonly [Column in keyof ReturnType<typeof encodeParcel>
 const saveAll = rawStatement<ParcelColumns>()(
   (p) => sql`
     insert into parcel (id, watched_at_ms, first_pushed_at_ms, revived_at_ms, entry_count, latest_status, latest_at_ms, heard_at_ms, checked_at_ms,
-      failures, next_poll_at_ms, stopped, is_full)
-    select * from unnest(${p.id}::bigint[], ${p.watched_at_ms}::bigint[], ${p.first_pushed_at_ms}::bigint[], ${p.revived_at_ms}::bigint[],
+      failures, next_poll_at_ms, stopped, is_full, version)
+    select u.*, ${firstVersion} from unnest(${p.id}::bigint[], ${p.watched_at_ms}::bigint[], ${p.first_pushed_at_ms}::bigint[], ${p.revived_at_ms}::bigint[],
       ${p.entry_count}::integer[], ${p.latest_status}::text[], ${p.latest_at_ms}::bigint[], ${p.heard_at_ms}::bigint[], ${p.checked_at_ms}::bigint[],
-      ${p.failures}::integer[], ${p.next_poll_at_ms}::bigint[], ${p.stopped}::text[], ${p.is_full}::smallint[])
+      ${p.failures}::integer[], ${p.next_poll_at_ms}::bigint[], ${p.stopped}::text[], ${p.is_full}::smallint[]) as u
     on conflict (id) do update set watched_at_ms = excluded.watched_at_ms, first_pushed_at_ms = excluded.first_pushed_at_ms,
       revived_at_ms = excluded.revived_at_ms, entry_count = excluded.entry_count, latest_status = excluded.latest_status,
       latest_at_ms = excluded.latest_at_ms, heard_at_ms = excluded.heard_at_ms, checked_at_ms = excluded.checked_at_ms,
-      failures = excluded.failures, next_poll_at_ms = excluded.next_poll_at_ms, stopped = excluded.stopped, is_full = excluded.is_full`,
+      failures = excluded.failures, next_poll_at_ms = excluded.next_poll_at_ms, stopped = excluded.stopped, is_full = excluded.is_full,
+      version = ${nextVersion}`,
 )
 
+/** Raises their versions: whoever changes what is served about a parcel saves the parcel too, in the same transaction. */
 export function enqueueParcels(session: Session, states: readonly ParcelState[]): void {
   if (states.length === 0) return
   const rows = states.map(encodeParcel)

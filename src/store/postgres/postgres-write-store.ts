@@ -3,10 +3,9 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
-import { queueDelivery, reviewClaims } from '../delivery/deliveries.ts'
+import { queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints } from '../delivery/endpoints.ts'
 import { readFeedEntries } from '../delivery/feed-entries.ts'
-import { findNextDeliveries } from '../delivery/next-deliveries.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { namesOf } from '../history/batch-names.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
@@ -166,16 +165,9 @@ function createEndpoints(session: PostgresSession): Endpoints {
   }
 }
 
-/** What changes the order of what waits, under the lock of its parcel. What is under way is not claimed again, though it is of another parcel since it was reviewed. */
+/** What changes the order of what waits, under the lock of its parcel. */
 function deliveryVerbs({ session }: Parts) {
-  const underWay = new Set<number>()
   return {
-    reviewClaims(deliveryIds) {
-      for (const deliveryId of deliveryIds) underWay.add(deliveryId)
-      return reviewClaims(session, deliveryIds)
-    },
-    findNextDeliveries: async (request) =>
-      (await findNextDeliveries(session, request)).filter(({ deliveryId }) => !underWay.has(deliveryId)),
     async queueDelivery(delivery) {
       lockQueues(session, delivery.endpointId, [delivery.parcelId])
       await queueDelivery(session, delivery)

@@ -17,9 +17,9 @@ const insertAll = rawStatement<{
     select endpoint_id, parcel_id, sequence,
       coalesce(lag(sequence) over in_order, (select max(before.sequence) from delivery as before where before.endpoint_id = queued.endpoint_id and before.parcel_id = queued.parcel_id), 0),
       inbox_id,
-      case when row_number() over in_order > 1 or exists (
-        select 1 from delivery as waiting where waiting.endpoint_id = queued.endpoint_id and waiting.parcel_id = queued.parcel_id and waiting.state < 2
-      ) then 0 else 1 end,
+      case when row_number() over in_order > 1 then 0 else coalesce((
+        select 0 from delivery as waiting where waiting.endpoint_id = queued.endpoint_id and waiting.parcel_id = queued.parcel_id and waiting.state < 2 limit 1
+      ), 1) end,
       0, now_ms, now_ms
     from (
       select u.endpoint_id, u.parcel_id, ${real(sql.ref('u.sequence'))} as sequence, u.inbox_id, u.now_ms
@@ -31,7 +31,7 @@ const insertAll = rawStatement<{
 
 /**
  * Queues deliveries of new events, which come after all that their parcels have: due at once, or behind what of their parcel has not ended (DOMAIN 7.3).
- * Their parcels are locked.
+ * Their parcels are locked. Whether anything waits is looked up per row: an `exists` may be planned as one read of all that waits, while that is little.
  */
 export function enqueueDeliveries(session: Session, deliveries: readonly QueuedDelivery[]): void {
   if (deliveries.length === 0) return

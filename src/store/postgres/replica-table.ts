@@ -1,9 +1,11 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../domain/admin/replica.ts'
+import { StorageFailure } from '../../domain/errors.ts'
 import type { ReplicaTable } from '../../flow/admin/ports.ts'
 import type { LessonTable } from '../../flow/polling/ports.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
+import { isStorageFailure } from './postgres.ts'
 import { openPool } from './postgres-pool.ts'
 import { namesIn } from './replica-fence.ts'
 
@@ -85,7 +87,7 @@ export function openReplicaTable(
       }
     },
     changeRoles: (id, decide) => withRoles(pool, (client) => changeRoles(client, id, decide)),
-    list: () => list(pool),
+    list: () => list(pool).catch(failAsStorage),
     async configure(id, { configFingerprint, endpoints }) {
       await withRoles(pool, async (client) => {
         await client.query('update replica set fingerprint = $2, endpoints = $3 where id = $1', [
@@ -179,6 +181,12 @@ async function changeRoles(client: PoolClient, id: number, decide: (assignment: 
   if ((fenced.rowCount ?? 0) + take.length + giveUp.length > 0) await client.query(ROLES_CHANGED)
   const left = held.rows.filter((row) => row.replica_id === id && !giveUp.includes(row.name)).map(({ name }) => name)
   return [...left, ...take]
+}
+
+/** Whoever asks need not know how a server fails. */
+function failAsStorage(error: unknown): never {
+  if (!isStorageFailure(error)) throw error
+  throw new StorageFailure(error instanceof Error ? error.message : 'the database failed', error)
 }
 
 async function list(pool: Pool): Promise<readonly Replica[]> {

@@ -20,6 +20,7 @@ const sqliteDialect: Dialect = {
   joined: (column) => sql`group_concat(${column})`,
   hex: (column) => sql`lower(hex(${column}))`,
   unindexed: (column) => sql`+${column}`,
+  parcelVersion: sql`0`,
   integer: (value) => sql`${value}`,
 }
 

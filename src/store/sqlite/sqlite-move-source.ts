@@ -1,8 +1,9 @@
 import Database from 'better-sqlite3'
 import type { StoreNumbers } from '../../domain/admin/store-move.ts'
+import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { CopiedTable, MoveSource } from '../../flow/admin/move-ports.ts'
 import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
-import { keyOf, MOVED_TABLES, movedTable } from '../moving/moved-tables.ts'
+import { keyOf, MOVED_TABLES, movedTable, SETTING_OF_CARRIER } from '../moving/moved-tables.ts'
 import { changesOf, dropMark, dropMoveParts, failMoves, keepChanges, refuseWrites, writeMark } from './sqlite-move-mark.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './sqlite-stored-tables.ts'
 
@@ -51,7 +52,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
     },
     // Nobody else writes to a file, and whoever moves it has ended its own writing.
     pause: async () => undefined,
-    numbers: async () => lastNumbers(numberIn),
+    numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
     seal: (work) => seal(db, work, { ...side, state: 'moved' }),
     async abandon(failure, nowMs) {
       transact(db, () => {
@@ -67,8 +68,9 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
 }
 
 type NumberIn = (query: string) => number
+type TextIn = (query: string) => string | null
 
-function lastNumbers(numberIn: NumberIn): StoreNumbers {
+function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
   const lastOf = (table: string) => numberIn(`select seq from sqlite_sequence where name = '${table}'`)
   return {
     sequence: numberIn("select cast(cast(value as text) as integer) from setting where name = 'sequence'"),
@@ -76,6 +78,19 @@ function lastNumbers(numberIn: NumberIn): StoreNumbers {
     endpoint: lastOf('endpoint'),
     job: lastOf('job'),
     inbox: numberIn('select max(id) from inbox'),
+    carrier: readCarrier(textIn(`select cast(value as text) from setting where name = '${SETTING_OF_CARRIER}'`)),
+  }
+}
+
+/** A record that cannot be read, or of an earlier format, is copied as it is. */
+function readCarrier(text: string | null): CarrierMemory | null {
+  try {
+    const memory: unknown = JSON.parse(text ?? 'null')
+    const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
+    // What the flow that writes it has written.
+    return isMemory ? (memory as unknown as CarrierMemory) : null
+  } catch {
+    return null
   }
 }
 

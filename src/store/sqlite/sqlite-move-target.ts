@@ -9,6 +9,7 @@ import {
   type MovedTable,
   movedTable,
   NOT_MOVED_BY_ENGINE,
+  SETTING_OF_CARRIER,
   SETTING_OF_SEQUENCE,
   uniqueAmong,
 } from '../moving/moved-tables.ts'
@@ -39,8 +40,9 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
     async complete(numbers, { jobId, done, nowMs }) {
       db.pragma('synchronous = FULL')
       db.transaction(() => {
-        const sequence = Buffer.from(String(numbers.sequence))
-        db.prepare('insert or replace into setting (name, value) values (?, ?)').run(SETTING_OF_SEQUENCE, sequence)
+        const save = db.prepare('insert or replace into setting (name, value) values (?, ?)')
+        save.run(SETTING_OF_SEQUENCE, Buffer.from(String(numbers.sequence)))
+        if (numbers.carrier !== null) save.run(SETTING_OF_CARRIER, Buffer.from(JSON.stringify(numbers.carrier)))
         for (const name of ['parcel', 'endpoint', 'job'] as const) {
           db.prepare('delete from sqlite_sequence where name = ?').run(name)
           db.prepare('insert into sqlite_sequence (name, seq) values (?, ?)').run(name, numbers[name])

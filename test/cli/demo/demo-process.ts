@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { chmodSync, readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished } from 'vitest'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -8,6 +8,8 @@ import { temporaryFolder } from '../../support/temporary.ts'
 /** The command in a process group of its own, with a folder for temporary files of its own. `program`: the relay's, else that of the sources. */
 export function startDemo(flags: readonly string[], program = 'src/main.ts') {
   const folder = temporaryFolder()
+  // Under root the demo's PostgreSQL server is another user, who must find its data there.
+  chmodSync(folder, 0o755)
   const child = spawn(process.execPath, [program, 'demo', ...flags], {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -36,6 +36,7 @@ export function anEntry(languages: readonly string[], fields: Partial<Entry> = {
 export function aView(fields: Partial<ParcelView> = {}): ParcelView {
   return {
     parcelId: 7,
+    version: 0,
     entries: [anEntry(['en', 'sv'])],
     trackingIds: ['1001'],
     distributionType: 'Mailbox',
@@ -52,8 +53,8 @@ export function found(language: string, answered = language): CarrierAnswer {
   return { kind: 'found', observation: aPoll({ asked: NUMBER, language: answered, text: `text ${language}` }) }
 }
 
-/** `serve` on a store, a carrier and a clock that the test owns. */
-export function createWorld(options: Partial<ServeOptions> = {}) {
+/** `serve` on a store, a carrier and a clock that the test owns. `isShared`: others write to the store, so it tells the versions of parcels. */
+export function createWorld({ isShared = false, ...options }: Partial<ServeOptions> & { readonly isShared?: boolean } = {}) {
   const parcels = new Map<string, ParcelView>()
   const calls: { readonly identifier: string; readonly language: string; readonly priority: CallPriority }[] = []
   const notes: string[] = []
@@ -62,6 +63,8 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
   const world = {
     nowMs: 2_000_000,
     reads: 0,
+    /** Of versions. */
+    looks: 0,
     carrier: async (language: string): Promise<CarrierAnswer> => found(language),
     admit: async (_app: string): Promise<number | null> => null,
     beforeRead: async () => {},
@@ -71,6 +74,12 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
     notes,
     served,
     unknowns,
+  }
+
+  const parcelVersion = async (parcelId: number) => {
+    world.looks += 1
+    await world.beforeRead()
+    return [...parcels.values()].find((view) => view.parcelId === parcelId)?.version ?? null
   }
 
   /** Texts of the poll are laid over those of the entries in the same place. */
@@ -104,6 +113,7 @@ export function createWorld(options: Partial<ServeOptions> = {}) {
           await world.beforeRead()
           return view
         },
+        ...(isShared ? { parcelVersion } : {}),
       },
       write: {
         watch: async ({ identifier }) => {

@@ -19,6 +19,31 @@ test('answers from the store, and from the cache when asked again', async () => 
   expect([world.reads, world.calls, world.served]).toEqual([1, [], ['hit', 'hit']])
 })
 
+test('where others write too, a cached answer is served once the store has told that the parcel is as it was', async () => {
+  const world = createWorld({ isShared: true })
+  world.parcels.set(NUMBER, aView({ version: 5 }))
+  const question = { app: 'shop', identifier: NUMBER, language: undefined, kind: 'all' } as const
+  await world.ask()
+  expect(world.serve.fromCache(question)).toBeNull()
+  expect(text(await world.ask())).toContain('"location":"Lund"')
+  expect([world.reads, world.looks, world.served]).toEqual([1, 1, ['hit', 'hit']])
+  world.parcels.set(NUMBER, aView({ version: 6, entries: [anEntry(['en'], { location: 'Umeå' })] }))
+  expect(text(await world.ask())).toContain('"location":"Umeå"')
+  world.parcels.set(NUMBER, aView({ parcelId: 3, version: 6, entries: [anEntry(['en'], { location: 'Malmö' })] }))
+  expect(text(await world.ask())).toContain('"location":"Malmö"')
+  expect(text(await world.ask())).toContain('"location":"Malmö"')
+  expect([world.reads, world.looks]).toEqual([3, 4])
+})
+
+test('R5: where others write too, a cached answer is no answer while the store cannot be asked: storage_unavailable', async () => {
+  const world = createWorld({ isShared: true })
+  world.parcels.set(NUMBER, aView())
+  await world.ask()
+  world.beforeRead = () => Promise.reject(new Error('the database does not answer'))
+  await expect(world.ask()).rejects.toEqual(expect.objectContaining({ code: 'storage_unavailable', retryAfterMs: 5000 }))
+  expect([world.reads, world.served]).toEqual([1, ['hit', 'unavailable']])
+})
+
 test('equal bytes in another language have another tag', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry([])], languagesAsked: ['en', 'sv'] }))

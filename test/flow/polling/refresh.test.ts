@@ -15,7 +15,7 @@ function world(answers: Readonly<Record<string, CarrierAnswer>>, quarantines = f
   const recorded: IncomingPoll[] = []
   const told: (PollFailure | string)[] = []
   let parcel = emptyParcel
-  const view = (): ParcelView => ({ parcelId: 7, ...presentRecord(parcel), lastSeenAtMs: 1, watched: true, languagesAsked: [] })
+  const view = (): ParcelView => ({ parcelId: 7, version: 0, ...presentRecord(parcel), lastSeenAtMs: 1, watched: true, languagesAsked: [] })
   const refresh = createRefresh(
     {
       carrier: {

@@ -59,7 +59,7 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
         did.push('breath')
       },
     },
-    { relayId: 'relay', claimsMax: 100, perEndpoint: () => deliverOptions.perEndpoint },
+    { relayId: 'relay', claimsMax: 100, perEndpoint: () => deliverOptions.perEndpoint, claimsPerAttempt: CLAIMS_PER_ATTEMPT },
   )
   /** Ends the first of what is under way, and lets what that leads to happen. */
   const answer = async (result?: AttemptResult) => {

@@ -93,7 +93,7 @@ async function openWorld(engine: Engine) {
         wake: () => {},
         yieldToIo: async () => {},
       },
-      { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2 },
+      { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2, claimsPerAttempt: 3 },
     )
   let relay = startRelay()
 

@@ -73,11 +73,11 @@ async function joinInto(engine: Engine, path: string, groups: (ids: readonly num
   await store.close()
 }
 
-/** All that a join moves, in an order of its own. */
+/** All that a join moves, in an order of its own; not the version of a parcel, which is the time of its write. */
 async function contentsOf(path: string): Promise<readonly (readonly string[])[]> {
   const tables = ['parcel', 'identifier', 'sighting', 'answer', 'inbox', 'delivery', 'expected_push']
-  const rows = await Promise.all(tables.map((table) => storedRows(path, `select * from ${table}`)))
-  return rows.map((of) => of.map((row) => JSON.stringify(row)).sort())
+  const rows = await Promise.all(tables.map((table) => storedRows<object>(path, `select * from ${table}`)))
+  return rows.map((of) => of.map((row) => JSON.stringify({ ...row, version: 0 })).sort())
 }
 
 /** Engines list the sightings of a parcel in different orders. */

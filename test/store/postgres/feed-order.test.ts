@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
+import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
-import { startPostgres } from '../../support/postgres-server.ts'
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url })

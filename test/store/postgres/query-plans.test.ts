@@ -38,9 +38,13 @@ function stepsOf(plan: Step): readonly Step[] {
 }
 
 const isLarge = (of: Step) => LARGE.includes(of['Relation Name'] ?? '')
-/** Reads a large table, or an index of it, from end to end. */
+const isUnbounded = (of: Step) => of['Index Cond'] === undefined
+/** Reads a large table, or an index of it, from end to end. A bitmap step names the table; the index is the step below. */
 const isScan = (of: Step) =>
-  isLarge(of) && (of['Node Type'] === 'Seq Scan' || (of['Node Type'].startsWith('Index') && of['Index Cond'] === undefined))
+  isLarge(of) &&
+  (of['Node Type'] === 'Seq Scan' ||
+    (of['Node Type'].startsWith('Index') && isUnbounded(of)) ||
+    (of['Node Type'] === 'Bitmap Heap Scan' && (of.Plans ?? []).some(isUnbounded)))
 /** Reads all that could be asked for, and puts it in order, to give the first. */
 const isSortOfAll = (of: Step) =>
   of['Node Type'] === 'Limit' && stepsOf(of).some((below) => /Sort/.test(below['Node Type'])) && stepsOf(of).some(isLarge)

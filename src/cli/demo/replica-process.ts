@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { parseDocument } from 'yaml'
+import type { DemoReplica } from './replica.ts'
+
+export interface ReplicaOptions {
+  readonly name: string
+  /** For its config file. */
+  readonly folder: string
+  /** Settings that differ from those of the demo's config, each with the path of its key. */
+  readonly settings: readonly (readonly [path: readonly (string | number)[], value: unknown])[]
+  /** The demo's config file. */
+  readonly configFile: string
+  /** Called with its warnings and errors. */
+  readonly onTrouble: (message: string) => void
+}
+
+/** A stop may wait for requests in flight; then the process is killed. */
+const STOP_MAX_MS = 15_000
+
+/** Starts `parcel-relay serve` as a process of its own. Resolves when it is ready. */
+export async function startReplica({ name, folder, settings, configFile, onTrouble }: ReplicaOptions): Promise<DemoReplica> {
+  const path = join(folder, `${name.replace(' ', '-')}.yaml`)
+  const document = parseDocument(readFileSync(configFile, 'utf8'))
+  for (const [key, value] of settings) document.setIn(key, value)
+  writeFileSync(path, document.toString(), { mode: 0o600 })
+
+  const [program = ''] = process.argv.slice(1)
+  const child = spawn(process.execPath, [...process.execArgv, program, 'serve', '--config', path], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const died = once(child, 'exit')
+  endWithThisProcess(child)
+  const ready = await Promise.race([readLog(child, (message) => onTrouble(`${name}: ${message}`)), died.then(() => null)])
+  if (ready === null) throw new Error(`${name} did not start`)
+  const isRunning = () => child.exitCode === null && child.signalCode === null
+  return {
+    name,
+    pid: child.pid ?? 0,
+    ...ready,
+    died,
+    isRunning,
+    async stop() {
+      if (isRunning()) child.kill('SIGTERM')
+      const late = setTimeout(() => child.kill('SIGKILL'), STOP_MAX_MS)
+      await died
+      clearTimeout(late)
+    },
+  }
+}
+
+function endWithThisProcess(child: ChildProcess): void {
+  const kill = () => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+}
+
+type Addresses = Pick<DemoReplica, 'publicUrl' | 'internalUrl'>
+
+/** Resolves with the addresses in the line that says that the relay is ready; warnings and errors go to `onTrouble`. */
+function readLog({ stdout }: ChildProcess, onTrouble: (message: string) => void): Promise<Addresses> {
+  return new Promise((resolve) => {
+    if (stdout === null) return
+    createInterface({ input: stdout }).on('line', (text) => {
+      const line: unknown = JSON.parse(text)
+      const textOf = (name: string) => (typeof line === 'object' && line !== null ? String(Reflect.get(line, name)) : '')
+      if (textOf('msg') === 'relay ready') resolve({ publicUrl: textOf('public'), internalUrl: textOf('internal') })
+      else if (['warn', 'error'].includes(textOf('level'))) onTrouble(textOf('msg'))
+    })
+  })
+}

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+import { createCallQueue } from '../../src/carrier/call-queue.ts'
+import { createSharedCalls } from '../../src/carrier/shared-budget.ts'
+import { createBudgetRow } from '../support/budget-row.ts'
+import { seeded } from '../support/seeded.ts'
+import { createTimeline } from './timeline.ts'
+
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const TIMEOUT_MS = 10_000
+/** Shortly before midnight, so that the day turns in the middle of a run. */
+const START_MS = Date.parse('2026-03-01T23:55:00Z')
+/** The time in which a pause reaches all: the slowest way to the server, once more after a failure, and how long a place may be used. */
+const LATE_MS = 3 * 400 + 250
+
+interface Call {
+  readonly atMs: number
+  readonly day: number
+  endMs: number
+}
+
+/** Replicas that share a row on simulated time: each answer of the server takes its time, there and back. */
+function openModel(seed: number, troubles = 1) {
+  const random = seeded(seed)
+  const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
+  const { clock: time, startTimer, pass } = createTimeline(0)
+  const trueMs = time.monotonic
+  const limits = {
+    ratePerSecond: random() < 0.5 ? pick(1, 60) : pick(5, 60) / 10,
+    callsPerDay: random() < 0.3 ? pick(20, 300) : 5000,
+    concurrency: random() < 0.5 ? pick(1, 6) : 100,
+  }
+  const calls: Call[] = []
+  const pauses: { readonly fromMs: number; readonly untilMs: number }[] = []
+  let offsetMs = 0
+  let answered = 0
+  const serverMs = () => START_MS + Math.floor(trueMs()) + offsetMs
+  const row = createBudgetRow(serverMs)
+  const wait = (ms: number) => new Promise<void>((resolve) => startTimer(ms, resolve))
+  const slowest = troubles === 0 || random() < 0.5 ? 8 : 130
+  const latencyMs = () => (random() < 0.04 * troubles ? pick(50, 400) : pick(1, slowest))
+
+  function start(name: string) {
+    const startedMs = trueMs()
+    let isAlive = true
+    const own: Call[] = []
+    const clock = { now: () => 0, monotonic: () => trueMs() - startedMs }
+    const alone: typeof startTimer = (ms, work) => startTimer(ms, () => (isAlive ? work() : undefined))
+    const budget = {
+      async settle(...asked: Parameters<typeof row>) {
+        await wait(latencyMs())
+        if (random() < 0.004 * troubles) throw new Error('the server is away')
+        const answer = row(...asked)
+        await wait(latencyMs())
+        if (random() < 0.004 * troubles) throw new Error('the connection is lost after the commit')
+        return answer
+      },
+    }
+    const shared = createSharedCalls({ ...limits, budget, replica: name, timeoutMs: TIMEOUT_MS, clock, startTimer: alone })
+    const queue = createCallQueue({
+      budget: shared,
+      clock,
+      startTimer: alone,
+      pausePatienceMs: 10_000,
+      waitingMax: 1000,
+      writeDown: (waiting) => shared.reserve(waiting).catch(() => false),
+    })
+    const call = (release: () => void): void => {
+      const lastsMs = random() < 0.05 ? TIMEOUT_MS : pick(5, 800)
+      const made = { atMs: trueMs(), day: Math.floor(serverMs() / DAY_MS), endMs: trueMs() + lastsMs }
+      calls.push(made)
+      own.push(made)
+      alone(lastsMs, () => {
+        if (random() < 0.003 * troubles) {
+          const waitMs = pick(1, 40) * 1000
+          queue.pause(waitMs)
+          pauses.push({ fromMs: trueMs() + LATE_MS, untilMs: trueMs() + waitMs })
+          const save = (): Promise<void> => shared.settle().catch(() => (isAlive ? save() : undefined))
+          void save()
+        }
+        answered += 1
+        release()
+      })
+    }
+    return {
+      async ask() {
+        const priority = random() < 0.3 ? 'app' : 'schedule'
+        const slot = await queue.take({ priority, giveUpAtMs: null, signal: new AbortController().signal })
+        if (slot.kind === 'granted' && isAlive) call(slot.release)
+      },
+      kill() {
+        isAlive = false
+        // The carrier sees its connections end.
+        for (const one of own) one.endMs = Math.min(one.endMs, trueMs())
+      },
+    }
+  }
+
+  const jump = (ms: number): void => {
+    offsetMs += ms
+  }
+  return { random, pick, pass, start, limits, calls, pauses, jump, answered: () => answered }
+}
+
+test('P12, P13: whatever kills of three replicas, pauses, slow answers and server clocks put back there are, together they exceed no limit', async () => {
+  let total = 0
+  for (let seed = 1; seed <= 24; seed++) {
+    const model = openModel(seed * 7919)
+    const { random, pick, pass, limits, calls, pauses } = model
+    let names = 0
+    const replicas = [0, 1, 2].map(() => model.start(`r${names++}`))
+    for (let step = 0; step < 100; step++) {
+      for (let asked = pick(0, 60); asked > 0; asked--) void replicas[pick(0, 2)]?.ask()
+      await pass(pick(50, 6000))
+      if (random() < 0.15) {
+        // What the carrier asked for last has been saved by then.
+        await pass(2 * LATE_MS)
+        const at = pick(0, 2)
+        replicas[at]?.kill()
+        replicas[at] = model.start(`r${names++}`)
+      }
+      if (random() < 0.05) model.jump(-pick(1, 40 * 60) * 60_000)
+    }
+    const byDay = Map.groupBy(calls, ({ day }) => day)
+    for (const { length } of byDay.values()) expect(length).toBeLessThanOrEqual(limits.callsPerDay)
+    for (const { atMs } of calls) {
+      const within = calls.filter((one) => one.atMs >= atMs && one.atMs <= atMs + 1000).length
+      expect(within).toBeLessThanOrEqual(Math.max(1, 1.5 * limits.ratePerSecond))
+      expect(calls.filter((one) => one.atMs <= atMs && one.endMs > atMs).length).toBeLessThanOrEqual(limits.concurrency)
+      expect(pauses.filter(({ fromMs, untilMs }) => atMs > fromMs && atMs < untilMs)).toEqual([])
+    }
+    total += calls.length
+    // And it goes on: on a new day, with nothing in the way, whoever asks is answered.
+    model.jump(100 * DAY_MS + HOUR_MS)
+    const before = model.answered()
+    // More than once, as the carrier may ask for a pause even then.
+    for (let minute = 0; minute < 4; minute++) {
+      await pass(60_000)
+      for (const replica of replicas) void replica.ask()
+    }
+    await pass(60_000)
+    expect(model.answered()).toBeGreaterThan(before + 3)
+  }
+  expect(total).toBeGreaterThan(15_000)
+}, 60_000)
+
+test('three replicas that always have something to ask use the whole rate, whatever it is', async () => {
+  for (const ratePerSecond of [2, 5, 20, 100]) {
+    const model = openModel(ratePerSecond, 0)
+    Object.assign(model.limits, { ratePerSecond, callsPerDay: 1_000_000, concurrency: 1000 })
+    const replicas = ['a', 'b', 'c'].map((name) => model.start(name))
+    for (let at = 0; at < 60 * ratePerSecond; at++) void replicas[at % 3]?.ask()
+    await model.pass(20_000)
+    const firstMs = model.calls[0]?.atMs ?? 0
+    const inTenSeconds = model.calls.filter(({ atMs }) => atMs <= firstMs + 10_000).length
+    expect(inTenSeconds).toBeGreaterThanOrEqual(10 * ratePerSecond * 0.9)
+  }
+})

@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest'
+import { createSharedCalls } from '../../src/carrier/shared-budget.ts'
+import type { BudgetAnswer, BudgetRequest } from '../../src/domain/polling/shared-budget.ts'
+import { createTimeline } from './timeline.ts'
+
+const GRANTED: BudgetAnswer = { granted: 1, hold: null, retryMs: 0, nextMs: 0, atMs: 1000, callsToday: 1, dayLeftMs: 60_000 }
+
+/** One replica's part of the budget, before a row that answers what the test says. */
+function open() {
+  const { clock, startTimer, pass } = createTimeline()
+  const requests: BudgetRequest[] = []
+  let answers = (_request: BudgetRequest): Promise<BudgetAnswer> => Promise.resolve(GRANTED)
+  const budget = {
+    settle(request: BudgetRequest) {
+      requests.push(request)
+      return answers(request)
+    },
+  }
+  const limits = { ratePerSecond: 5, callsPerDay: 100, concurrency: 3, timeoutMs: 10_000 }
+  const calls = createSharedCalls({ ...limits, budget, replica: 'r', clock, startTimer })
+  const answer = (next: Partial<BudgetAnswer>, afterMs = 0) => {
+    answers = () => new Promise((resolve) => startTimer(afterMs, () => resolve({ ...GRANTED, ...next })))
+  }
+  const fail = () => {
+    answers = () => Promise.reject(new Error('the server is away'))
+  }
+  const take = (priority: 'app' | 'schedule' = 'schedule') => calls.takeSlot(clock.monotonic(), 0, priority)
+  const reserve = async (apps: number, schedule: number, waitMs = 0) => {
+    const done = calls.reserve({ apps, schedule })
+    await pass(waitMs)
+    return await done
+  }
+  return { ...calls, requests, answer, fail, take, reserve, pass }
+}
+
+test('a call is made on a place that was granted for it, and its end goes with the next statement or by one of its own', async () => {
+  const { take, reserve, release, requests, pass, inFlight } = open()
+  expect(take()).toEqual({ kind: 'unwritten' })
+  await reserve(0, 1)
+  expect([take().kind, take().kind, inFlight()]).toEqual(['taken', 'unwritten', 1])
+  release()
+  await reserve(1, 1)
+  expect(requests.map(({ names, ended }) => [names.length, ended])).toEqual([
+    [1, []],
+    [2, ['r-0']],
+  ])
+  take()
+  release()
+  await pass(20)
+  expect(requests.at(-1)).toMatchObject({ names: [], ended: ['r-1'] })
+})
+
+test('a place that is not used in time is given back; three answers in a row that come too late are a failure', async () => {
+  const { take, reserve, requests, answer, pass } = open()
+  await reserve(0, 1)
+  await pass(251)
+  expect(take()).toEqual({ kind: 'unwritten' })
+  await pass(20)
+  expect(requests.at(-1)?.ended).toEqual(['r-0'])
+  answer({}, 300)
+  expect([await reserve(0, 1, 300), await reserve(0, 1, 300), await reserve(0, 1, 300)]).toEqual([true, true, false])
+  answer({}, 10)
+  expect([await reserve(0, 1, 10), take().kind]).toEqual([true, 'taken'])
+})
+
+test('what was said is believed until its time, but an app that comes later is asked for at once', async () => {
+  const { take, reserve, answer, pass } = open()
+  answer({ granted: 0, hold: 'wait', retryMs: 200 })
+  await reserve(0, 1)
+  expect([take('schedule'), take('app')]).toEqual([{ kind: 'wait', untilMs: 200 }, { kind: 'unwritten' }])
+  await reserve(1, 1)
+  expect(take('app')).toEqual({ kind: 'wait', untilMs: 200 })
+  await pass(200)
+  expect(take('app')).toEqual({ kind: 'unwritten' })
+  answer({ granted: 0, hold: 'spent', retryMs: 60_000 })
+  await reserve(0, 1)
+  expect(take('app')).toEqual({ kind: 'spent', retryAfterMs: 60_000 })
+})
+
+test('a call that ends here is a reason to ask again where all places were taken', async () => {
+  const { take, reserve, release, answer } = open()
+  answer({ granted: 1, hold: 'busy', retryMs: 150 })
+  await reserve(0, 2)
+  expect([take().kind, take().kind]).toEqual(['taken', 'wait'])
+  release()
+  expect(take()).toEqual({ kind: 'unwritten' })
+})
+
+test('P5: a pause stops this replica at once, and is sent until it is saved', async () => {
+  const { take, reserve, requests, pauseUntil, settle, fail, answer, pass } = open()
+  await reserve(0, 1)
+  pauseUntil(5000)
+  expect(take()).toEqual({ kind: 'paused', untilMs: 5000 })
+  fail()
+  await expect(settle()).rejects.toThrow('away')
+  await pass(1000)
+  answer({})
+  await Promise.all([settle(), pass(0)])
+  await Promise.all([settle(), pass(0)])
+  expect(requests.filter(({ pauseMs }) => pauseMs > 0).at(-1)?.pauseMs).toBe(4000)
+  expect(requests.at(-1)?.pauseMs).toBe(0)
+})
+
+test('places of a statement whose answer was lost are given back, as nobody knows whether they were granted', async () => {
+  const { take, reserve, requests, fail, answer } = open()
+  fail()
+  await expect(reserve(0, 2)).rejects.toThrow('away')
+  expect(take()).toEqual({ kind: 'unwritten' })
+  answer({})
+  await reserve(0, 1)
+  expect(requests.at(-1)).toMatchObject({ names: ['r-2'], ended: ['r-0', 'r-1'] })
+})

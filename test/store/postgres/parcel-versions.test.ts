@@ -1,0 +1,119 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { StorageFailure } from '../../../src/domain/errors.ts'
+import type { Session } from '../../../src/store/engine.ts'
+import { createParcelVersions, QUERIES_AT_ONCE } from '../../../src/store/postgres/parcel-versions.ts'
+import { createReadDeadline } from '../../../src/store/postgres/read-deadline.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+interface Query {
+  readonly ids: readonly number[]
+  answer(versions: Readonly<Record<number, number>>): void
+  fail(error: Error): void
+}
+
+/** A server that answers when the test says so. */
+function createWorld() {
+  const queries: Query[] = []
+  const session: Pick<Session, 'all'> = {
+    all(_statement, params) {
+      const { promise, resolve, reject } = Promise.withResolvers<readonly never[]>()
+      queries.push({
+        ids: Object.values(params).flatMap((value) => (Array.isArray(value) ? value.map(Number) : [])),
+        // The rows of the one statement that is asked.
+        answer: (versions) => resolve(Object.entries(versions).map(([id, version]) => ({ id: Number(id), version }) as never)),
+        fail: reject,
+      })
+      return promise
+    },
+  }
+  const deadline = createReadDeadline()
+  return { queries, versionOf: createParcelVersions(session, deadline), ids: () => queries.map(({ ids }) => ids) }
+}
+
+test('all that is asked in one turn of the event loop is asked in one query, each parcel once', async () => {
+  const { queries, versionOf, ids } = createWorld()
+  const asked = [versionOf(1), versionOf(2), versionOf(1), versionOf(3)]
+  await nextTurn()
+  expect(ids()).toEqual([[1, 2, 3]])
+  queries[0]?.answer({ 1: 10, 2: 20 })
+  expect(await Promise.all(asked)).toEqual([10, 20, 10, null])
+})
+
+test('what is asked after a query was sent does not join it, though it is of the same parcel', async () => {
+  const { queries, versionOf, ids } = createWorld()
+  const before = versionOf(1)
+  await nextTurn()
+  const after = versionOf(1)
+  queries[0]?.answer({ 1: 10 })
+  await nextTurn()
+  expect(ids()).toEqual([[1], [1]])
+  queries[1]?.answer({ 1: 11 })
+  expect([await before, await after]).toEqual([10, 11])
+})
+
+test(`while ${QUERIES_AT_ONCE} queries are under way what is asked is gathered for the next, and 256 parcels are the most of one`, async () => {
+  const { queries, versionOf, ids } = createWorld()
+  const asked: Promise<number | null>[] = []
+  for (let id = 1; id <= QUERIES_AT_ONCE; id++) {
+    asked.push(versionOf(id))
+    await nextTurn()
+  }
+  for (let id = 1001; id <= 1300; id++) {
+    asked.push(versionOf(id))
+    if (id % 50 === 0) await nextTurn()
+  }
+  expect(ids().map(({ length }) => length)).toEqual([1, 1])
+  for (const query of queries) query.answer({})
+  await vi.waitUntil(() => queries.length === 4)
+  expect(ids().map(({ length }) => length)).toEqual([1, 1, 256, 44])
+  for (const query of queries) query.answer({})
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([null]))
+})
+
+test('a query that fails fails those who asked in it, and nobody else', async () => {
+  const { queries, versionOf } = createWorld()
+  const first = versionOf(1)
+  await nextTurn()
+  const second = versionOf(2)
+  queries[0]?.fail(new Error('connection lost'))
+  await expect(first).rejects.toThrow('connection lost')
+  await vi.waitUntil(() => queries.length === 2)
+  queries[1]?.answer({ 2: 5 })
+  expect(await second).toBe(5)
+})
+
+test('S18: a server that answers nothing fails each who asked 0.9 s after the call, also those whose query was not sent', async () => {
+  const { queries, versionOf } = createWorld()
+  const failed: number[] = []
+  let nowMs = 0
+  const ask = (id: number) => versionOf(id).catch((error: unknown) => error instanceof StorageFailure && failed.push(nowMs))
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 100) {
+      nowMs += 100
+      await vi.advanceTimersByTimeAsync(100)
+      await nextTurn()
+    }
+  }
+  for (let id = 1; id <= QUERIES_AT_ONCE; id++) {
+    void ask(id)
+    await nextTurn()
+  }
+  await pass(500)
+  void ask(7)
+  await pass(300)
+  expect(failed).toEqual([])
+  await pass(100)
+  expect(failed).toEqual([900, 900])
+  await pass(500)
+  expect(failed).toEqual([900, 900, 1400])
+  // What was given up is not sent later; what is asked now is.
+  const later = versionOf(8)
+  for (const query of queries) query.fail(new Error('closed'))
+  await vi.waitUntil(() => queries.length === 3)
+  expect(queries[2]?.ids).toEqual([8])
+  queries[2]?.answer({ 8: 1 })
+  expect(await later).toBe(1)
+})

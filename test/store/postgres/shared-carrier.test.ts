@@ -1,0 +1,191 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createSharedFlight } from '../../../src/flow/shared-flight.ts'
+import { createVault } from '../../../src/ops/vault.ts'
+import { openSharedCarrier } from '../../../src/store/postgres/shared-carrier.ts'
+import { closeOpened, connect, json, openCarrier, password } from '../../carrier/carrier-double.ts'
+import { withClient } from '../../support/postgres-client.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const KEY = Buffer.alloc(32, 'at rest')
+const vault = createVault({ list: () => [KEY], first: () => KEY })
+
+type Options = Parameters<typeof connect>[1]
+
+/** As many replicas as there are options, on one database and one carrier. */
+async function openReplicas(carrierUrl: string, options: readonly Options[]) {
+  const { url } = await createDatabase()
+  onTestFinished(closeOpened)
+  const replicas = options.map((own) => {
+    const shared = openSharedCarrier(url)
+    const replica = connect(carrierUrl, { shared: { ...shared, vault }, ...own })
+    onTestFinished(async () => {
+      await replica.carrier.close()
+      await shared.close()
+    })
+    return { ...replica, shared }
+  })
+  return { url, replicas }
+}
+
+/** What a carrier sees: when each call came, and how many are there at once. */
+function createWitness(lastsMs: () => number) {
+  const cameMs: number[] = []
+  let present = 0
+  let most = 0
+  return {
+    cameMs,
+    most: () => most,
+    async during(answer: () => void) {
+      cameMs.push(performance.now())
+      present += 1
+      most = Math.max(most, present)
+      await pause(lastsMs())
+      present -= 1
+      answer()
+    },
+    mostInASecond: () => Math.max(0, ...cameMs.map((from) => cameMs.filter((at) => at >= from && at <= from + 1000).length)),
+  }
+}
+
+test('6.4: three replicas that ask as fast as they can keep to rate and concurrency together, and use them', async () => {
+  const witness = createWitness(() => 20 + Math.random() * 60)
+  const { url } = await openCarrier({
+    token: (_request, response) => void witness.during(() => json(response, 200, '{"token":"t"}')),
+    status: (_request, response) => void witness.during(() => json(response, 404, '{}')),
+  })
+  const limits = { ratePerSecond: 40, concurrency: 3, timeoutMs: 60_000 }
+  const { replicas } = await openReplicas(url, [limits, limits, limits])
+  const startedMs = performance.now()
+  await Promise.all(replicas.flatMap(({ fetchAll }, at) => Array.from({ length: 60 }, () => fetchAll(at === 0 ? 'app' : 'schedule'))))
+  expect(witness.cameMs.length).toBe(181)
+  expect(witness.most()).toBeLessThanOrEqual(3)
+  expect(witness.mostInASecond()).toBeLessThanOrEqual(60)
+  // Not far below it either.
+  expect(performance.now() - startedMs).toBeLessThan(12_000)
+})
+
+test('P12: calls of the day are counted over all replicas, and over those that were killed', async () => {
+  const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 404, '{}') })
+  const limits = { callsPerDay: 30 }
+  const { replicas, url: database } = await openReplicas(url, [limits, limits, limits])
+  const answers = await Promise.all(replicas.flatMap(({ fetchAll }) => Array.from({ length: 15 }, () => fetchAll())))
+  expect(answers.filter(({ kind }) => kind === 'not_found')).toHaveLength(29)
+  expect(answers.filter((answer) => answer.kind === 'unavailable' && answer.reason === 'budget')).toHaveLength(16)
+  expect(asked.token + asked.status).toBe(30)
+  // One more that has just started.
+  const shared = openSharedCarrier(database)
+  onTestFinished(() => shared.close())
+  expect(await connect(url, { ...limits, shared: { ...shared, vault } }).fetchAll()).toMatchObject({
+    kind: 'unavailable',
+    reason: 'budget',
+  })
+  await replicas[0]?.carrier.keep()
+  expect(replicas[0]?.carrier.state().budget.callsToday).toBe(30)
+})
+
+test('P5: a Retry-After that one replica was given holds all', async () => {
+  const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 429, '', { 'retry-after': '600' }) })
+  const { replicas } = await openReplicas(url, [{}, {}])
+  for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'rate_limited' })
+  expect(asked.status).toBe(1)
+})
+
+test('6.5: one request gets the token for all replicas, one more when it is refused, and it is kept encrypted', async () => {
+  let valid = 'token-1'
+  const { url, asked } = await openCarrier({
+    status: (request, response) => json(response, request.headers.authorization === `Bearer ${valid}` ? 404 : 401, '{}'),
+  })
+  const { replicas, url: database } = await openReplicas(url, [{}, {}, {}])
+  const askAll = () => Promise.all(replicas.flatMap(({ fetchAll }) => [fetchAll(), fetchAll()]))
+  expect((await askAll()).map(({ kind }) => kind)).toEqual(Array.from({ length: 6 }, () => 'not_found'))
+  expect(asked.token).toBe(1)
+  valid = 'token-2'
+  expect((await askAll()).map(({ kind }) => kind)).toEqual(Array.from({ length: 6 }, () => 'not_found'))
+  expect(asked.token).toBe(2)
+  const { rows } = await withClient(database, (client) => client.query('select * from carrier_token'))
+  const text = JSON.stringify(rows)
+  expect(text).toContain('"sealed":"ey')
+  expect([text.includes('token-2'), text.includes(password)]).toEqual([false, false])
+})
+
+test('6.4: credentials that one replica was refused with are tried by no other until it is time, unless it has another password', async () => {
+  const { url, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
+  const { replicas } = await openReplicas(url, [{}, {}, { password: () => 'another one' }])
+  const [first, second, third] = replicas
+  expect(await first?.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
+  expect(await second?.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
+  expect([asked.token, second?.carrier.state().credentials]).toEqual([1, 'refused'])
+  await third?.fetchAll()
+  expect(asked.token).toBe(2)
+})
+
+test('P5: a wait that the token endpoint asked one replica for holds all', async () => {
+  const { url, asked } = await openCarrier({ token: (_request, response) => json(response, 429, '', { 'retry-after': '600' }) })
+  const { replicas } = await openReplicas(url, [{}, {}])
+  for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', retryAfterMs: expect.any(Number) })
+  expect(asked.token).toBe(1)
+})
+
+test('6.4: tokens that the status API refuses are requested no more often by many replicas than by one', async () => {
+  const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 401, '{}') })
+  const { replicas } = await openReplicas(url, [{}, {}, {}])
+  for (let round = 0; round < 3; round++) await Promise.all(replicas.map(({ fetchAll }) => fetchAll()))
+  expect(asked.token).toBeLessThanOrEqual(3)
+  expect(replicas.map(({ carrier }) => carrier.state().credentials)).toContain('refused')
+})
+
+const aFlight = (start: () => Promise<string>) => ({
+  start,
+  endOf: (value: string) => ({ kind: value === 'recorded' ? ('recorded' as const) : ('not_found' as const), retryAfterMs: null }),
+  read: ({ kind }: { readonly kind: string }) => (kind === 'failed' ? null : kind),
+})
+
+test('of replicas that want the same at once one flies, and the others learn how it ended', async () => {
+  const { url } = await createDatabase()
+  const replicas = [openSharedCarrier(url), openSharedCarrier(url), openSharedCarrier(url)]
+  onTestFinished(async () => void (await Promise.all(replicas.map((one) => one.close()))))
+  const together = replicas.map(({ flights }) => createSharedFlight({ flights, pause: (ms) => pause(ms / 4) }))
+  for (const outcome of ['recorded', 'not_found']) {
+    let flown = 0
+    const flight = aFlight(async () => {
+      flown += 1
+      await pause(150)
+      return outcome
+    })
+    const ends = await Promise.all(Array.from({ length: 10 }, () => together.map((fly) => fly(outcome, flight))).flat())
+    expect([flown, new Set(ends)]).toEqual([1, new Set([outcome])])
+  }
+  // One that failed says nothing: another replica tries.
+  let tries = 0
+  const failing = aFlight(async () => {
+    await pause(100)
+    if (tries++ === 0) throw new Error('the first fails')
+    return 'recorded'
+  })
+  const ends = await Promise.allSettled(together.map((fly) => fly('failing', failing)))
+  expect(ends.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+  expect(tries).toBe(2)
+})
+
+test('a flight whose replica was killed is taken over, and old rows go', async () => {
+  const { url } = await createDatabase()
+  const { flights, close } = openSharedCarrier(url)
+  onTestFinished(close)
+  const take = (key: string, waited = false, leaseMs = 1000) => flights.take({ key, leaseMs, waited })
+  expect((await take('one', false, 50)).kind).toBe('taken')
+  await vi.waitFor(async () => expect((await take('one')).kind).toBe('taken'), { timeout: 2000, interval: 20 })
+  const held = await take('two')
+  expect([held.kind, (await take('two')).kind, (await take('two', true)).kind]).toEqual(['taken', 'held', 'held'])
+  if (held.kind === 'taken') await flights.end({ key: 'two', holder: held.holder, end: { kind: 'unavailable', retryAfterMs: 7000 } })
+  expect(await take('two', true)).toEqual({ kind: 'ended', end: { kind: 'unavailable', retryAfterMs: 7000 } })
+  expect((await take('two')).kind).toBe('taken')
+  await withClient(url, async (client) => {
+    await client.query('update flight set until_ms = 0')
+    const last = await take('three')
+    if (last.kind === 'taken') await flights.end({ key: 'three', holder: last.holder, end: { kind: 'recorded', retryAfterMs: null } })
+    await vi.waitFor(async () => expect((await client.query('select key from flight')).rows).toEqual([{ key: 'three' }]))
+  })
+})
