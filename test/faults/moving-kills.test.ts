@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { textOf } from '../support/caught-up.ts'
 import { endedJob, startMove } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -7,6 +7,7 @@ import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ADMIN, ask, logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
 import { seeded } from '../support/seeded.ts'
+import { storedBodies, storedRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** Nobody listens there. */
@@ -47,3 +48,27 @@ test(`killed ${KILLS} times at any moment of a move, a relay starts again on the
     acknowledged.push(...answers.filter(({ status }) => status === 200).map(({ body }) => body))
   }
 }, 1_200_000)
+
+test('when the replica that moves a database is killed in its switch, the others go on with the old one, and can move it themselves', async () => {
+  const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(from))
+  await using mover = await runRelay(config)
+  await using other = await runRelay(config)
+  const pushes = distinctPushes(20)
+  const load = startLoad(other.publicUrl, 4, pushes.next, { isPatient: true })
+  await load.untilAnswered(100)
+  await startMove({ internalUrl: mover.internalUrl, token: await logIn(mover.internalUrl, ADMIN) }, to)
+  const state = async () => (await storedRows<{ state: string }>(from, 'select state from moving'))[0]?.state
+  await vi.waitFor(async () => expect(await state()).toBe('pausing'), { timeout: 20_000, interval: 5 })
+  mover.process.kill('SIGKILL')
+  const asker = { internalUrl: other.internalUrl, token: await logIn(other.internalUrl, ADMIN) }
+  const jobs = async (): Promise<unknown> => (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
+  await vi.waitFor(async () => expect(await jobs()).toMatchObject({ jobs: [{ state: 'failed' }] }), { timeout: 30_000, interval: 250 })
+  // The relay before still answers for a moment.
+  const job = await vi.waitFor(() => startMove(asker, to), { timeout: 10_000, interval: 200 })
+  expect(await endedJob(asker, job)).toMatchObject({ state: 'done' })
+  await load.untilAnswered(load.answered() + 100)
+  const answers = await load.stop()
+  const stored = await storedBodies(to)
+  expect(answers.filter(({ status, body }) => status === 200 && !stored.has(body))).toEqual([])
+}, 120_000)

@@ -59,10 +59,11 @@ type TakeOver = NonNullable<ManageMovesPorts['handOver']>
 
 /** How many turns of a mover pass between two looks at its job. */
 const TURNS_PER_LOOK = 4
+const RETRY_AFTER_MS = 5000
 const STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
 
 export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
-  const { write, openMover, handOver, untilMoved, clock, log } = ports
+  const { write, openMover, handOver, untilMoved, trouble, clock, log } = ports
   let running: Running | null = null
   let isOpening = false
 
@@ -94,6 +95,8 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
       const to = isObject(body) ? member(body, 'to') : undefined
       if (typeof to !== 'string') throw wrongInput('body', 'to', 'to must be the new place: sqlite:PATH or postgres://...')
       if (handOver === null) throw new AppError('not_movable', 'This relay cannot move its store while it runs.')
+      if (trouble() !== null)
+        throw new AppError('storage_unavailable', 'The store takes no writes now. Try again later.', { retryAfterMs: RETRY_AFTER_MS })
       if (running !== null || isOpening) throw new AppError('not_movable', 'The store is being moved already.')
       isOpening = true
       try {

@@ -28,7 +28,7 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 /** A switch that takes longer is given up: whoever was to do it is gone. */
-const PAUSE_MS_MAX = 20_000
+const PAUSE_MS_MAX = 10_000
 
 /** Asks all replicas to write no more. They see it as they see each other's commits. */
 export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {

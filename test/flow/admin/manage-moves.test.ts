@@ -121,8 +121,14 @@ test('a move that fails while it copies leaves its reason with the job', async (
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
 })
 
+test('a store that takes no writes is not moved', async () => {
+  const world = movesOf({ turns: [], trouble: () => 'moving' })
+  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
+})
+
 test('a move ends before it has filled the disk', async () => {
-  const world = movesOf({ turns: [COPYING], trouble: () => 'short' })
+  let looks = 0
+  const world = movesOf({ turns: [COPYING], trouble: () => (looks++ > 0 ? 'short' : null) })
   await world.moves.start({ to: 'there' }, 'admin')
   await ended(world)
   expect(world.calls).toEqual([expect.stringContaining('abandon: The disk is nearly full'), 'close'])
