@@ -17,7 +17,6 @@ import { listen } from './wiring/listen.ts'
 import { openMoves } from './wiring/moves.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
-import { replicaConfigOf } from './wiring/replicas.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 import { openStorage } from './wiring/storage.ts'
@@ -78,7 +77,6 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
     store: storage.path,
     died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
-      await storage.replicas.configure(replicaConfigOf(next))
       await delivery.reload(next)
       settings = next
       authenticate.replaceApps(appsOf(next))

@@ -24,6 +24,8 @@ export interface PostTarget {
 /** What a post calls. */
 export interface PostHandlers {
   readonly now: () => number
+  /** Why it may be sent no more, asked when it has a connection; null: it may. */
+  readonly refusal: () => SendFailure | null
   /** Turns the error that ended a request into the reason why there was no answer. */
   readonly failureOf: (error: unknown) => SendFailure
   /** Called once. */
@@ -44,7 +46,7 @@ const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
 export function startPost(
   dispatcher: Dispatcher,
   { origin, path, headers, body }: PostTarget,
-  { now, failureOf, onEnd }: PostHandlers,
+  { now, refusal, failureOf, onEnd }: PostHandlers,
 ): EndPost {
   let controller: Dispatcher.DispatchController | null = null
   let outcome: AttemptOutcome | null = null
@@ -65,6 +67,8 @@ export function startPost(
       controller = started
       // The post was ended before it had a connection.
       if (isOver) started.abort(new errors.RequestAbortedError())
+      const why = refusal()
+      if (why !== null) end(why)
     },
     onResponseStart(_controller, status, answered) {
       if (status >= 200) outcome = outcomeOf(status, answered['retry-after'], now())

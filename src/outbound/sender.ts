@@ -17,6 +17,8 @@ export interface SenderOptions {
   readonly timeoutMs: number
   readonly clock: Clock
   readonly startTimer?: StartTimer
+  /** Whether posts may leave now; those that may not are interrupted. Default: they may. */
+  readonly mayPost?: () => boolean
 }
 
 /**
@@ -28,9 +30,10 @@ export interface Sender extends DeliverySender {
 }
 
 const INTERRUPTED: SendFailure = { reason: 'interrupted', detail: 'CLOSED' }
+const LAPSED: SendFailure = { reason: 'interrupted', detail: 'LAPSED' }
 const TIMED_OUT: SendFailure = { reason: 'timeout', detail: 'DEADLINE' }
 
-export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer }: SenderOptions): Sender {
+export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer, mayPost = always }: SenderOptions): Sender {
   const pools = createPools(guard, timeoutMs)
   const running = createDeadlineList(timeoutMs, startTimer)
   let isClosed = false
@@ -57,6 +60,8 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
       { origin: verdict.origin, path: verdict.path, headers, body },
       {
         now: clock.now,
+        // To connect takes a while, in which another replica may have taken over.
+        refusal: () => (mayPost() ? null : LAPSED),
         failureOf: isProxied ? proxiedFailureOf : failureOf,
         onEnd(outcome, answerStart) {
           running.remove(lasting)
@@ -89,6 +94,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
 }
 
 const DIRECT: Route = {}
+const always = () => true
 
 /**
  * One pool of connections per route and origin, kept while it is used; a pool per delivery would leak. Concurrency is limited elsewhere.

@@ -2,9 +2,11 @@ import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import type { ConfiguredEndpoint, EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { Route } from '../domain/delivery/post-request.ts'
+import type { Membership } from '../flow/admin/membership.ts'
 import type { RouteOf } from '../flow/delivery/send-delivery.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
+import { replicaConfigOf } from './replicas.ts'
 
 /** The endpoints of the latest config, and how to reach them. */
 export interface ConfiguredEndpoints {
@@ -15,42 +17,61 @@ export interface ConfiguredEndpoints {
   perEndpoint(): number
   /** Replaces them by those of another config. Rejects, with nothing changed, if it cannot. */
   replace(next: Config): Promise<void>
+  /** Adds those that are missing, because others removed them while no live replica seemed to name them. */
+  restore(): Promise<void>
 }
 
 export interface ConfiguredEndpointsPorts {
   readonly write: Pick<WriteSide, 'syncEndpoints'>
+  readonly replicas: Pick<Membership, 'configure'>
   readonly clock: Pick<Clock, 'now'>
 }
 
 const DIRECT: Route = {}
 
-export async function openConfiguredEndpoints(config: Config, { write, clock }: ConfiguredEndpointsPorts): Promise<ConfiguredEndpoints> {
+export async function openConfiguredEndpoints(
+  config: Config,
+  { write, replicas, clock }: ConfiguredEndpointsPorts,
+): Promise<ConfiguredEndpoints> {
   let current = config
+  /** What it replaced: its endpoints may be delivered to until others know. */
+  let former = config
   let routes = readRoutes(config)
   const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
   await sync(config)
   return {
     routeOf: ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT,
-    keyOf({ origin, endpoint }) {
-      const configured = origin === 'operator' ? current.operator : current.endpoints.find(({ name }) => name === endpoint.name)
-      return configured?.sharedKey.reveal()
-    },
+    keyOf: ({ origin, endpoint: { name } }) => (definedIn(current, origin, name) ?? definedIn(former, origin, name))?.sharedKey.reveal(),
     perEndpoint: () => current.delivery.perEndpoint,
+    restore: () => sync(current),
     async replace(next) {
-      const before = { current, routes }
+      const before = { current, former, routes }
+      const [known, wanted] = [replicaConfigOf(current), replicaConfigOf(next)]
       const nextRoutes = readRoutes(next)
       // Keys first, because deliveries to a new endpoint begin as soon as it is stored.
+      former = current
       current = next
-      routes = nextRoutes
+      routes = new Map([...routes, ...nextRoutes])
       try {
+        // Both, until the new ones are stored: what nobody names any more is removed, here or by the janitor.
+        await replicas.configure({ ...known, endpoints: [...new Set([...known.endpoints, ...wanted.endpoints])] })
         await sync(next)
+        await replicas.configure(wanted)
+        routes = nextRoutes
       } catch (error) {
         current = before.current
+        former = before.former
         routes = before.routes
+        // As long as that fails too, others keep more than they need to.
+        await replicas.configure(known).catch(() => undefined)
         throw error
       }
     },
   }
+}
+
+function definedIn(config: Config, origin: EndpointState['origin'], endpointName: string) {
+  return origin === 'operator' ? config.operator : config.endpoints.find(({ name }) => name === endpointName)
 }
 
 function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {

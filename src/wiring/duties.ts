@@ -38,7 +38,7 @@ export function beginDuties(ports: DutiesPorts): void {
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
-  const tidy = createTidy({ replicas, write, clock, log, clearMoves: ports.clearMoves })
+  const tidy = createTidy({ replicas, write, clock, delivery, log, clearMoves: ports.clearMoves })
   if (storage.model !== null) shareModel(storage.model, ports)
   replicas.begin(
     {
@@ -82,16 +82,19 @@ function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing
   closing.add(leave)
 }
 
-/** Removes endpoints that no config names any more, and warns of replicas whose configs differ. */
-function createTidy({
-  replicas,
-  write,
-  clock,
-  log,
-  clearMoves,
-}: Pick<DutiesPorts, 'log' | 'clearMoves'> & Omit<DutiesPorts['storage'], 'model'>): () => void {
+type TidyPorts = Pick<DutiesPorts, 'log' | 'delivery' | 'clearMoves'> & Omit<DutiesPorts['storage'], 'model'>
+
+/** Removes endpoints that no config names any more, restores those of this one, and warns of replicas whose configs differ. */
+function createTidy({ replicas, write, clock, delivery, log, clearMoves }: TidyPorts): () => void {
   let warnedOf = ''
+  let joinedAs = replicas.id()
   const look = async () => {
+    const id = replicas.id()
+    if (id !== joinedAs) {
+      // While this replica seemed dead nobody may have named them.
+      await delivery.restore()
+      joinedAs = id
+    }
     const fingerprints = new Map((await replicas.list()).map(({ name, configFingerprint }) => [name, configFingerprint]))
     const seen = [...new Set(fingerprints.values())].sort().join()
     if (seen.includes(',') && seen !== warnedOf) {

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { Membership } from '../flow/admin/membership.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'
@@ -22,12 +23,13 @@ export interface OutboundPorts {
   /** The ports the relay itself listens on, which no endpoint may have. */
   readonly ownPorts: () => readonly number[]
   readonly clock: Clock
+  readonly replicas: Pick<Membership, 'signal'>
 }
 
-export function openOutbound(config: Config, { ownPorts, clock }: OutboundPorts): Outbound {
+export function openOutbound(config: Config, { ownPorts, clock, replicas }: OutboundPorts): Outbound {
   const open = ({ delivery: { allowNetworks, timeoutMs } }: Config) => {
     const guard = createEgressGuard({ allowNetworks, ownPorts })
-    return { guard, sender: createSender({ guard, timeoutMs, clock }) }
+    return { guard, sender: createSender({ guard, timeoutMs, clock, mayPost: () => !replicas.signal().aborted }) }
   }
   let current = open(config)
   let settings = config

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
-import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
+import { knownByPush, textOf, untilCaughtUp, untilSent } from '../support/caught-up.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ADMIN, ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
@@ -35,19 +35,6 @@ function countInOrder({ pushes }: WebhookReceiver): number {
     sent.add(headers['relay-sequence'] ?? '')
   }
   return sent.size - 1
-}
-
-const none = expect.objectContaining({ deliveries: [] })
-
-/** Resolves when nothing waits to be sent. */
-async function untilSent({ internalUrl, token }: Asker): Promise<void> {
-  const waiting = async () => {
-    const pages = ['queued', 'retrying'].map((state) => ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`))
-    return await Promise.all((await Promise.all(pages)).map((page) => page.json()))
-  }
-  await vi.waitFor(async () => expect(await waiting()).toEqual([none, none]), {
-    timeout: 20_000,
-  })
 }
 
 test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for byte', async () => {

@@ -1,14 +1,13 @@
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import { type Random, randomFor } from '../../src/sandbox/random.ts'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
-import { push, writeConfig } from '../support/relay.ts'
-import { type RunningProcess, runRelay } from '../support/relay-process.ts'
-import { breaches, type EndpointLedger, type ToldDelivery } from '../support/relaying-ledger.ts'
+import { writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { breaches } from '../support/relaying-ledger.ts'
+import { repeats, settledLedger } from '../support/settled-ledger.ts'
 import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -120,51 +119,4 @@ async function relayUnderKills(seed: number, cycles: number, isDown: (cycle: num
   const ledger = await settledLedger(relay, receivers)
   const found = breaches({ acknowledged, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints: ledger })
   return { ledger, acknowledged, found, repeated: ledger.map(repeats).reduce((sum, count) => sum + count, 0) }
-}
-
-/** How many events came again after they had been taken. */
-function repeats({ arrivals }: EndpointLedger): number {
-  const taken = new Set<number>()
-  return arrivals.filter(({ sequence, accepted }) => {
-    const again = taken.has(sequence)
-    if (accepted) taken.add(sequence)
-    return again
-  }).length
-}
-
-/** What the relay tells of its deliveries once none is left to make, beside what their endpoints saw. */
-async function settledLedger(relay: RunningProcess, receivers: ReadonlyMap<string, MoodyReceiver>): Promise<readonly EndpointLedger[]> {
-  const operate = await operatorOf(relay)
-  const listed = async (query: string): Promise<readonly Listed[]> => {
-    const all: Listed[] = []
-    for (let cursor = ''; cursor !== 'null'; ) {
-      const { body } = await operate('GET', `/relay/deliveries?${query}${cursor === '' ? '' : `&cursor=${cursor}`}`)
-      if (Array.isArray(body.deliveries)) all.push(...body.deliveries)
-      cursor = String(body.next)
-    }
-    return all
-  }
-  const waiting = async () => (await Promise.all(['queued', 'retrying', 'held'].map((state) => listed(`state=${state}`)))).flat()
-  // An endpoint that takes nothing more is down, as far as the relay can know, and what it refused does not die: so it gets some more.
-  let more = 0
-  const another = () => pushBody({ trackingIds: ['770000'], location: 'Elsewhere', eventTime: new Date(Date.now() + more++).toISOString() })
-  const isOver = async () => {
-    const left = await waiting()
-    if (left.length > 0) await push(relay.publicUrl, another())
-    // An endpoint full of what it refuses pauses up to 5 minutes between probes: an operator does not wait for that.
-    for (const id of new Set(left.map(({ endpoint }) => endpoint.id))) await operate('POST', `/relay/endpoints/${id}/retry`)
-    expect(left.map(({ endpoint, state, nextAttemptAt }) => `${endpoint.name} ${state} ${nextAttemptAt}`)).toEqual([])
-  }
-  await vi.waitFor(isOver, { timeout: 300_000, interval: 500 })
-  const deliveries = await listed('')
-  return [...receivers].map(([name, { arrivals }]) => ({
-    name,
-    arrivals,
-    deliveries: deliveries.filter(({ endpoint }) => endpoint.name === name),
-  }))
-}
-
-interface Listed extends ToldDelivery {
-  readonly nextAttemptAt: string | null
-  readonly endpoint: { readonly id: string; readonly name: string }
 }

@@ -376,3 +376,22 @@ describe('O14: a compressed answer', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(50_000_000)
   })
 })
+
+test('a post that has its connection only when posts may leave no more is not sent; the next is, when they may again', async () => {
+  const received: number[] = []
+  const url = await openHttp((_request, response) => {
+    received.push(response.statusCode)
+    response.writeHead(200).end()
+  })
+  let mayPost = true
+  await using world = openSender({}, { mayPost: () => mayPost })
+  const late = world.post(url)
+  // It is still connecting.
+  mayPost = false
+  expect(await late).toMatchObject({ kind: 'failed', reason: 'interrupted' })
+  expect(await world.post(url)).toMatchObject({ kind: 'failed', reason: 'interrupted' })
+  expect(received).toEqual([])
+  mayPost = true
+  expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
+  expect(received).toHaveLength(1)
+})

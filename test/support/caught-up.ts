@@ -51,3 +51,13 @@ export async function untilCaughtUp(
   // Not `expect.poll`, which needs to know the running test and cannot when concurrent tests end.
   await vi.waitFor(look, { timeout: 30_000, interval: 250 })
 }
+
+/** Resolves when nothing waits to be sent. */
+export async function untilSent({ internalUrl, token }: Asker): Promise<void> {
+  const waiting = async () => {
+    const pages = ['queued', 'retrying'].map((state) => ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`))
+    return await Promise.all((await Promise.all(pages)).map((page) => page.json()))
+  }
+  const none = expect.objectContaining({ deliveries: [] })
+  await vi.waitFor(async () => expect(await waiting()).toEqual([none, none]), { timeout: 20_000 })
+}

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { expectedSignature } from './webhook-receiver.ts'
 
-/** How an endpoint reacts to an event: answers after a delay, or resets the connection. */
-export type Mood = { readonly status: number; readonly afterMs: number } | 'reset'
+/** How an endpoint reacts to an event: answers after a delay, and closes the connection then if it says so, or resets it. */
+export type Mood = { readonly status: number; readonly afterMs: number; readonly closes?: boolean } | 'reset'
 
 /** One attempt, as seen by the endpoint. */
 export interface Arrival {
@@ -39,7 +39,7 @@ export async function startMoodyReceiver(key: string, moodOf: (body: string) => 
       const answer = (): void => {
         if (response.destroyed) return
         arrival.accepted = mood.status < 300
-        response.writeHead(mood.status).end()
+        response.writeHead(mood.status, mood.closes === true ? { connection: 'close' } : {}).end()
       }
       if (mood.afterMs === 0) answer()
       else setTimeout(answer, mood.afterMs)

@@ -34,6 +34,8 @@ export interface Assignment {
   readonly holders: ReadonlyMap<Role, number>
   /** Every role there is. */
   readonly roles: readonly Role[]
+  /** Who can play a role, for those that not every live replica can, in the order of `live`. */
+  readonly only?: ReadonlyMap<Role, readonly number[]>
 }
 
 /** What one replica should change about its roles. */
@@ -43,14 +45,19 @@ export interface RoleChange {
 }
 
 /**
- * Shares endpoints so that no live replica delivers to two more than another, and the other roles alike. None moves without need: whoever
- * holds more than its share gives up the excess, and what is free goes to whoever holds less. Roles that are gone are given up.
+ * Shares endpoints so that no live replica delivers to two more than another, and the other roles alike; roles that only some can play are
+ * shared so among those. None moves without need: whoever holds more than its share gives up the excess, and what is free goes to whoever
+ * holds less. Roles that are gone are given up, and those that this replica can play no more.
  */
-export function shareRoles({ live, holders, roles }: Assignment, me: number): RoleChange {
+export function shareRoles({ live, holders, roles, only }: Assignment, me: number): RoleChange {
   const wanted = new Set(roles)
   const gone = [...holders].filter(([role, holder]) => holder === me && !wanted.has(role)).map(([role]) => role)
-  const [dispatchers, others] = [roles.filter((role) => endpointOf(role) !== null), roles.filter((role) => endpointOf(role) === null)]
-  const changes = [dispatchers, others].map((kind) => shareEvenly({ live, holders, roles: kind }, me))
+  const candidatesOf = (role: Role) => only?.get(role) ?? live
+  const kinds = Map.groupBy(roles, (role) => `${endpointOf(role) === null} ${candidatesOf(role).join()}`)
+  const changes = [...kinds.values()].map((kind) => {
+    const [first] = kind
+    return shareEvenly({ live: first === undefined ? live : candidatesOf(first), holders, roles: kind }, me)
+  })
   return { take: changes.flatMap(({ take }) => take), giveUp: [...gone, ...changes.flatMap(({ giveUp }) => giveUp)] }
 }
 

@@ -5,7 +5,7 @@ import { openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type Rep
 
 /** What a replica does about its roles. */
 export interface Duties {
-  /** The replica holds these roles from now on. */
+  /** The replica holds these roles from now on, or again after its lease had run out: nothing of them is under way. */
   taken(roles: readonly Role[]): void
   /** Resolves when nothing of the role is under way any more; nothing new begins, because `holds` is false. */
   giveUp(role: Role): Promise<void>
@@ -51,7 +51,7 @@ export async function joinReplicas(ports: MembershipPorts, options: ReplicaLease
   const { table } = ports
   const roles = createHeldRoles(ports)
   const lease = await openReplicaLease(
-    { ...ports, onLapsed: roles.lapsed, onRejoined: roles.lost, onOthersLapsed: roles.changed },
+    { ...ports, onLapsed: roles.lapsed, onLost: roles.lost, onOthersLapsed: roles.changed },
     options,
     config,
   )
@@ -88,14 +88,17 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   let held: ReadonlySet<Role> = new Set()
   let shared: Watermarks | null = null
   let isShareDue = true
-  /** The number of times that everything was lost. */
+  /** The number of times that everything was lost, that the lease ran out, and how many of the latter are made good. */
   let losses = 0
+  let lapses = 0
+  let resumed = 0
   const leaving = createLeaving(() => {
     isShareDue = true
   })
 
   async function change(id: number, to: Duties): Promise<void> {
     const asOf = losses
+    const lapsesBefore = lapses
     const ended = leaving.ended()
     let excess: readonly Role[] = []
     const roles = await table.changeRoles(id, (assignment) => {
@@ -104,11 +107,13 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
-    const before = held
+    // What a lapse has ended begins again.
+    const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
+    resumed = lapsesBefore
     held = new Set(roles)
     leaving.forget(ended)
     for (const role of excess) if (held.has(role) && !leaving.has(role)) leaving.add(role, to.giveUp(role))
-    const taken = roles.filter((role) => !before.has(role))
+    const taken = roles.filter((role) => !before.has(role) && !leaving.has(role))
     if (taken.length > 0 || roles.length < before.size) log.info({ replica: id, roles }, 'the roles of this replica have changed')
     if (taken.length > 0) to.taken(taken)
   }
@@ -135,6 +140,8 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       isShareDue = true
     },
     lapsed() {
+      lapses += 1
+      isShareDue = true
       if (held.size > 0) log.warn({}, 'the lease of this replica has run out: it stops everything that only one replica may do')
       duties?.lapsed()
     },

@@ -5,7 +5,7 @@ import type { ReplicaConfig, ReplicaTable } from './ports.ts'
 export interface ReplicaLease {
   /** The id of this replica in the store. */
   id(): number
-  /** Rises when this replica was declared dead and has joined again. */
+  /** Rises when this replica finds out that it was declared dead. */
   term(): number
   /** Whether nobody else can have taken over what this replica holds, by its own monotonic clock. */
   isValid(): boolean
@@ -30,8 +30,8 @@ export interface ReplicaLeasePorts {
   readonly onOthersLapsed: () => void
   /** It has run out. */
   readonly onLapsed: () => void
-  /** This replica was declared dead and has joined again: it holds nothing. */
-  readonly onRejoined: () => void
+  /** This replica was declared dead and holds nothing. Called before it joins again, since under its new number it may write. */
+  readonly onLost: () => void
 }
 
 export interface ReplicaLeaseOptions {
@@ -66,7 +66,6 @@ export async function openReplicaLease(
 
   const register = async () => {
     id = (await timed(() => table.register({ ...config, name: options.name, version: options.version, ttlMs }))).id
-    term += 1
   }
 
   await register()
@@ -83,8 +82,9 @@ export async function openReplicaLease(
           validity.lastsUntil(Number.NEGATIVE_INFINITY)
           validity.check()
           log.warn({ replica: id }, 'this replica was declared dead because it was not seen for a while; it joins again')
+          term += 1
+          ports.onLost()
           await register()
-          ports.onRejoined()
         } else if (renewed.lapsed > 0) ports.onOthersLapsed()
       } catch (err) {
         log.debug({ err }, 'the lease of this replica could not be renewed; it tries again')
@@ -104,21 +104,26 @@ function createValidity({ clock, onLapsed }: Pick<ReplicaLeasePorts, 'clock' | '
   let hasLapsed = false
   let controller = new AbortController()
   const leftMs = () => untilMs - clock.monotonic()
+  function check(): void {
+    if (hasLapsed || leftMs() > 0) return
+    hasLapsed = true
+    controller.abort()
+    onLapsed()
+  }
   return {
     leftMs,
+    check,
     isValid: () => leftMs() > 0,
-    signal: () => controller.signal,
+    signal() {
+      // Whoever asks may be the first to run after a pause.
+      check()
+      return controller.signal
+    },
     lastsUntil(monotonicMs: number): void {
       untilMs = monotonicMs
       if (!hasLapsed || leftMs() <= 0) return
       hasLapsed = false
       controller = new AbortController()
-    },
-    check(): void {
-      if (hasLapsed || leftMs() > 0) return
-      hasLapsed = true
-      controller.abort()
-      onLapsed()
     },
   }
 }

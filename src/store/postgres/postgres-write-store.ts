@@ -4,7 +4,7 @@ import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
 import { queueDelivery } from '../delivery/deliveries.ts'
-import { listEndpoints } from '../delivery/endpoints.ts'
+import { listEndpoints, saveEndpoint, saveHealth } from '../delivery/endpoints.ts'
 import { readFeedEntries } from '../delivery/feed-entries.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { namesOf } from '../history/batch-names.ts'
@@ -15,6 +15,7 @@ import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type Endpoints, type WriteParts } from '../write-verbs.ts'
 import { applyBatch } from './apply-batch.ts'
 import { announceOrder, createSequence, endpointsChange, endpointsStay, lockCounter, readEndpointsVersion } from './counter.ts'
+import { healthStays, saveHealthAfter } from './endpoint-health.ts'
 import { createInboxNumbers, type InboxNumbers } from './inbox-numbers.ts'
 import { loadBatch, loadNeeded } from './load-batch.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
@@ -106,6 +107,7 @@ interface OpenTransaction {
 
 interface Parts extends WriteParts {
   readonly session: PostgresSession
+  readonly endpoints: TransactionEndpoints
   readonly contents: TransactionContents
   readonly leases: TransactionLeases
   readonly memory: Memory
@@ -126,7 +128,13 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     sequence: createSequence(session),
   }
   return {
-    tx: { ...createWriteVerbs(parts), ...deliveryVerbs(parts), ...exclusiveVerbs(parts), ...recordingVerbs(parts) },
+    tx: {
+      ...createWriteVerbs(parts),
+      ...endpointVerbs(parts),
+      ...deliveryVerbs(parts),
+      ...exclusiveVerbs(parts),
+      ...recordingVerbs(parts),
+    },
     committed() {
       contents.committed()
       parts.leases.committed()
@@ -137,15 +145,23 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
   }
 }
 
+interface TransactionEndpoints extends Endpoints {
+  /** The health of an endpoint as it was read, to be compared when it is first saved; null: it was not read, or is this transaction's own. */
+  takeHealth(endpointId: string): EndpointState['health'] | null
+}
+
 /** What is saved of an endpoint was computed from what was read of it: if others have changed endpoints in between, the transaction is begun again. */
-function createEndpoints(session: PostgresSession): Endpoints {
+function createEndpoints(session: PostgresSession): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
+  const read = new Map<string, EndpointState['health']>()
+  const written = new Set<string>()
   let known: number | null = null
   let isChanged = false
   const list = async () => {
     const version = known === null ? readEndpointsVersion(session) : known
-    const [read, endpoints] = await Promise.all([version, listEndpoints(session)])
-    known = read
+    const [current, endpoints] = await Promise.all([version, listEndpoints(session)])
+    known = current
+    for (const { endpoint, health } of endpoints) read.set(endpoint.id, health)
     return endpoints
   }
   return {
@@ -158,11 +174,34 @@ function createEndpoints(session: PostgresSession): Endpoints {
       if (!isChanged) endpointsChange(session, known)
       isChanged = true
     },
+    takeHealth(endpointId) {
+      const health = written.has(endpointId) ? null : (read.get(endpointId) ?? null)
+      written.add(endpointId)
+      return health
+    },
     note() {
       listed = null
       if (!isChanged && known !== null) endpointsStay(session, known)
     },
   }
+}
+
+/** What is written down of an endpoint here and at another replica, such as an attempt and an operator's order, is done one after the other. */
+function endpointVerbs({ session, endpoints }: Parts) {
+  return {
+    saveHealth(endpointId, health) {
+      const before = endpoints.takeHealth(endpointId)
+      endpoints.note(endpointId, health)
+      if (before === null) saveHealth(session, endpointId, health)
+      else saveHealthAfter(session, endpointId, health, before)
+    },
+    async saveEndpoint(state) {
+      const before = endpoints.takeHealth(state.endpoint.id)
+      if (before !== null) healthStays(session, state.endpoint.id, before)
+      endpoints.change()
+      return await saveEndpoint(session, state)
+    },
+  } satisfies Partial<WriteTx>
 }
 
 /** What changes the order of what waits, under the lock of its parcel. */

@@ -22,7 +22,7 @@ const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order 
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms)
   values ($1, $2, $3, $4, $5, ${NOW_MS}, ${NOW_MS}, ${NOW_MS} + $6::bigint) returning id, seen_at_ms as now_ms`
 const RENEW = `update replica set seen_at_ms = ${NOW_MS}, until_ms = ${NOW_MS} + $2::bigint where id = $1 returning seen_at_ms as now_ms,
-  (select count(*) from replica as other where other.until_ms <= ${NOW_MS})::integer as lapsed`
+  (select count(*) from replica as other where other.id <> $1 and other.until_ms <= ${NOW_MS})::integer as lapsed`
 const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
@@ -48,6 +48,18 @@ interface ReplicaRow {
   readonly fingerprint: string
   readonly started_at_ms: number
   readonly seen_at_ms: number
+}
+
+interface LiveRow {
+  readonly id: number
+  /** The names of the endpoints that its config defines, as JSON. */
+  readonly endpoints: string
+}
+
+interface EndpointRow {
+  readonly id: number
+  readonly name: string
+  readonly origin: string
 }
 
 interface RoleRow {
@@ -167,13 +179,14 @@ async function withRoles<T>(pool: Pool, work: (client: PoolClient) => Promise<T>
 /** Deletes replicas that are no longer seen, which waits for what they still write, and shares the roles anew. Returns those this one holds then. */
 async function changeRoles(client: PoolClient, id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]> {
   const fenced = await client.query(`delete from replica where until_ms <= ${NOW_MS}`)
-  const live = await client.query<{ id: number }>('select id from replica')
+  const live = await client.query<LiveRow>('select id, endpoints from replica order by id')
   const held = await client.query<RoleRow>('select name, replica_id from role order by name')
-  const endpoints = await client.query<{ id: string }>('select id from endpoint where removed_at_ms is null order by id')
+  const endpoints = await client.query<EndpointRow>('select id, name, origin from endpoint where removed_at_ms is null order by id')
   const { take, giveUp } = decide({
     live: live.rows.map((row) => row.id),
     holders: new Map(held.rows.map((row) => [row.name, row.replica_id])),
     roles: ['poller', 'janitor', ...endpoints.rows.map((row) => dispatcherOf(String(row.id)))],
+    only: candidatesOf(endpoints.rows, live.rows),
   })
   await client.query(RELEASE, [id, giveUp])
   await client.query(TAKE, [id, take])
@@ -181,6 +194,15 @@ async function changeRoles(client: PoolClient, id: number, decide: (assignment: 
   if ((fenced.rowCount ?? 0) + take.length + giveUp.length > 0) await client.query(ROLES_CHANGED)
   const left = held.rows.filter((row) => row.replica_id === id && !giveUp.includes(row.name)).map(({ name }) => name)
   return [...left, ...take]
+}
+
+/** Only a replica whose config defines an endpoint knows its key, and how to reach it; those managed by API are in the store. */
+function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[]): NonNullable<Assignment['only']> {
+  const named = live.map(({ id, endpoints: names }) => ({ id, names: new Set(namesIn(names)) }))
+  const configured = endpoints.filter(({ origin }) => origin !== 'managed')
+  return new Map(
+    configured.map(({ id, name }) => [dispatcherOf(String(id)), named.filter(({ names }) => names.has(name)).map((one) => one.id)]),
+  )
 }
 
 /** Whoever asks need not know how a server fails. */

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { dispatcherOf, type Role, shareRoles } from '../../../src/domain/admin/replica.ts'
+import { type Assignment, dispatcherOf, type Role, shareRoles } from '../../../src/domain/admin/replica.ts'
 
 const ROLES: readonly Role[] = ['poller', 'janitor']
 
 /** Replicas take turns, as under the lock, until none has anything to change; what is given up falls free at once. */
-function settle(live: readonly number[], holders: Map<Role, number>, roles: readonly Role[]): number {
+function settle(live: readonly number[], holders: Map<Role, number>, roles: readonly Role[], only?: Assignment['only']): number {
   for (let turns = 0; turns < 100; turns++) {
     let changes = 0
     for (const me of live) {
-      const { take, giveUp } = shareRoles({ live, holders, roles }, me)
+      const { take, giveUp } = shareRoles({ live, holders, roles, ...(only === undefined ? {} : { only }) }, me)
       for (const role of giveUp) holders.delete(role)
       for (const role of take) {
         expect(holders.has(role)).toBe(false)
@@ -58,4 +58,28 @@ test('a replica that joins takes from the others no more than its share', () => 
 
 test('one that the others count as dead takes nothing', () => {
   expect(shareRoles({ live: [1, 2], holders: new Map(), roles: ROLES }, 3)).toEqual({ take: [], giveUp: [] })
+})
+
+test('a role that only some can play is shared among those, and given up by whoever can play it no more', () => {
+  fc.assert(
+    fc.property(
+      world,
+      fc.array(fc.subarray([1, 2, 3, 4, 5, 6, 7, 8, 9]), { minLength: 30, maxLength: 30 }),
+      ({ live, endpoints, held }, able) => {
+        const dispatchers = endpoints.map((id) => dispatcherOf(String(id)))
+        const roles = [...ROLES, ...dispatchers]
+        const only = new Map(endpoints.map((id) => [dispatcherOf(String(id)), live.filter((one) => able[id - 1]?.includes(one))] as const))
+        const holders = new Map(
+          held.filter(([, by]) => live.includes(by)).map(([id, by]) => [dispatcherOf(String(id)), by] as [Role, number]),
+        )
+        settle(live, holders, roles, only)
+        for (const role of dispatchers) {
+          const candidates = only.get(role) ?? []
+          const holder = holders.get(role)
+          expect(candidates.length === 0 ? holder === undefined : holder !== undefined && candidates.includes(holder)).toBe(true)
+        }
+        expect(ROLES.every((role) => holders.has(role))).toBe(true)
+      },
+    ),
+  )
 })

@@ -1,0 +1,247 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { type Answer, operatorOf } from '../support/manage.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { withClient } from '../support/postgres-client.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { push, type Sections, writeConfig } from '../support/relay.ts'
+import { inSeconds } from '../support/relay-process.ts'
+import { type ReplicaProcess, startReplica, untilShared } from '../support/replica-processes.ts'
+import { spawnSandbox } from '../support/sandbox-process.ts'
+import { shiftedClock } from '../support/shifted-clock.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+const KEY = 'the-key-of-these-endpoints'
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+/** A second, on a machine that may be busy. */
+const SOON = { timeout: 2500, interval: 10 }
+const DELIVERY = { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] }
+
+async function start(url: string, sections: Sections, { carrier = NO_CARRIER, env = {} as NodeJS.ProcessEnv } = {}) {
+  const config = writeConfig(temporaryFolder(), carrier, { ...(await onPostgres(url)), delivery: DELIVERY, ...sections })
+  const replica = await startReplica(config, env)
+  onTestFinished(() => replica[Symbol.asyncDispose]())
+  return { ...replica, operate: await operatorOf(replica) }
+}
+
+async function startReceiver() {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}
+
+const configured = (name: string, url: string) => ({ name, url, sharedKey: KEY })
+
+async function endpointsOf({ operate }: { operate: (method: string, path: string) => Promise<Answer> }) {
+  const { endpoints } = (await operate('GET', '/relay/endpoints')).body
+  return Array.isArray(endpoints) ? endpoints.map(({ id, name }) => ({ id: String(id), name: String(name) })) : []
+}
+
+const deliversTo = async (replica: ReplicaProcess, endpointId: string) =>
+  (await replica.itself())?.roles.includes(`dispatcher/${endpointId}`) ?? false
+
+test('an order given to any replica reaches the one that delivers within a second: retry, replay, disable, enable, a new URL, a new endpoint', async () => {
+  const { url } = await createDatabase('nothing')
+  const receivers = { first: await startReceiver(), second: await startReceiver() }
+  const sections = { endpoints: [] }
+  const replicas = [await start(url, sections), await start(url, sections)] as const
+  const [one, other] = replicas
+  const tookMs: Record<string, number[]> = {}
+  const soon = async (what: string, check: () => void | Promise<void>) => {
+    const fromMs = performance.now()
+    await vi.waitFor(check, SOON)
+    tookMs[what] = [...(tookMs[what] ?? []), Math.round(performance.now() - fromMs)]
+  }
+  let nth = 0
+  const pushTo = async (to: ReplicaProcess) => {
+    nth += 1
+    const body = pushBody({
+      location: `Place ${nth}.`,
+      eventTime: new Date(Date.now() - 60_000 + nth).toISOString(),
+      trackingIds: [`70${1000 + nth}`],
+    })
+    expect((await push(to.publicUrl, body)).status).toBe(200)
+    return body.toString()
+  }
+  const arrivals = (name: keyof typeof receivers, body: string) =>
+    receivers[name].pushes.filter((one) => one.body.toString() === body).length
+  // Two endpoints, each made at the replica that will not deliver to it at least once.
+  for (const name of ['first', 'second'] as const) {
+    await one.operate('POST', '/relay/endpoints', { name, url: receivers[name].url })
+  }
+  await untilShared(one, 2, 2)
+  for (const { id, name } of await endpointsOf(one)) {
+    if (name !== 'first' && name !== 'second') throw new Error(`no receiver for ${name}`)
+    const isOnes = await deliversTo(one, id)
+    // The one that holds the role, and another.
+    const [holder, away] = isOnes ? [one, other] : [other, one]
+    const path = `/relay/endpoints/${id}`
+    receivers[name].answer(() => 500)
+    const body = await pushTo(holder)
+    await vi.waitFor(() => expect(arrivals(name, body)).toBe(1), SOON)
+    const listed = async (state: string) => {
+      const { deliveries } = (await away.operate('GET', `/relay/deliveries?state=${state}&endpoint=${id}`)).body
+      return Array.isArray(deliveries) ? deliveries.map((one) => String(one.id)) : []
+    }
+    await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(1))
+    receivers[name].answer(() => 200)
+    const [delivery = ''] = await listed('retrying')
+    expect((await away.operate('POST', `/relay/deliveries/${delivery}/retry`)).status).toBe(202)
+    await soon('retry', () => expect(arrivals(name, body)).toBe(2))
+    await vi.waitFor(async () => expect(await listed('delivered')).toContain(delivery))
+    expect((await away.operate('POST', `/relay/deliveries/${delivery}/replay`)).status).toBe(202)
+    await soon('replay', () => expect(arrivals(name, body)).toBe(3))
+
+    expect((await away.operate('PATCH', path, { enabled: false })).status).toBe(200)
+    const held = await pushTo(away)
+    await soon('push elsewhere', () => expect(arrivals(name === 'first' ? 'second' : 'first', held)).toBe(1))
+    expect(arrivals(name, held)).toBe(0)
+    expect((await away.operate('PATCH', path, { enabled: true })).status).toBe(200)
+    await soon('enable', () => expect(arrivals(name, held)).toBe(1))
+
+    const moved = await startReceiver()
+    expect((await away.operate('PATCH', path, { url: moved.url })).status).toBe(200)
+    const after = await pushTo(away)
+    await soon('edit', () => expect(moved.pushes.map((one) => one.body.toString())).toEqual([after]))
+    expect((await away.operate('PATCH', path, { url: receivers[name].url })).status).toBe(200)
+  }
+  const late = await startReceiver()
+  for (const replica of replicas) {
+    await replica.operate('POST', '/relay/endpoints', { name: `late at ${replica.process.pid}`, url: late.url })
+    const before = late.pushes.length
+    await pushTo(replica)
+    await soon('new endpoint', () => expect(late.pushes.length).toBeGreaterThan(before))
+  }
+  console.log(JSON.stringify(tookMs))
+}, 60_000)
+
+test('a rolling restart with another config removes an endpoint only when no replica names it, and never what a new one has added; the difference is warned of', async () => {
+  const { url } = await createDatabase('nothing')
+  const receiver = await startReceiver()
+  const before = { endpoints: ['old', 'both'].map((name) => configured(name, receiver.url)) }
+  const after = { endpoints: ['both', 'new'].map((name) => configured(name, receiver.url)) }
+  const [one, two] = [await start(url, before), await start(url, before)]
+  await untilShared(one, 2, 2)
+  const namesOf = async (replica: typeof one) => (await endpointsOf(replica)).map(({ name }) => name).toSorted()
+  const idOf = async (replica: typeof one, name: string) => (await endpointsOf(replica)).find((one) => one.name === name)?.id
+  const ids = { both: await idOf(one, 'both'), old: await idOf(one, 'old') }
+  expect(new Set((await one.replicas()).map(({ configFingerprint }) => configFingerprint)).size).toBe(1)
+  await two.stop()
+  const warned = one.logged('replicas run with different configs; give all of them the same')
+  const next = await start(url, after)
+  await warned
+  await untilShared(one, 2, 3)
+  expect(await namesOf(one)).toEqual(['both', 'new', 'old'])
+  const newId = await idOf(one, 'new')
+  expect((await push(next.publicUrl, pushBody())).status).toBe(200)
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(3), { timeout: 5000 })
+  expect(new Set((await one.replicas()).map(({ configFingerprint }) => configFingerprint)).size).toBe(2)
+  await one.stop()
+  await vi.waitFor(async () => expect(await namesOf(next)).toEqual(['both', 'new']), { timeout: 10_000 })
+  const last = await start(url, after)
+  await untilShared(last, 2, 2)
+  expect([await idOf(last, 'both'), await idOf(last, 'new')]).toEqual([ids.both, newId])
+}, 60_000)
+
+test('a config that cannot be applied changes nothing for the other replicas either', async () => {
+  const { url } = await createDatabase('nothing')
+  const receiver = await startReceiver()
+  const folder = temporaryFolder()
+  const write = async (sections: Sections) =>
+    writeConfig(folder, NO_CARRIER, { ...(await onPostgres(url)), delivery: DELIVERY, ...sections })
+  const one = await startReplica(await write({ endpoints: [configured('kept', receiver.url)] }))
+  onTestFinished(() => one[Symbol.asyncDispose]())
+  const other = await start(url, { endpoints: [] })
+  await untilShared(one, 2, 1)
+  expect((await other.operate('POST', '/relay/endpoints', { name: 'managed', url: receiver.url })).status).toBe(201)
+  const names = async () => (await endpointsOf(other)).map(({ name }) => name)
+  await write({ endpoints: [configured('managed', receiver.url)] })
+  const kept = one.logged('the reloaded config has problems; nothing has changed')
+  one.process.kill('SIGHUP')
+  await kept
+  // What the others would remove they remove when they see a change of replicas, such as this one.
+  const third = await start(url, { endpoints: [] })
+  await vi.waitFor(async () => expect((await third.replicas()).flatMap(({ roles }) => roles)).toHaveLength(4), { timeout: 10_000 })
+  await vi.waitFor(() => push(other.publicUrl, pushBody()))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2), { timeout: 5000 })
+  expect(await names()).toEqual(['kept', 'managed'])
+}, 60_000)
+
+test('an endpoint that only the config of a replica names that was declared dead is there again when that comes back', async () => {
+  const { url } = await createDatabase('nothing')
+  const receiver = await startReceiver()
+  const one = await start(url, { endpoints: [] })
+  const other = await start(url, { endpoints: [configured('its own', receiver.url)] })
+  await untilShared(one, 2, 1)
+  other.process.kill('SIGSTOP')
+  await vi.waitFor(async () => expect(await endpointsOf(one)).toEqual([]), { timeout: 15_000 })
+  other.process.kill('SIGCONT')
+  await vi.waitFor(async () => expect((await endpointsOf(one)).map(({ name }) => name)).toEqual(['its own']), { timeout: 10_000 })
+  await untilShared(one, 2, 1)
+  expect((await push(one.publicUrl, pushBody())).status).toBe(200)
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), { timeout: 5000 })
+}, 60_000)
+
+/** Times of the store, but those that events bring along. */
+const TIMES = `select table_name::text as of, column_name::text as name from information_schema.columns
+  where table_schema = 'public' and column_name ~ '_ms$' and column_name !~ '^(duration|failed_for|accepted_duration|has|base|latest_at|event_at|first_pushed_at)_ms$'
+    and not (table_name = 'sighting' and column_name = 'at_ms')`
+
+test('replicas whose clocks are 20 minutes apart store one time, the server\u2019s, whatever they do', async () => {
+  const { url } = await createDatabase('nothing')
+  await using sandbox = await spawnSandbox(['--parcels', '3', '--seed', '4'])
+  const receiver = await startReceiver()
+  receiver.answer((nth) => (nth % 2 === 0 ? 500 : 200))
+  const sections = {
+    ...inSeconds,
+    endpoints: ['first', 'second'].map((name) => configured(name, receiver.url)),
+    delivery: { schedule: ['1s', '1s', '1s'], allowNetworks: ['127.0.0.0/8'] },
+  }
+  const startedMs = Date.now()
+  const slow = await start(url, sections, { carrier: sandbox.url, env: shiftedClock(-600_000) })
+  const fast = await start(url, sections, { carrier: sandbox.url, env: shiftedClock(600_000) })
+  await untilShared(slow, 2, 2)
+  await sandbox.order('webhooks', { urls: [`${slow.publicUrl}/webhooks/status`, `${fast.publicUrl}/webhooks/status`] })
+  await sandbox.order('advance', { seconds: 10 * 3600 })
+  const { parcels } = await sandbox.world()
+  for (const { trackingNumber } of parcels) {
+    for (const replica of [slow, fast]) await replica.operate('PUT', `/relay/parcels/${trackingNumber}/watch`)
+  }
+  // A token of one is good at the other, from now to its end.
+  for (const [of, at] of [[slow, fast] as const, [fast, slow] as const]) {
+    const answer = await fetch(`${at.internalUrl}/relay/endpoints`, { headers: { authorization: `Bearer ${of.asker.token}` } })
+    expect(answer.status).toBe(200)
+  }
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(5), { timeout: 15_000 })
+  const polled = 'select count(*)::integer as count from answer'
+  await vi.waitFor(
+    async () => expect((await withClient(url, (client) => client.query<{ count: number }>(polled))).rows[0]?.count).toBeGreaterThan(0),
+    {
+      timeout: 15_000,
+    },
+  )
+  const wrong = await withClient(url, async (client) => {
+    const { rows: columns } = await client.query<{ of: string; name: string }>(TIMES)
+    expect(columns.length).toBeGreaterThan(20)
+    const found: string[] = []
+    for (const { of, name } of columns) {
+      const { rows } = await client.query<{ low: string | null; high: string | null }>(
+        `select min(${name}) as low, max(${name}) as high from ${of} where ${name} > 0`,
+      )
+      const [{ low, high } = { low: null, high: null }] = rows
+      if (low !== null && Number(low) < startedMs - 300_000) found.push(`${of}.${name} ${new Date(Number(low)).toISOString()}`)
+      if (high !== null && Number(high) > Date.now() + 300_000) found.push(`${of}.${name} ${new Date(Number(high)).toISOString()}`)
+    }
+    return found
+  })
+  expect(wrong).toEqual([])
+  for (const { headers } of receiver.pushes) {
+    const sentMs = Number(headers['webhook-timestamp'] ?? 'NaN') * 1000
+    if (!Number.isNaN(sentMs)) expect(Math.abs(sentMs - Date.now())).toBeLessThan(300_000)
+  }
+  const [a, b] = await Promise.all([slow, fast].map(async ({ operate }) => (await operate('GET', '/relay/events?after=0&limit=100')).text))
+  expect(a).toBe(b)
+  for (const { lastSeenAt } of await fast.replicas()) expect(Math.abs(Date.parse(lastSeenAt) - Date.now())).toBeLessThan(60_000)
+}, 60_000)

@@ -1,0 +1,137 @@
+import { expect, test } from 'vitest'
+import { openReplicaLease } from '../../../src/flow/admin/replica-lease.ts'
+import { createFakeReplicas } from '../../support/fake-replicas.ts'
+import { createLogBook } from '../../support/log-book.ts'
+
+const TTL_MS = 5000
+const config = { configFingerprint: 'abc', endpoints: [], atRestKeys: [] }
+
+async function open() {
+  const store = createFakeReplicas()
+  const events: string[] = []
+  const ids: (readonly [string, number])[] = []
+  const samples: { readonly askedMs: number; readonly heardMs: number }[] = []
+  const note = (what: string) => () => {
+    events.push(what)
+    ids.push([what, lease.id()])
+  }
+  const { log, lines } = createLogBook()
+  const lease = await openReplicaLease(
+    {
+      table: store.table,
+      clock: { monotonic: store.monotonic },
+      log,
+      onServerTime: (sample) => void samples.push(sample),
+      onOthersLapsed: note('others lapsed'),
+      onLapsed: note('lapsed'),
+      onLost: note('lost'),
+    },
+    { name: 'one', version: '1', ttlMs: TTL_MS },
+    config,
+  )
+  return { store, lease, events, ids, samples, lines }
+}
+
+test('a lease lasts its time and no longer, by the monotonic clock', async () => {
+  const { store, lease, events } = await open()
+  store.pass(TTL_MS - 1)
+  expect([lease.isValid(), lease.leftMs()]).toEqual([true, 1])
+  store.pass(1)
+  expect(lease.isValid()).toBe(false)
+  expect(events).toEqual([])
+  lease.check()
+  lease.check()
+  expect(events).toEqual(['lapsed'])
+})
+
+test('a renewal counts from when it was sent, however late its answer comes', async () => {
+  const { store, lease, samples } = await open()
+  store.pass(1000)
+  store.shut('renew')
+  const renewed = lease.renew()
+  store.pass(3000)
+  expect(lease.leftMs()).toBe(TTL_MS - 4000)
+  store.letGo('renew')
+  await renewed
+  expect(lease.leftMs()).toBe(TTL_MS - 3000)
+  expect(samples.at(-1)).toMatchObject({ askedMs: 1000, heardMs: 4000 })
+})
+
+test('an answer that comes after its own lease has run out gives no lease', async () => {
+  const { store, lease, events } = await open()
+  const { signal } = lease
+  const before = signal()
+  store.shut('renew')
+  const renewed = lease.renew()
+  store.pass(TTL_MS)
+  store.letGo('renew')
+  await renewed
+  expect(lease.isValid()).toBe(false)
+  expect(events).toEqual(['lapsed'])
+  expect([before.aborted, signal().aborted]).toEqual([true, true])
+})
+
+test('while nobody answers it runs out; under way is aborted once, and what begins after it is renewed is not', async () => {
+  const { store, lease, events } = await open()
+  const before = lease.signal()
+  store.setAway(true)
+  for (let turn = 0; turn < 10; turn++) {
+    store.pass(1000)
+    await lease.renew()
+  }
+  expect([lease.isValid(), before.aborted, events]).toEqual([false, true, ['lapsed']])
+  store.setAway(false)
+  await lease.renew()
+  expect([lease.isValid(), lease.signal().aborted, before.aborted]).toEqual([true, false, true])
+  expect([lease.id(), events]).toEqual([1, ['lapsed']])
+})
+
+test('whoever asks for the signal first after a pause is told to end', async () => {
+  const { store, lease, events } = await open()
+  const before = lease.signal()
+  store.pass(TTL_MS)
+  expect([lease.signal().aborted, before.aborted, events]).toEqual([true, true, ['lapsed']])
+})
+
+test('one that was declared dead loses what it holds before it is back, under another number', async () => {
+  const { store, lease, events, ids } = await open()
+  const [before, term] = [lease.signal(), lease.term()]
+  store.pass(1000)
+  store.declareDead(lease.id())
+  await lease.renew()
+  expect([lease.id(), lease.isValid(), before.aborted, lease.signal().aborted]).toEqual([2, true, true, false])
+  expect(lease.term()).toBeGreaterThan(term)
+  expect(events).toEqual(['lapsed', 'lost'])
+  // Or something could be written for a role that the new number does not hold.
+  expect(ids).toEqual([
+    ['lapsed', 1],
+    ['lost', 1],
+  ])
+})
+
+test('one that was declared dead and cannot join again holds nothing until it can', async () => {
+  const { store, lease, events, lines } = await open()
+  const { register } = store.table
+  store.declareDead(lease.id())
+  store.table.register = () => Promise.reject(new Error('no room'))
+  store.pass(1000)
+  await lease.renew()
+  await lease.renew()
+  expect([lease.isValid(), lease.id()]).toEqual([false, 1])
+  store.table.register = register
+  await lease.renew()
+  expect([lease.isValid(), lease.id()]).toEqual([true, 2])
+  expect(events.filter((event) => event === 'lapsed')).toHaveLength(1)
+  expect(lines.filter(({ level }) => level === 'warn').length).toBeGreaterThan(0)
+})
+
+test('others whose leases have run out are noticed with a renewal', async () => {
+  const { store, lease, events } = await open()
+  store.join(1500)
+  store.pass(1000)
+  await lease.renew()
+  expect(events).toEqual([])
+  store.pass(1000)
+  await lease.renew()
+  expect(events).toEqual(['others lapsed'])
+})

@@ -1,0 +1,297 @@
+import pg from 'pg'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { dispatcherOf, type Role, shareRoles } from '../../../src/domain/admin/replica.ts'
+import { StorageFailure } from '../../../src/domain/errors.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { openReplicaTable } from '../../../src/store/postgres/replica-table.ts'
+import { withClient } from '../../support/postgres-client.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+
+const LONG_MS = 600_000
+const JANITOR: readonly Role[] = ['janitor']
+
+async function open() {
+  const { url, name } = await createDatabase()
+  const openTable = () => {
+    const table = openReplicaTable(url, { answerTimeoutMs: 5000 })
+    onTestFinished(() => table.close())
+    return table
+  }
+  const query = (sql: string, values: readonly unknown[] = []) =>
+    withClient(url, async (client) => (await client.query<Record<string, unknown>>(sql, [...values])).rows)
+  const join = (table = openTable(), { ttlMs = LONG_MS, endpoints = [] as readonly string[], name: called = 'one' } = {}) =>
+    table.register({ name: called, version: '1', configFingerprint: 'abc', endpoints, atRestKeys: [], ttlMs })
+  /** The lease of a replica has run out. */
+  const expire = (id: number) => query('update replica set until_ms = 0 where id = $1', [id])
+  return { url, name, openTable, query, join, expire }
+}
+
+async function openStore(url: string, id: () => number | null) {
+  const store = await postgres.openWriteStore(url, { replicaId: id })
+  onTestFinished(() => store.close())
+  return store
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  onTestFinished(() => client.end().catch(() => undefined))
+  return client
+}
+
+const take = (roles: readonly Role[]) => () => ({ take: roles, giveUp: [] })
+
+test('tables that race for roles on several connections never give one to two, and end with an even share', async () => {
+  const { openTable, join, query, expire } = await open()
+  await query("insert into endpoint (name, origin, settings) select 'e' || n, 'managed', '{}' from generate_series(1, 7) as n")
+  const tables = [openTable(), openTable(), openTable()]
+  const ids = await Promise.all(tables.map(async (table) => (await join(table)).id))
+  const dead = await join(openTable())
+  await tables[0]?.changeRoles(dead.id, take(['poller', dispatcherOf('1')]))
+  await expire(dead.id)
+  const held = new Map<number, readonly Role[]>()
+  for (let turn = 0; turn < 10; turn++) {
+    await Promise.all(
+      tables.map(async (table, at) => {
+        const id = ids[at] ?? 0
+        held.set(id, await table.changeRoles(id, (assignment) => shareRoles(assignment, id)))
+      }),
+    )
+  }
+  const all = [...held.values()].flat()
+  expect(all.toSorted()).toEqual(['janitor', 'poller', ...[1, 2, 3, 4, 5, 6, 7].map((id) => dispatcherOf(String(id)))].toSorted())
+  const rows = await query('select name, replica_id::integer as id from role order by name')
+  expect(rows).toEqual(
+    [...held].flatMap(([id, roles]) => roles.map((name) => ({ name, id }))).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+  )
+  const counts = [...held.values()].map((roles) => roles.filter((role) => role.startsWith('dispatcher')).length)
+  expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1)
+})
+
+test('a role that another holds cannot be taken, and none is taken by one that is not there', async () => {
+  const { openTable, join } = await open()
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one), await join(other)]
+  await one.changeRoles(id, take(JANITOR))
+  await expect(other.changeRoles(otherId, take(JANITOR))).rejects.toThrow(/role/)
+  await expect(other.changeRoles(otherId + 100, take(['poller']))).rejects.toThrow(/role/)
+  expect((await one.list()).map(({ roles }) => roles)).toEqual([JANITOR, []])
+  expect(await one.changeRoles(id, () => ({ take: ['poller'], giveUp: JANITOR }))).toEqual(['poller'])
+})
+
+test('the roles of one that is no longer seen fall free; it finds out with its next renewal', async () => {
+  const { openTable, join, expire } = await open()
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one), await join(other)]
+  await one.changeRoles(id, take(JANITOR))
+  await expire(id)
+  expect(await other.renew(otherId, LONG_MS)).toMatchObject({ lapsed: 1 })
+  const before = await other.look()
+  expect(
+    await other.changeRoles(otherId, ({ live, holders }) => {
+      expect([live, holders.size]).toEqual([[otherId], 0])
+      return { take: JANITOR, giveUp: [] }
+    }),
+  ).toEqual(JANITOR)
+  expect((await other.look()).roles).toBeGreaterThan(before.roles)
+  expect(await one.renew(id, LONG_MS)).toBeNull()
+})
+
+test('one that comes back before anybody has declared it dead keeps everything', async () => {
+  const { openTable, join, expire } = await open()
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one), await join(other)]
+  await one.changeRoles(id, take(JANITOR))
+  await expire(id)
+  expect(await one.renew(id, LONG_MS)).toMatchObject({ lapsed: 0 })
+  expect(await other.changeRoles(otherId, ({ holders }) => ({ take: [], giveUp: holders.get('janitor') === id ? [] : JANITOR }))).toEqual(
+    [],
+  )
+  expect((await one.list()).map(({ roles }) => roles)).toEqual([JANITOR, []])
+})
+
+test('the time is that of the server, and so is every time that is stored of a replica', async () => {
+  const { openTable, join, query } = await open()
+  const table = openTable()
+  const { id, nowMs } = await join(table, { ttlMs: 5000 })
+  const renewed = await table.renew(id, 7000)
+  const [row] = await query('select started_at_ms, seen_at_ms, until_ms, extract(epoch from clock_timestamp()) * 1000 as now from replica')
+  expect([Number(row?.started_at_ms), Number(row?.seen_at_ms)]).toEqual([nowMs, renewed?.nowMs])
+  expect(Number(row?.until_ms)).toBe((renewed?.nowMs ?? 0) + 7000)
+  expect(Math.abs(Number(row?.now) - nowMs)).toBeLessThan(5000)
+})
+
+test('a transaction for a role of a replica that was declared dead writes nothing; any other does', async () => {
+  const { url, openTable, join, query } = await open()
+  const table = openTable()
+  const { id } = await join(table)
+  const store = await openStore(url, () => id)
+  const write = (name: string, ofRole: boolean) => store.transaction(async (tx) => tx.saveSetting(name, Buffer.from('x')), { ofRole })
+  await write('before', true)
+  await table.remove(id)
+  await expect(write('after', true)).rejects.toThrow(StorageFailure)
+  await write('of nobody', false)
+  expect(await query("select name from setting where name in ('before', 'after', 'of nobody') order by name")).toEqual([
+    { name: 'before' },
+    { name: 'of nobody' },
+  ])
+})
+
+test('a replica that has joined again writes under its new number only', async () => {
+  const { url, openTable, join } = await open()
+  const table = openTable()
+  const { id } = await join(table)
+  let current = id
+  const store = await openStore(url, () => current)
+  await table.remove(id)
+  const begun = Promise.withResolvers<void>()
+  const late = store.transaction(
+    async (tx) => {
+      await begun.promise
+      await tx.saveSetting('late', Buffer.from('x'))
+    },
+    { ofRole: true },
+  )
+  current = (await join(table)).id
+  begun.resolve()
+  await expect(late).rejects.toThrow(StorageFailure)
+  await store.transaction(async (tx) => tx.saveSetting('new', Buffer.from('x')), { ofRole: true })
+})
+
+/** A transaction for a role that stays open until it is let go. */
+async function holdTransaction(url: string, id: number) {
+  const store = await openStore(url, () => id)
+  const [inside, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const done = store.transaction(
+    async (tx) => {
+      await tx.listEndpoints()
+      inside.resolve()
+      await letGo.promise
+      await tx.saveSetting('fenced', Buffer.from('x'))
+    },
+    { ofRole: true },
+  )
+  await inside.promise
+  return { done, letGo: letGo.resolve }
+}
+
+test('whoever declares a replica dead waits for what that writes, which is then there; a renewal waits for nothing', async () => {
+  const { url, openTable, join, expire, query } = await open()
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one), await join(other)]
+  await one.changeRoles(id, take(JANITOR))
+  const { done, letGo } = await holdTransaction(url, id)
+  const beganMs = performance.now()
+  expect(await one.renew(id, LONG_MS)).not.toBeNull()
+  expect(performance.now() - beganMs).toBeLessThan(1000)
+  await expire(id)
+  let isTaken = false
+  const taken = other.changeRoles(otherId, take(JANITOR)).then((roles) => {
+    isTaken = true
+    return roles
+  })
+  const waiting = () => query("select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()")
+  await vi.waitFor(async () => expect(await waiting()).not.toEqual([]), { timeout: 1500, interval: 20 })
+  expect(isTaken).toBe(false)
+  letGo()
+  await done
+  expect(await taken).toEqual(JANITOR)
+  expect(await query("select name from setting where name = 'fenced'")).toHaveLength(1)
+})
+
+test('one that stops in the middle of a transaction holds up the others for seconds at most, and writes nothing', async () => {
+  const { url, openTable, join, expire, query } = await open()
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one), await join(other)]
+  await one.changeRoles(id, take(JANITOR))
+  const { done, letGo } = await holdTransaction(url, id)
+  const outcome = done.then(
+    () => 'written',
+    () => 'failed',
+  )
+  await expire(id)
+  const beganMs = performance.now()
+  const roles = await vi.waitFor(() => other.changeRoles(otherId, take(JANITOR)), { timeout: 10_000, interval: 100 })
+  expect(roles).toEqual(JANITOR)
+  expect(performance.now() - beganMs).toBeLessThan(6000)
+  letGo()
+  expect(await outcome).toBe('failed')
+  expect(await query("select name from setting where name = 'fenced'")).toEqual([])
+})
+
+test('an endpoint that any replica names stays; one that none names any more is removed', async () => {
+  const { url, openTable, join } = await open()
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b', 'c"\\'] })]
+  const store = await openStore(url, () => id)
+  const named = () => store.transaction((tx) => tx.endpointsConfigured(), { ofRole: true })
+  expect([...(await named())].toSorted()).toEqual(['a', 'b', 'b', 'c"\\'])
+  await one.configure(id, { configFingerprint: 'def', endpoints: ['d'], atRestKeys: [] })
+  await other.remove(otherId)
+  expect(await named()).toEqual(['d'])
+  expect((await one.list()).map(({ configFingerprint }) => configFingerprint)).toEqual(['def'])
+})
+
+test('an endpoint of a config is for a replica whose config defines it, a managed one for anybody', async () => {
+  const { openTable, join, query } = await open()
+  await query(
+    "insert into endpoint (name, origin, settings) values ('a', 'config', '{}'), ('b', 'config', '{}'), ('c', 'managed', '{}'), ('d', 'config', '{}')",
+  )
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b'] })]
+  // Another's config has defined it, and no live one does.
+  await one.changeRoles(id, take([dispatcherOf('4')]))
+  for (let turn = 0; turn < 3; turn++) {
+    for (const [table, of] of [[other, otherId] as const, [one, id] as const]) {
+      await table.changeRoles(of, (assignment) => {
+        expect(assignment.only).toEqual(
+          new Map([
+            [dispatcherOf('1'), [id]],
+            [dispatcherOf('2'), [id, otherId]],
+            [dispatcherOf('4'), []],
+          ]),
+        )
+        return shareRoles(assignment, of)
+      })
+    }
+  }
+  const holders = new Map((await one.list()).flatMap(({ id: of, roles }) => roles.map((role) => [role, of] as const)))
+  expect(holders.get(dispatcherOf('1'))).toBe(id)
+  expect([...holders.keys()].toSorted()).toEqual([...[1, 2, 3].map((of) => dispatcherOf(String(of))), 'janitor', 'poller'].toSorted())
+})
+
+test('the counters that others look at rise with what is committed, not before', async () => {
+  const { url, openTable, join } = await open()
+  const table = openTable()
+  await join(table)
+  const store = await openStore(url, () => null)
+  const first = await table.look()
+  await store.transaction(async () => undefined)
+  expect(await table.look()).toEqual(first)
+  const letGo = Promise.withResolvers<void>()
+  const inside = Promise.withResolvers<void>()
+  const done = store.transaction(
+    async (tx) => {
+      await tx.nextSequence()
+      inside.resolve()
+      await letGo.promise
+    },
+    { announced: true },
+  )
+  await inside.promise
+  expect(await table.look()).toEqual(first)
+  letGo.resolve()
+  await done
+  expect(await table.look()).toEqual({ ...first, sequence: first.sequence + 1, orders: first.orders + 1 })
+})
+
+test('a renewal needs no lock on roles: it is made while somebody changes them', async () => {
+  const { url, openTable, join } = await open()
+  const table = openTable()
+  const { id } = await join(table)
+  const client = await connect(url)
+  await client.query("begin; select value from counter where name = 'roles' for update")
+  expect(await table.renew(id, LONG_MS)).not.toBeNull()
+  await client.query('rollback')
+})
