@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn } from '../runtime/disk-watch.ts'
 import { systemClock } from '../runtime/system-clock.ts'
+import { postgresMoves } from '../store/postgres/postgres-moves.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
@@ -90,6 +91,10 @@ const NO_DISK: DiskWatch = {
 
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
+  // Before anybody asks, if it ran here; otherwise the janitor does it when its replica is no longer seen.
+  await postgresMoves
+    .clear(url, systemClock.now())
+    .catch((err: unknown) => log.warn({ err }, 'what a move that was killed has left could not be removed; the relay tries again'))
   const closeWriter = once(() => hosted.write.close())
   closing.add(closeWriter, 'serving')
   closing.add(() => hosted.reads.close(), 'serving')

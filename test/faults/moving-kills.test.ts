@@ -31,10 +31,16 @@ test(`killed ${KILLS} times at any moment of a move, a relay starts again on the
     const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(asker, id, 'all', 'en')))
     const known = new Set(histories.join('\n').match(/"location":"Place \d+\."/g))
     expect(acknowledged.map(pushes.entryOf).filter((entry) => !known.has(entry))).toEqual([])
-    const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs?limit=1')).json()
     // None is left running: it was done, or it failed with the relay.
-    if (kill > 0) expect(jobs).toMatchObject({ jobs: [{ state: expect.stringMatching(/^(?:done|failed)$/) }] })
-    if (kill > 0 && JSON.stringify(jobs).includes('"state":"done"')) moves += 1
+    const isDone = await vi.waitFor(
+      async () => {
+        const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs?limit=1')).json()
+        if (kill > 0) expect(jobs).toMatchObject({ jobs: [{ state: expect.stringMatching(/^(?:done|failed)$/) }] })
+        return JSON.stringify(jobs).includes('"state":"done"')
+      },
+      { timeout: 15_000 },
+    )
+    if (kill > 0 && isDone) moves += 1
     const to = moves % 2 === 0 ? (moves === 0 ? database : (await createDatabase('nothing')).url) : `sqlite:${folder}/moved-${moves}.db`
     const load = startLoad(relay.publicUrl, 8, pushes.next, { isPatient: true })
     await load.untilAnswered(100)

@@ -14,7 +14,7 @@ export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<Mo
 export async function writeMark({ query }: MoveClient, mark: MoveMark): Promise<void> {
   await query(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
     peer text not null, address text not null, at_ms bigint not null,
-    replica_id bigint not null, paused_at_ms bigint)`)
+    replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`)
   await query(`delete from ${MARK_TABLE}`)
   await query(`insert into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`, encodeMark(mark))
 }
@@ -27,13 +27,15 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
 /** The counter that every replica sees: above 0, nobody is to write. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch that takes longer is given up: whoever was to do it is gone. */
+/** A switch that takes longer is given up. So is one whose connection is gone; behind a pooler that says nothing. */
 const PAUSE_MS_MAX = 10_000
 
 /** Asks all replicas to write no more. They see it as they see each other's commits. */
 export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await transaction({}, async () => {
-    await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS} where move_id = $1`, [moveId])
+    await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [
+      moveId,
+    ])
     await query(`insert into counter (name, value, base, version) values ('${MOVING}', 1, 0, 0) on conflict (name) do update set value = 1`)
   })
 }
@@ -54,7 +56,7 @@ export async function proveMine({ query }: MoveClient, { moveId }: MoveSide): Pr
 export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
     where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
-      or (state = 'pausing' and paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX})`)
+      or (state = 'pausing' and paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid))`)
   return rowCount === 1
 }
 
