@@ -6,6 +6,7 @@ export default defineConfig({
     main: 'src/main.ts',
     'receiver-thread': 'src/wiring/receiver-thread.ts',
     'writer-thread': 'src/wiring/writer-thread.ts',
+    'mover-thread': 'src/wiring/mover-thread.ts',
     'sqlite-checkpoint-thread': 'src/store/sqlite/sqlite-checkpoint-thread.ts',
   },
   platform: 'node',

@@ -14,35 +14,22 @@ import { beginDuties } from './wiring/duties.ts'
 import { appsOf, openAuthentication, openHistory } from './wiring/history.ts'
 import { openInternalApi } from './wiring/internal-api.ts'
 import { listen } from './wiring/listen.ts'
+import { openMoves } from './wiring/moves.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
 import { openReporting } from './wiring/reporting.ts'
+import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 import { openStorage } from './wiring/storage.ts'
-import type { Threads } from './wiring/threads.ts'
 import { startTimers } from './wiring/timers.ts'
 
-export interface RunningRelay {
-  /** Addresses as bound, for example `http://127.0.0.1:8080`. */
-  readonly publicUrl: string
-  readonly internalUrl: string
-  /** Resolves with the reason if the relay cannot go on: a thread has ended, or its lease on the database is lost. */
-  readonly died: Promise<unknown>
-  /**
-   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config; the rest needs a restart. Rejects,
-   * with nothing changed, if it cannot.
-   */
-  reload(config: Config): Promise<void>
-  /** Accepts nothing new, finishes what is in flight within the shutdown timeout, and closes the store. */
-  stop(): Promise<void>
-}
-
-/** Assembles and starts the relay. Resolves when both listeners answer. `threads`: threads that are already starting. */
-export async function startRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
+/** Assembles and starts the relay. Resolves when both listeners answer. */
+export async function startRelay(config: Config, log: Log, options: StartOptions = {}): Promise<RunningRelay> {
   let settings = config
+  let stopTimeoutMs = config.shutdownTimeoutMs
   const closing = createClosing()
   const digest = createLogDigest({ log, clock })
-  closing.add(() => digest.end())
-  const storage = await openStorage(config, log, closing, threads)
+  closing.add(() => digest.end(), 'serving')
+  const storage = await openStorage(config, log, closing, options.threads)
   const { receiver, reads, write } = storage
   const { died: writerDied, drainReplies } = storage.writer
   const dispatch = createDispatchSignal()
@@ -66,22 +53,28 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
   const polling = openPolling(config, { storage, history, carrier, memory, pushes, wakeDispatcher: dispatch.wake, log, closing })
   const { underWay } = polling
   const { commitSignal } = recording
-  const api = openInternalApi(config, { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log })
-  beginDuties({ storage, commitSignal, delivery, polling, pushes, tellFollowers: api.feedSignal.tell, closing, log })
+  const moves = openMoves(config, { storage, endpointKeys, keyFile, handOver: options.handOver ?? null, log, closing })
+  const seen = { carrier, history, authenticate, underWay, delivery, reporting, log }
+  const api = openInternalApi(config, { ...seen, storage, commitSignal, moves: moves.manage })
+  beginDuties({ ...moves, storage, commitSignal, delivery, polling, pushes, tellFollowers: api.feedSignal.tell, closing, log })
   receiver.follow(reporting.received, log)
-  const publicServer = await receiver.verbs.listen()
-  const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits }, api.listener)
-  closing.add(() => Promise.all([receiver.verbs, internalServer].map((server) => server.stop(config.shutdownTimeoutMs))))
+  const otherEnded = options.endOther?.()
+  const patienceMs = otherEnded === undefined ? 0 : config.shutdownTimeoutMs
+  const publicServer = await receiver.verbs.listen(patienceMs)
+  const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits, patienceMs }, api.listener)
+  closing.add(() => Promise.all([receiver.verbs, internalServer].map((server) => server.stop(stopTimeoutMs))), 'serving')
   closing.add(() => delivery.hurry())
-  closing.add(() => api.feedSignal.close())
+  closing.add(() => api.feedSignal.close(), 'serving')
   ownPorts.push(publicServer.port, internalServer.port)
   delivery.start()
   startTimers(config, { ...storage, digest, polling, closing })
   polling.poller.wake()
+  await otherEnded
 
   return {
     publicUrl: publicServer.url,
     internalUrl: internalServer.url,
+    store: storage.path,
     died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
       await delivery.reload(next)
@@ -89,6 +82,13 @@ export async function startRelay(config: Config, log: Log, threads?: Threads): P
       authenticate.replaceApps(appsOf(next))
       await receiver.verbs.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
     },
-    stop: closing.closeAll,
+    async endWriting() {
+      await closing.closeWorking()
+      await storage.endWriting()
+    },
+    async stop(timeoutMs = config.shutdownTimeoutMs) {
+      stopTimeoutMs = timeoutMs
+      await closing.closeAll()
+    },
   }
 }

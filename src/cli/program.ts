@@ -11,6 +11,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   refresh: async () => (await import('./refresh.ts')).refreshCommand(),
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
+  'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
   config: async () => (await import('./config-print.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
   'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),

@@ -1,12 +1,11 @@
 import { Command } from 'commander'
-import type { RunningRelay } from '../app.ts'
 import { type Config, ConfigError, loadConfig } from '../config/config.ts'
 import { needsRestart } from '../config/needs-restart.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
-import { nameDatabase } from '../store/postgres/postgres-pool.ts'
+import type { RunningRelay } from '../wiring/running-relay.ts'
 import { startThreads } from '../wiring/threads.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -43,8 +42,8 @@ async function serve(config: Config, path: string): Promise<void> {
   const started = start(config, log)
   reloadOnSignal({ started, config, path, log })
   const relay = await started
-  const store = config.store.engine === 'sqlite' ? `sqlite:${config.store.path}` : nameDatabase(config.store.url.reveal())
-  log.info({ public: relay.publicUrl, internal: relay.internalUrl, version: VERSION, config: path, store }, 'relay ready')
+  const { publicUrl, internalUrl, store } = relay
+  log.info({ public: publicUrl, internal: internalUrl, version: VERSION, config: path, store }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
     log.error({ err: ended.error }, 'the relay cannot go on; it exits so that its supervisor restarts it')
@@ -70,8 +69,8 @@ function endOnFault(log: Log): void {
 async function start(config: Config, log: Log): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
-  const { startRelay } = await import('../app.ts')
-  return await startRelay(config, log, threads)
+  const { runRelay } = await import('../successor.ts')
+  return await runRelay(config, log, threads)
 }
 
 /** SIGHUP reloads the config. If it has problems, all are logged and nothing changes. */

@@ -12,6 +12,7 @@ export type ErrorCode =
   | 'not_replayable'
   | 'not_reprocessable'
   | 'too_many_jobs'
+  | 'not_movable'
   | 'not_retryable'
   | 'not_rotating'
   | 'feed_gone'

@@ -10,19 +10,30 @@ export interface DiskState {
   readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null
 }
 
-/** Why pushes are refused: `short` of disk space, or a file of the store is `lost` and writes to it would vanish. */
-export type DiskTrouble = 'short' | 'lost'
+/**
+ * Why pushes are refused: `short` of disk space, a file of the store is `lost` and writes to it would vanish, or the store is `moving`, for the moment in
+ * which another takes its place.
+ */
+export type DiskTrouble = 'short' | 'lost' | 'moving'
 
-/** The current trouble, in memory that the threads share. */
+/** The current trouble, in memory that the threads share: what the last look at the disk found, and whether the store is moving. */
 export type DiskSign = Int32Array
+
+const MOVING = 1
 
 const SIGNS: readonly (DiskTrouble | null)[] = [null, 'short', 'lost']
 
 export function createDiskSign(): DiskSign {
-  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  return new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
+}
+
+/** Refuses pushes and all other writes from now on: another store takes this one's place. */
+export function showMoving(sign: DiskSign): void {
+  Atomics.store(sign, MOVING, 1)
 }
 
 export function troubleOn(sign: DiskSign): DiskTrouble | null {
+  if (Atomics.load(sign, MOVING) === 1) return 'moving'
   return SIGNS[Atomics.load(sign, 0)] ?? null
 }
 
@@ -91,13 +102,17 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
 }
 
 const RETRY_AFTER_MS = 5000
+const MOVING_RETRY_AFTER_MS = 2000
 const REFUSALS: Readonly<Record<DiskTrouble, string>> = {
   short: 'The disk of the store is nearly full. Try again later.',
   lost: 'A file of the store was deleted or replaced. Try again later.',
+  moving: 'The store is being moved. Try again in a moment.',
 }
 
 function refusalOf(trouble: DiskTrouble): AppError {
-  return new AppError('storage_unavailable', REFUSALS[trouble], { retryAfterMs: RETRY_AFTER_MS })
+  return new AppError('storage_unavailable', REFUSALS[trouble], {
+    retryAfterMs: trouble === 'moving' ? MOVING_RETRY_AFTER_MS : RETRY_AFTER_MS,
+  })
 }
 
 /** Accepts observations only while the disk has room and the store has its files. */
@@ -113,14 +128,16 @@ export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'troub
 
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
 
-/** Refuses all verbs while a file of the store is lost, because what they wrote would vanish with the process. */
+/** Refuses all verbs while a file of the store is lost, because what they wrote would vanish with the process, and while the store is moving. */
 export function refuseWhenLost<V extends Verbs<V>>(verbs: V, disk: Pick<DiskWatch, 'trouble'>): V {
   return new Proxy(verbs, {
     get(target, name) {
       const verb: unknown = Reflect.get(target, name)
       if (typeof verb !== 'function') return verb
-      return (...args: never[]): unknown =>
-        disk.trouble() === 'lost' ? Promise.reject(refusalOf('lost')) : Reflect.apply(verb, target, args)
+      return (...args: never[]): unknown => {
+        const trouble = disk.trouble()
+        return trouble === 'lost' || trouble === 'moving' ? Promise.reject(refusalOf(trouble)) : Reflect.apply(verb, target, args)
+      }
     },
   })
 }

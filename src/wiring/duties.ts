@@ -21,6 +21,10 @@ export interface DutiesPorts {
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
   readonly closing: Closing
+  /** Call when the store is being moved by another replica. */
+  readonly followMove: () => void
+  /** Ends what a move that was killed has left. */
+  readonly clearMoves: () => Promise<void>
   /** Call when the feed has grown. */
   readonly tellFollowers: () => void
   readonly log: Log
@@ -34,7 +38,7 @@ export function beginDuties(ports: DutiesPorts): void {
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
-  const tidy = createTidy({ replicas, write, clock, delivery, log })
+  const tidy = createTidy({ replicas, write, clock, delivery, log, clearMoves: ports.clearMoves })
   if (storage.model !== null) shareModel(storage.model, ports)
   replicas.begin(
     {
@@ -53,6 +57,7 @@ export function beginDuties(ports: DutiesPorts): void {
       },
       reordered: delivery.reviewAll,
       replicasChanged: tidy,
+      moving: ports.followMove,
     },
   )
 }
@@ -77,10 +82,10 @@ function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing
   closing.add(leave)
 }
 
-type TidyPorts = Pick<DutiesPorts, 'log' | 'delivery'> & Omit<DutiesPorts['storage'], 'model'>
+type TidyPorts = Pick<DutiesPorts, 'log' | 'delivery' | 'clearMoves'> & Omit<DutiesPorts['storage'], 'model'>
 
 /** Removes endpoints that no config names any more, restores those of this one, and warns of replicas whose configs differ. */
-function createTidy({ replicas, write, clock, delivery, log }: TidyPorts): () => void {
+function createTidy({ replicas, write, clock, delivery, log, clearMoves }: TidyPorts): () => void {
   let warnedOf = ''
   let joinedAs = replicas.id()
   const look = async () => {
@@ -96,7 +101,9 @@ function createTidy({ replicas, write, clock, delivery, log }: TidyPorts): () =>
       log.warn({ replicas: Object.fromEntries(fingerprints) }, 'replicas run with different configs; give all of them the same')
     }
     warnedOf = seen
-    if (replicas.holds('janitor')) await write.removeUnnamedEndpoints(clock.now())
+    if (!replicas.holds('janitor')) return
+    await write.removeUnnamedEndpoints(clock.now())
+    await clearMoves()
   }
   return () => {
     look().catch((err: unknown) => log.warn({ err }, 'cannot look at the other replicas; the relay tries again when one changes'))

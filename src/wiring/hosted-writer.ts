@@ -70,6 +70,7 @@ const VERBS = [
   'cancelRemoved',
   'startJob',
   'workOnJobs',
+  'noteMove',
   'cancelJob',
   'retryEndpoint',
   'retryDelivery',

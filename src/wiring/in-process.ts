@@ -3,7 +3,7 @@ import type { Incoming } from '../domain/history/recording.ts'
 import { createSharedModel } from '../flow/polling/shared-model.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { queueInProcess } from '../runtime/commit-queue.ts'
-import { createDiskSign } from '../runtime/disk-watch.ts'
+import { createDiskSign, troubleOn } from '../runtime/disk-watch.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
 import { openSharedCarrier } from '../store/postgres/shared-carrier.ts'
@@ -17,7 +17,7 @@ import { assembleWriteSide, openModel, writeRulesOf } from './write-side.ts'
 const BATCHES_AT_ONCE = 3
 
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
-export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk'>> {
+export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
   const changes = createChangeTable()
   let replicas: Replicas | null = null
   // First: it makes the tables.
@@ -80,11 +80,13 @@ interface ReceiverPorts {
 }
 
 function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, { clock, log }: ReceiverPorts): HostedReceiver {
-  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk: { trouble: () => null }, clock, log })
+  const diskSign = createDiskSign()
+  const disk = { trouble: () => troubleOn(diskSign) }
+  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk, clock, log })
   return {
     verbs: { ...verbs, close: async () => undefined },
     died: new Promise(() => undefined),
-    diskSign: createDiskSign(),
+    diskSign,
     follow(tell) {
       const forward = async (): Promise<void> => {
         for (;;) tell(await news())

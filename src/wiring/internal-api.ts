@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
+import type { ManageMoves } from '../flow/admin/manage-moves.ts'
 import { createParcelCommands } from '../flow/admin/parcel-commands.ts'
 import { createParcelQueries } from '../flow/admin/parcel-queries.ts'
 import { createFeedTail } from '../flow/delivery/feed-tail.ts'
@@ -37,6 +38,7 @@ export interface InternalApiPorts {
   readonly underWay: PollsUnderWay
   readonly delivery: Delivery
   readonly reporting: ReturnType<typeof openReporting>
+  readonly moves: ManageMoves
   readonly log: Log
 }
 
@@ -68,6 +70,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
       onCommitted: (report) => commitSignal.committed('pushes', commitStatsOf(report)),
     }),
     manageJobs: delivery.manageJobs,
+    moves: ports.moves,
     listReplicas: storage.replicas.list,
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock, invalidate }),
     lookAtParcels: createParcelQueries({ reads }),

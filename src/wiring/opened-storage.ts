@@ -34,6 +34,8 @@ export interface Storage {
   readonly reads: ReadSide
   readonly disk: DiskWatch
   readonly write: Omit<WriteSide, 'record'>
+  /** Refuses all writes from now on; resolves when everything that was taken before is stored and nothing writes any more. */
+  readonly endWriting: () => Promise<void>
   /** What replicas share about the carrier; null: this relay is alone with its store. */
   readonly shared: (SharedCarrier & { readonly flights: SharedFlights }) | null
 }

@@ -46,13 +46,15 @@ interface PushCount {
 
 /** Everything that receives pushes, as one value, independent of the thread that hosts it. */
 export interface ReceiveSide {
-  /** Starts taking pushes. Resolves with the address as bound. */
-  listen(): Promise<Omit<Listening, 'stop'>>
+  /** Starts taking pushes, as soon as nobody else has the address, for at most so long. Resolves with the address as bound. */
+  listen(patienceMs: number): Promise<Omit<Listening, 'stop'>>
   replaceKeys(sharedKeys: readonly string[]): Promise<void>
   /** Resolves when there is something to report. The host calls it again each time. */
   news(): Promise<ReceiverNews>
   /** How many pushes wait for their commit. `news` reports everything that happened before this call before it answers. */
   waiting(): Promise<number>
+  /** Resolves when everything that was taken so far is on disk. */
+  drained(): Promise<void>
   /** Accepts nothing new; resolves when everything in flight is on disk and answered, or the time is over. */
   stop(timeoutMs: number): Promise<void>
 }
@@ -118,8 +120,8 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   })
   let stopListening: Listening['stop'] = async () => {}
   return {
-    async listen() {
-      const { url, port, stop } = await listen('public', { ...settings.listen, limits }, listener)
+    async listen(patienceMs) {
+      const { url, port, stop } = await listen('public', { ...settings.listen, limits, patienceMs }, listener)
       stopListening = stop
       return { url, port }
     },
@@ -131,6 +133,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
       report.flush()
       return recorder.pending()
     },
+    drained: () => recorder.drained(),
     async stop(timeoutMs) {
       await stopListening(timeoutMs)
       await recorder.drained()

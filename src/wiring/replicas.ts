@@ -33,6 +33,8 @@ export interface Elsewhere {
   reordered(): void
   /** A replica has come, gone or been configured anew. */
   replicasChanged(): void
+  /** The store is being moved by another. */
+  moving(): void
 }
 
 /** This relay among those that share its store. */
@@ -148,6 +150,7 @@ function follow({ table, membership, elsewhere }: Followed): () => Promise<void>
     const seen = await table.look().catch(() => null)
     void shareOnce(seen)
     if (seen === null) return
+    if (seen.isMoving && before?.isMoving !== true) elsewhere.moving()
     if (before !== null) {
       if (seen.sequence > before.sequence) elsewhere.committed()
       if (seen.orders > before.orders || seen.endpoints > before.endpoints) elsewhere.reordered()

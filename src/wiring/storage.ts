@@ -1,11 +1,13 @@
 import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
-import { createDiskWatch, type DiskWatch, refuseWhenLost } from '../runtime/disk-watch.ts'
+import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn } from '../runtime/disk-watch.ts'
 import { systemClock } from '../runtime/system-clock.ts'
+import { postgresMoves } from '../store/postgres/postgres-moves.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
 import { followLinks } from '../store/sqlite/sqlite-identity.ts'
+import { sqliteMoves } from '../store/sqlite/sqlite-moves.ts'
 import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
 import { hostInProcess } from './in-process.ts'
@@ -33,13 +35,15 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
   const { changes, ...starting } = threads
   // The writer first, because its error says why the store cannot be opened.
   const writer = await starting.writer
-  closing.add(() => writer.verbs.close())
+  const closeWriter = once(() => writer.verbs.close())
+  closing.add(closeWriter, 'serving')
   const receiver = await starting.receiver
   const path = followLinks(given)
   for (const warning of permissionWarnings(path)) log.warn({}, warning)
+  await sqliteMoves.clear(path, systemClock.now())
   const reads = sqlite.openReadStore(path)
-  closing.add(() => reads.close())
-  closing.add(() => receiver.verbs.close())
+  closing.add(() => reads.close(), 'serving')
+  closing.add(() => receiver.verbs.close(), 'serving')
   const disk = createDiskWatch(
     { measure: createDiskLook(path), sign: receiver.diskSign, log },
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
@@ -58,6 +62,23 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     disk,
     write: refuseWhenLost(writer.verbs, disk),
     shared: null,
+    endWriting: createEndWriting(receiver, closeWriter),
+  }
+}
+
+function createEndWriting({ diskSign, verbs }: Storage['receiver'], close: () => Promise<void>): Storage['endWriting'] {
+  return async () => {
+    showMoving(diskSign)
+    await verbs.drained()
+    await close()
+  }
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | null = null
+  return () => {
+    done ??= work()
+    return done
   }
 }
 
@@ -70,9 +91,21 @@ const NO_DISK: DiskWatch = {
 
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
-  closing.add(() => hosted.write.close())
-  closing.add(() => hosted.reads.close())
-  return { ...hosted, path: nameDatabase(url), disk: NO_DISK }
+  // Before anybody asks, if it ran here; otherwise the janitor does it when its replica is no longer seen.
+  await postgresMoves
+    .clear(url, systemClock.now())
+    .catch((err: unknown) => log.warn({ err }, 'what a move that was killed has left could not be removed; the relay tries again'))
+  const closeWriter = once(() => hosted.write.close())
+  closing.add(closeWriter, 'serving')
+  closing.add(() => hosted.reads.close(), 'serving')
+  const disk = { ...NO_DISK, trouble: () => troubleOn(hosted.receiver.diskSign) }
+  return {
+    ...hosted,
+    path: nameDatabase(url),
+    disk,
+    write: refuseWhenLost(hosted.write, disk),
+    endWriting: createEndWriting(hosted.receiver, closeWriter),
+  }
 }
 
 /** Writes to the store at the start, because a store that opens may still refuse writes. */

@@ -96,7 +96,7 @@ test(
     const sections = sectionsFor(receivers)
     const [one, other] = [stack.use(await start(url, sections)), stack.use(await start(url, sections))]
     const pushes = distinctPushes(PARCELS)
-    const load = startLoad(one.publicUrl, 2, pushes.next, REST_MS)
+    const load = startLoad(one.publicUrl, 2, pushes.next, { restMs: REST_MS })
     const takenMs: number[] = []
     for (const pauseMs of PAUSES_MS) {
       await untilShared(one, 2, NAMES.length)
@@ -127,7 +127,7 @@ test('a clean stop hands over within a second, a kill within ten', async () => {
   const sections = sectionsFor(receivers)
   const one = stack.use(await start(url, sections))
   const pushes = distinctPushes(PARCELS)
-  const load = startLoad(one.publicUrl, 2, pushes.next, REST_MS)
+  const load = startLoad(one.publicUrl, 2, pushes.next, { restMs: REST_MS })
   const tookMs: Record<string, number> = {}
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const other = stack.use(await start(url, sections))
@@ -156,7 +156,7 @@ test(`a replica whose network to the database swallows everything for ${SWALLOWE
   const [one, cut] = [stack.use(await start(url, sections)), stack.use(await start(through.href, sections))]
   await untilShared(one, 2, NAMES.length)
   const pushes = distinctPushes(PARCELS)
-  const loads = [one, cut].map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next, REST_MS))
+  const loads = [one, cut].map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next, { restMs: REST_MS }))
   await loads[1]?.untilAnswered(30)
   proxy.swallow()
   const swallowedAtMs = performance.now()
@@ -223,7 +223,7 @@ test('the server restarted, then without a connection to be had for longer than 
     return () => server.start()
   }
   for (const [breakServer, lastingMs] of [[restart, 0] as const, [() => takeConnections(server.url()), 6000] as const]) {
-    const loads = replicas.map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next, REST_MS))
+    const loads = replicas.map(({ publicUrl }) => startLoad(publicUrl, 2, pushes.next, { restMs: REST_MS }))
     await Promise.all(loads.map((load) => load.untilAnswered(30)))
     const mend = await breakServer()
     const refused = async () => (await push(replicas[1].publicUrl, pushes.next())).status

@@ -17,7 +17,15 @@ const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'http
 const FILES = ['node:fs', 'node:fs/promises']
 
 /** What the flows need of the edges, a capability at a time, and the sides that join them. */
-const PORTS = ['ports.ts', 'ingest/ports.ts', 'history/ports.ts', 'polling/ports.ts', 'delivery/ports.ts', 'admin/ports.ts']
+const PORTS = [
+  'ports.ts',
+  'ingest/ports.ts',
+  'history/ports.ts',
+  'polling/ports.ts',
+  'delivery/ports.ts',
+  'admin/ports.ts',
+  'admin/move-ports.ts',
+]
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
   .map((name) => `flow/${name}`)
 
@@ -74,6 +82,7 @@ export const ROOMS: readonly Room[] = [
     place: 'cli/',
     imports: [
       'app.ts',
+      'successor.ts',
       'config/',
       'domain/',
       'flow/',
@@ -83,7 +92,7 @@ export const ROOMS: readonly Room[] = [
       'runtime/',
       'sandbox/',
       'store/',
-    ].concat('wiring/threads.ts'),
+    ].concat('wiring/running-relay.ts', 'wiring/threads.ts'),
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // A command is given names of files to read and write.
     platform: [...EDGE, ...FILES],
@@ -120,6 +129,13 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@node-rs/argon2'],
     platform: EDGE,
   },
+  // Starts the relay anew in this process, when its store was moved.
+  {
+    place: 'successor.ts',
+    imports: ['app.ts', 'config/', 'flow/', 'wiring/'],
+    libraries: [],
+    platform: [],
+  },
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
 ]
 
@@ -141,6 +157,7 @@ export const ASSERTS_TYPES = [
   // A message between threads carries no types; both ends are compiled together.
   'runtime/threads/thread.ts',
   'runtime/threads/event-codec.ts',
+  'wiring/mover-thread.ts',
   'wiring/receiver-thread.ts',
   'wiring/writer-thread.ts',
   // What `encodeContent` wrote, read where it is kept and where it travels.

@@ -8,6 +8,7 @@ import {
   type DiskTrouble,
   refuseInTrouble,
   refuseWhenLost,
+  showMoving,
   troubleOn,
 } from '../../src/runtime/disk-watch.ts'
 import { createLogBook } from '../support/log-book.ts'
@@ -87,4 +88,13 @@ test('a store that lost a file takes nothing, and says once which file and once 
     ['error', { file: 'relay.db-wal', fate: 'gone' }],
     ['info', { file: 'relay.db-wal' }],
   ])
+})
+
+test('a store that is moving takes no pushes and no other writes, whatever its disk is like', async () => {
+  const { disk, sign, look } = watch()
+  showMoving(sign)
+  await look({ freeBytes: 512 * MB })
+  expect([disk.trouble(), troubleOn(sign)]).toEqual(['moving', 'moving'])
+  const verbs = refuseWhenLost({ write: async () => 'written' }, disk)
+  await expect(verbs.write()).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 2000 })
 })

@@ -127,6 +127,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     manageEndpoints: noEndpoints,
     manageDeliveries: deliveriesAt(store, await writes.relayId()),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
+    moves: { start: notAsked, progressOf: () => null },
     listReplicas: notAsked,
     admitLogin: async () => async () => {},
     countFailure: async (_req, error) => error,

@@ -14,6 +14,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   'POST /relay/endpoints': { body: '{"name":"another","url":"http://127.0.0.1:9/"}' },
   'PATCH /relay/endpoints/:id': { body: '{"name":"renamed"}' },
   'POST /relay/endpoints/:id/replay': { body: '{"since":0}' },
+  'POST /relay/store/move': { body: '{"to":"sqlite:/dev/null/relay.db"}' },
   'POST /relay/parcels/watch': { type: 'application/x-ndjson', body: '{"identifier":"AB123456789SE"}' },
   // The carrier knows them, and the relay does not yet.
   'GET /v1/status/:identifier/latest': { path: '/v1/status/AB000000001SE/latest' },

@@ -15,6 +15,8 @@ export interface Answered {
 export interface Load {
   /** Number of requests without a response yet. */
   inFlight(): number
+  /** Number of requests with a response. */
+  answered(): number
   /** Resolves when so many were answered. */
   untilAnswered(count: number): Promise<void>
   /** Sends no more; resolves with the outcome of every request. */
@@ -40,8 +42,21 @@ export function distinctPushes(parcels: number) {
   }
 }
 
-/** Pushes in a closed loop, `atOnce` at a time with a rest after each, until stopped or until the relay is gone. */
-export function startLoad(publicUrl: string, atOnce: number, next: () => string, restMs = 0): Load {
+export interface LoadOptions {
+  readonly restMs?: number
+  readonly isPatient?: boolean
+}
+
+/**
+ * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each. `isPatient`: even while
+ * the relay is gone.
+ */
+export function startLoad(
+  publicUrl: string,
+  atOnce: number,
+  next: () => string,
+  { restMs = 0, isPatient = false }: LoadOptions = {},
+): Load {
   const answered: Answered[] = []
   const waiting = new Set<{ readonly count: number; readonly resolve: () => void }>()
   let begun = 0
@@ -65,13 +80,14 @@ export function startLoad(publicUrl: string, atOnce: number, next: () => string,
       )
       note({ body, status, retryAfter, begunAtMs })
       // The relay is gone.
-      if (status === null) return
+      if (status === null && !isPatient) return
       if (restMs > 0) await rest(restMs)
     }
   }
   const lanes = Array.from({ length: atOnce }, pushOn)
   return {
     inFlight: () => begun - answered.length,
+    answered: () => answered.length,
     untilAnswered: (count) =>
       new Promise((resolve) => {
         if (answered.length >= count) resolve()

@@ -1,7 +1,17 @@
 import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 
 /** The work of a job, by kind. */
-export type JobTask = { readonly kind: 'replay' } & ReplayTask
+export type JobTask = ReplayJobTask | MoveJobTask
+
+export interface ReplayJobTask extends ReplayTask {
+  readonly kind: 'replay'
+}
+
+/** Moves the store; `to` names the new place, without a password. */
+export interface MoveJobTask {
+  readonly kind: 'move'
+  readonly to: string
+}
 
 /** A job as operators see it: work that takes too long for one request. Times are epoch milliseconds. */
 export interface Job {
@@ -10,7 +20,7 @@ export interface Job {
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
   /** The app that requested it. */
   readonly by: string
-  /** How much is done; for a replay, how many deliveries were queued. */
+  /** How much is done: for a replay, how many deliveries were queued; for a move, how many rows were copied. */
   readonly done: number
   /** Why it failed; null: it did not. */
   readonly failure: string | null

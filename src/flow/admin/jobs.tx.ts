@@ -1,9 +1,9 @@
-import type { UnendedJob } from '../../domain/admin/job.ts'
+import type { ReplayJobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 
-export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'cancelJob'>
+export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteMove' | 'cancelJob'>
 
 /** The maximum of jobs that have not ended. */
 const UNENDED_MAX = 100
@@ -27,7 +27,8 @@ export function createJobs(store: WriteStore): Jobs {
     workOnJobs: ({ limit, nowMs }) =>
       store.transaction(
         async (tx) => {
-          const [job, ...others] = await tx.listUnendedJobs(2)
+          // One of them may be a move, which runs by itself.
+          const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isReplay)
           if (job === undefined) return { isDone: true }
           const after = await workOn(tx, job, limit, nowMs)
           await tx.saveJob(after, nowMs)
@@ -35,11 +36,25 @@ export function createJobs(store: WriteStore): Jobs {
         },
         { ofRole: 'janitor', announced: true },
       ),
+    noteMove: ({ jobId, done, nowMs }) =>
+      store.transaction(async (tx) => {
+        const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
+        if (job !== undefined) await tx.saveJob({ ...job, state: 'running', done }, nowMs)
+        return { isWanted: job !== undefined }
+      }),
     cancelJob: ({ jobId, nowMs }) => store.transaction((tx) => tx.cancelJob(jobId, nowMs), { announced: true }),
   }
 }
 
-async function workOn(tx: WriteTx, job: UnendedJob, limit: number, nowMs: number): Promise<UnendedJob> {
+interface UnendedReplay extends UnendedJob {
+  readonly task: ReplayJobTask
+}
+
+function isReplay(job: UnendedJob): job is UnendedReplay {
+  return job.task.kind === 'replay'
+}
+
+async function workOn(tx: WriteTx, job: UnendedReplay, limit: number, nowMs: number): Promise<UnendedJob> {
   const { selection, to, untilMs } = job.task
   const batch = await replayBatch(tx, { selection, to, untilMs, after: job.place, limit, nowMs })
   if (batch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }

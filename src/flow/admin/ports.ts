@@ -10,6 +10,8 @@ export interface AdminWrites {
   startJob(request: { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /** Does a batch of the oldest unended job; `isDone`: there is none. Progress is in the store, so a restart continues there. */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly isDone: boolean }>
+  /** Saves how many rows a move has copied. `isWanted` is false when its job was cancelled. */
+  noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /** Cancels a job where it is; one that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
 }
@@ -58,6 +60,8 @@ export interface Watermarks {
   readonly roles: number
   /** How often an operator, a job or a join has changed what waits for an endpoint. */
   readonly orders: number
+  /** The store is about to be moved, or was: nobody is to write any more. */
+  readonly isMoving: boolean
 }
 
 /** What the others learn of a replica's config. */

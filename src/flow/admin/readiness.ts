@@ -29,7 +29,7 @@ export interface ReadinessPorts {
   readonly reads: Pick<ReadSide, 'ping'>
   readonly carrier: Pick<Carrier, 'state'>
   readonly disk: {
-    readonly trouble: () => 'short' | 'lost' | null
+    readonly trouble: () => 'short' | 'lost' | 'moving' | null
     readonly state: () => { readonly lost: LostFile | null }
   }
   readonly pushHealth: () => PushHealth
@@ -56,6 +56,7 @@ export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, ca
       const reasons: string[] = []
       await caughtUp()
       if (disk.trouble() === 'short') reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
+      if (disk.trouble() === 'moving') reasons.push('store_moving: another store is about to take the place of this one')
       if (disk.trouble() === 'lost') reasons.push(describeLost(disk.state().lost))
       for (const [kind, failure] of failures) reasons.push(`storage_unavailable: ${kind} cannot be stored (${failure})`)
       await reads.ping().catch((error: unknown) => reasons.push(`storage_unavailable: answers cannot be read (${describe(error)})`))

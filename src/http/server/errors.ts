@@ -36,6 +36,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   endpoint_exists: [409, 'An endpoint with this name already exists'],
   not_replayable: [409, 'This delivery cannot be replayed'],
   too_many_jobs: [409, 'Too many jobs are unfinished'],
+  not_movable: [409, 'The store cannot be moved'],
   not_retryable: [409, 'There is nothing to retry'],
   not_rotating: [409, 'No key is being replaced'],
   not_reprocessable: [409, 'This push cannot be reprocessed'],

@@ -4,6 +4,7 @@ import type { Middleware } from 'koa'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
 import type { ManageInbox } from '../../flow/admin/manage-inbox.ts'
 import type { ManageJobs } from '../../flow/admin/manage-jobs.ts'
+import type { ManageMoves } from '../../flow/admin/manage-moves.ts'
 import type { ParcelCommands } from '../../flow/admin/parcel-commands.ts'
 import type { ParcelQueries } from '../../flow/admin/parcel-queries.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
@@ -16,6 +17,7 @@ import { jobsRoutes } from '../admin/jobs.routes.ts'
 import { type ParcelListsRouteOptions, parcelListsRoutes } from '../admin/parcel-lists.routes.ts'
 import { parcelsRoutes } from '../admin/parcels.routes.ts'
 import { type ReplicasRouteOptions, replicasRoutes } from '../admin/replicas.routes.ts'
+import { storeRoutes } from '../admin/store.routes.ts'
 import { deliveriesRoutes } from '../delivery/deliveries.routes.ts'
 import { endpointsRoutes } from '../delivery/endpoints.routes.ts'
 import { eventsRoutes } from '../delivery/events.routes.ts'
@@ -44,6 +46,7 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
+  readonly moves: Pick<ManageMoves, 'start' | 'progressOf'>
 }
 
 /** Every route of the internal listener. */
@@ -59,7 +62,8 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
     upstreamRoutes({ upstream: options.upstream, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),
     inboxRoutes({ manageInbox: options.manageInbox, authorize }),
-    jobsRoutes({ manageJobs: options.manageJobs, authorize }),
+    jobsRoutes({ ...options, authorize }),
+    storeRoutes({ moves: options.moves, authorize }),
     replicasRoutes({ listReplicas: options.listReplicas, authorize }),
     deliveriesRoutes({ manageDeliveries: options.manageDeliveries, authorize }),
     endpointsRoutes({ manageEndpoints: options.manageEndpoints, authorize }),

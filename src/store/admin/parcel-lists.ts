@@ -158,10 +158,7 @@ export async function inspectParcel(session: Session, contents: Contents, identi
   }
 }
 
-/** Lists tracking numbers first, then tracking ids. */
 async function identifiersOf(session: Session, parcelId: number): Promise<readonly InspectedIdentifier[]> {
   const rows = await loadIdentifiers(session, parcelId)
-  return rows
-    .toSorted((a, b) => a.is_tracking_id - b.is_tracking_id)
-    .map((row) => ({ value: row.value, isTrackingId: row.is_tracking_id === 1, refusedAtMs: row.refused_at_ms }))
+  return rows.map((row) => ({ value: row.value, isTrackingId: row.is_tracking_id === 1, refusedAtMs: row.refused_at_ms }))
 }

@@ -96,7 +96,7 @@ const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('identifier').selectAll().where('parcel_id', '=', p.parcelId),
 )
 const identifiersOfAll = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db.selectFrom('identifier').select(['value', 'parcel_id']).where('parcel_id', 'in', oneOf(p.ids)),
+  db.selectFrom('identifier').selectAll().where('parcel_id', 'in', oneOf(p.ids)),
 )
 const upsertIdentifier = statement<{ value: string; parcelId: number; isTrackingId: number }>()((db, p) =>
   db
@@ -137,21 +137,29 @@ export async function markRefused(session: Session, value: string, nowMs: number
   await session.run(refuse, { value, nowMs })
 }
 
+/** Lists tracking numbers first, then tracking ids. */
 export async function loadIdentifiers(session: Session, parcelId: number): Promise<readonly Tables['identifier'][]> {
-  return await session.all(identifiersOf, { parcelId })
+  return inOrder(await session.all(identifiersOf, { parcelId }))
 }
 
-export async function loadIdentifiersOf(
-  session: Session,
-  parcelIds: readonly number[],
-): Promise<readonly Pick<Tables['identifier'], 'value' | 'parcel_id'>[]> {
-  return await session.all(identifiersOfAll, { ids: parcelIds })
+/** The same for several parcels. */
+export async function loadIdentifiersOf(session: Session, parcelIds: readonly number[]): Promise<readonly Tables['identifier'][]> {
+  return inOrder(await session.all(identifiersOfAll, { ids: parcelIds }))
+}
+
+/** The order of SQLite's index. PostgreSQL puts nulls last, and promises no order. */
+function inOrder(rows: readonly Tables['identifier'][]): readonly Tables['identifier'][] {
+  const refused = (row: Tables['identifier']) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY
+  return rows.toSorted((a, b) => a.is_tracking_id - b.is_tracking_id || compare(refused(a), refused(b)) || compare(a.value, b.value))
+}
+
+function compare<Value extends string | number>(one: Value, other: Value): number {
+  return one < other ? -1 : one > other ? 1 : 0
 }
 
 /** Returns the identifiers that may be polled now: tracking numbers first, then tracking ids (DOMAIN 6.3). */
 export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
   return (await loadIdentifiers(session, parcelId))
     .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)
-    .sort((a, b) => a.is_tracking_id - b.is_tracking_id)
     .map((row) => row.value)
 }

@@ -1,10 +1,12 @@
 import pg, { type Pool } from 'pg'
 import type { Engine, OpenWriteStore } from '../contract.ts'
+import { refuseMoved } from '../moving/move-mark.ts'
 import { createReadStore } from '../read-store.ts'
 import { createParcelVersions, QUERIES_AT_ONCE } from './parcel-versions.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { migratePostgres } from './postgres-migrate.ts'
+import { readMark } from './postgres-move-mark.ts'
 import { nameDatabase, openPool } from './postgres-pool.ts'
 import { createPostgresWriteStore, type PostgresWriteOptions } from './postgres-write-store.ts'
 import { createReadDeadline } from './read-deadline.ts'
@@ -30,6 +32,7 @@ export const postgres: PostgresEngine = {
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
+      refuseMoved(await readMark({ query: (text, values = []) => pool.query(text, [...values]) }), name)
     } catch (error) {
       await close()
       throw error

@@ -155,9 +155,9 @@ function ignore(): void {}
 
 /** Classes of errors that say what was asked is wrong: data, integrity, syntax. */
 const ASKED_WRONG = ['22', '23', '42']
-/** What the driver says without a code when a connection is gone, was not to be had, or did not answer. */
+/** What the driver says without a code when a connection is gone, was not to be had, did not answer, or is not wanted any more. */
 const DRIVER_FAILURE =
-  /^(?:Connection terminated|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
+  /^(?:Connection terminated|Cannot use a pool after calling end|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
 /** Of the system: `ECONNRESET` and its like. */
 const SYSTEM_FAILURE = /^E[A-Z]+$/
 

@@ -23,7 +23,7 @@ const REGISTER = `insert into replica (name, version, fingerprint, endpoints, ke
   values ($1, $2, $3, $4, $5, ${NOW_MS}, ${NOW_MS}, ${NOW_MS} + $6::bigint) returning id, seen_at_ms as now_ms`
 const RENEW = `update replica set seen_at_ms = ${NOW_MS}, until_ms = ${NOW_MS} + $2::bigint where id = $1 returning seen_at_ms as now_ms,
   (select count(*) from replica as other where other.id <> $1 and other.until_ms <= ${NOW_MS})::integer as lapsed`
-const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders')"
+const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
@@ -95,6 +95,7 @@ export function openReplicaTable(
         endpoints: found.get('sequence')?.version ?? 0,
         roles: counted('roles'),
         orders: counted('orders'),
+        isMoving: counted('moving') > 0,
       }
     },
     changeRoles: (id, decide) => withRoles(pool, (client) => changeRoles(client, id, decide)),

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
+import { refuseMoved } from '../moving/move-mark.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
 import type { Params, Statement } from '../statement.ts'
 import { createCheckpointer } from './sqlite-checkpointer.ts'
@@ -9,6 +10,7 @@ import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } fro
 import { followLinks, refuseSecondName } from './sqlite-identity.ts'
 import { lockStore, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
+import { readMark } from './sqlite-move-mark.ts'
 import { makeFile } from './sqlite-permissions.ts'
 
 /** How long to wait for another process's lock, in milliseconds. The wait blocks the thread. */
@@ -26,13 +28,32 @@ const READER_CACHE_KIB = 64 * 1024
  * missing; the error names the path and the remedy, and nothing has been changed.
  */
 export async function openSqliteWriter(given: string): Promise<WriteEngine> {
+  const { path, db, lock } = await openOwn(given)
+  try {
+    refuseMoved(readMark(db), path)
+    return engineOf(db, lock, path)
+  } catch (error) {
+    db.close()
+    lock.release()
+    throw error
+  }
+}
+
+interface OwnStore {
+  readonly path: string
+  readonly db: Database.Database
+  readonly lock: StoreLock
+}
+
+/** The same, as a plain connection: also to a store that a move is filling. */
+export async function openOwn(given: string): Promise<OwnStore> {
   const path = followLinks(given)
   try {
     makeFolder(dirname(path))
     refuseSecondName(path)
     const lock = lockStore(path)
     try {
-      return engineOf(await openChecked(path), lock, path)
+      return { path, db: await openChecked(path), lock }
     } catch (error) {
       lock.release()
       throw error

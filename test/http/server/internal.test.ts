@@ -84,6 +84,7 @@ async function startInternal(world: World = {}) {
     admitLogin: createAdmitLogin(createTries(world.failuresPerMinute ?? 100_000), addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
+    moves: { start: notAsked, progressOf: () => null },
     listReplicas: notAsked,
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),

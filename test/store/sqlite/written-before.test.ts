@@ -1,76 +1,15 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
-import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
-import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { type AnswerAt, openAnswersAt } from '../../support/answers-at.ts'
+import type { AnswerAt } from '../../support/answers-at.ts'
 import { pushBody } from '../../support/builders.ts'
-import { strictLog } from '../../support/observed.ts'
-import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { ask, logIn, push, startTestRelay } from '../../support/relay.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { copyWrittenBefore, differingFromBefore, openWrittenBefore, recorded } from '../../support/written-before.ts'
 
-interface Recorded {
-  /** When the answers were given: `Age`, and what is due, are of this time. */
-  readonly nowMs: number
-  readonly answers: readonly AnswerAt[]
-}
-
-const recorded = readRecorded(JSON.parse(unpacked('answers.json.gz').toString()))
 const PARCEL = '10010'
 
-function unpacked(name: string): Buffer {
-  return gunzipSync(readFileSync(new URL(`written-before/${name}`, import.meta.url)))
-}
-
-function readRecorded(value: unknown): Recorded {
-  if (isRecorded(value)) return value
-  throw new Error('these are no recorded answers')
-}
-
-function isRecorded(value: unknown): value is Recorded {
-  return typeof value === 'object' && value !== null && 'nowMs' in value && 'answers' in value && Array.isArray(value.answers)
-}
-
-/** A copy of the store, in a folder of its own. */
-function copyStore(): { readonly folder: string; readonly path: string } {
-  const folder = temporaryFolder()
-  const path = join(folder, 'relay.db')
-  writeFileSync(path, unpacked('relay.db.gz'), { mode: 0o600 })
-  return { folder, path }
-}
-
-/** Opens a store as this version does, at the time the answers were given. */
-async function openAt(path: string) {
-  const { nowMs } = recorded
-  const clock = { now: () => nowMs, monotonic: () => 0 }
-  const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
-  const reads = sqlite.openReadStore(path)
-  const answers = await openAnswersAt({ reads, writes, nowMs })
-  onTestFinished(async () => {
-    await answers.close()
-    await reads.close()
-    await writes.close()
-  })
-  return { writes, get: answers.get }
-}
-
-/** Asks everything again, in the same order, as a question may start a stopped parcel's polls; returns what is answered otherwise. */
-async function differing(path: string): Promise<readonly { readonly was: AnswerAt; readonly is: AnswerAt }[]> {
-  const { get } = await openAt(path)
-  const pairs = []
-  for (const was of recorded.answers) pairs.push({ was, is: await get(was.path) })
-  return pairs.filter(({ was, is }) => JSON.stringify(withoutSentence(was)) !== JSON.stringify(withoutSentence(is)))
-}
-
-/** An answer without the sentence that explains an error: its words may be edited, and with them its length. */
-function withoutSentence(answer: AnswerAt): AnswerAt {
-  if (answer.headers['content-type'] !== 'application/problem+json') return answer
-  const body = answer.body.replace(/"detail":"(?:[^"\\]|\\.)*"/, '"detail":""')
-  return { ...answer, body, headers: { ...answer.headers, 'content-length': '' } }
+async function differing(path: string) {
+  return await differingFromBefore(await openWrittenBefore(path))
 }
 
 /** A list in the body of an answer. */
@@ -88,11 +27,11 @@ function feedEndOf(answers: readonly AnswerAt[]): string {
 
 test('a store that the version before has written gives the answers that version gave, byte for byte', async () => {
   expect(recorded.answers.length).toBeGreaterThan(200)
-  expect(await differing(copyStore().path)).toEqual([])
+  expect(await differing(copyWrittenBefore().path)).toEqual([])
 })
 
 test('one place that is stored otherwise is seen in the answers', async () => {
-  const { path } = copyStore()
+  const { path } = copyWrittenBefore()
   const db = new Database(path)
   const change = "update content set json = replace(json, 'Umeå', 'Umea') where id = (select min(id) from content where json like '%Umeå%')"
   expect(db.prepare(change).run().changes).toBe(1)
@@ -101,7 +40,7 @@ test('one place that is stored otherwise is seen in the answers', async () => {
 })
 
 test('a push to a store that the version before has written makes its history, its feed and its deliveries longer', async () => {
-  const { writes, get } = await openAt(copyStore().path)
+  const { writes, get } = await openWrittenBefore(copyWrittenBefore().path)
   const look = async () => ({
     entries: listed(await get(`/v1/status/${PARCEL}/all?language=en`), 'statuses'),
     events: listed(await get(`/relay/events?after=${feedEndOf(recorded.answers)}`), 'events'),
@@ -121,7 +60,7 @@ test('a push to a store that the version before has written makes its history, i
 })
 
 test('the relay itself starts on a store that the version before has written, answers for its parcels and takes a push for one', async () => {
-  const relay = await startTestRelay(copyStore().folder, 'http://127.0.0.1:9', { upstream: { languages: ['en', 'sv'] } })
+  const relay = await startTestRelay(copyWrittenBefore().folder, 'http://127.0.0.1:9', { upstream: { languages: ['en', 'sv'] } })
   onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl)
   for (const { path, body, status } of recorded.answers.filter(({ path }) => path.endsWith('/all?language=sv'))) {

@@ -1,0 +1,105 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Command, Option } from 'commander'
+import { loadConfig } from '../config/config.ts'
+import { postgresMoves } from '../store/postgres/postgres-moves.ts'
+import { sqliteMoves } from '../store/sqlite/sqlite-moves.ts'
+import { EXIT, fail } from './exit-codes.ts'
+import { createProgressLine } from './progress-line.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './running-relay.ts'
+
+interface MoveOptions extends ClientOptions {
+  readonly to?: string
+  readonly undo?: boolean
+  readonly config: string
+}
+
+const LOOK_EVERY_MS = 500
+/** While another relay takes over, nobody may answer for a moment. */
+const SILENCE_MS_MAX = 30_000
+
+const STEPS: Readonly<Record<string, string>> = {
+  copying: 'copying',
+  catching_up: 'copying what changed meanwhile',
+  verifying: 'comparing all rows',
+  waiting: 'ready to switch',
+  switching: 'switching',
+}
+
+/** `move-store`: moves the store of a running relay to another place. */
+export function moveStoreCommand(): Command {
+  const command = new Command('move-store')
+    .description('move the store of a running relay to another place, while it goes on receiving and serving')
+    .addOption(
+      new Option('--to <place>', 'an empty database (postgres://...) or a new file (sqlite:PATH, as the relay sees it)').env(
+        'RELAY_MOVE_TO',
+      ),
+    )
+    .option('--undo', 'put a moved store back into use as it was at the move; stop the relay first')
+    .option('--config <file>', 'with --undo: the config file that names the store', 'config/relay.yaml')
+    .action(async (options: MoveOptions) => {
+      if ((options.to === undefined) === (options.undo !== true)) {
+        process.stderr.write('move-store: name the new place with --to, or use --undo\n')
+        process.exitCode = EXIT.usage
+      } else if (options.to === undefined) await undo(options)
+      else await moveTo(options.to, options)
+    })
+  return addRelayOptions(command)
+}
+
+async function undo({ config }: MoveOptions): Promise<void> {
+  const { store } = loadConfig(config)
+  const undone = await (store.engine === 'sqlite'
+    ? sqliteMoves.undo(store.path, Date.now())
+    : postgresMoves.undo(store.url.reveal(), Date.now()))
+  if (undone === null) fail(`the store that ${config} names was not moved`)
+  else
+    process.stdout.write(
+      `The store is in use again, as it was at ${new Date(undone.atMs).toISOString()}. What came since is only in ${undone.peer}, which nothing uses now.\n`,
+    )
+}
+
+async function moveTo(to: string, options: MoveOptions): Promise<void> {
+  const ask = await openRelay(options)
+  const started = await ask('POST', '/relay/store/move', { type: 'application/json', text: JSON.stringify({ to }) })
+  const id = textOf(started.body, 'id')
+  if (started.status !== 202 || id === null) return fail(describeProblem(started))
+  const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
+  process.once('SIGINT', cancel)
+  const ended = await follow(ask, id)
+  process.off('SIGINT', cancel)
+  report(ended, options)
+}
+
+/** Shows how far the job is until it has ended. Returns it. */
+async function follow(ask: AskRelay, id: string): Promise<unknown> {
+  const line = createProgressLine(process.stderr)
+  for (let silentMs = 0; ; ) {
+    const job = await ask('GET', `/relay/jobs/${id}`).catch(() => null)
+    if (job?.status === 200) {
+      silentMs = 0
+      if (textOf(job.body, 'endedAt') !== null) {
+        line.end()
+        return job.body
+      }
+      const progress = memberOf(job.body, 'progress')
+      const step = textOf(progress, 'step')
+      if (step !== null) line.show(STEPS[step] ?? step, Number(memberOf(progress, 'done')), Number(memberOf(progress, 'total')))
+    } else silentMs += LOOK_EVERY_MS
+    if (silentMs > SILENCE_MS_MAX)
+      throw new Error(`the relay has not answered for ${SILENCE_MS_MAX / 1000} s: look at its log, and at job ${id} when it is back`)
+    await pause(LOOK_EVERY_MS)
+  }
+}
+
+function report(job: unknown, { json }: MoveOptions): void {
+  const state = textOf(job, 'state')
+  if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
+  if (state === 'cancelled') fail('cancelled: the relay goes on with the store it had')
+  else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
+  else if (json !== true) {
+    const to = textOf(memberOf(job, 'task'), 'to') ?? ''
+    process.stdout.write(
+      `${Number(memberOf(memberOf(job, 'result'), 'count'))} rows were moved to ${to}, and the relay works there now.\nName it in \`store\` of the config file: until then the relay follows the move at every start, and says so in its log.\n`,
+    )
+  }
+}

@@ -1,0 +1,38 @@
+/** Where progress is shown. */
+interface Screen {
+  readonly isTTY?: boolean
+  write(text: string): unknown
+}
+
+export interface ProgressLine {
+  /** Shows a step and how much of it is done. */
+  show(step: string, done: number, total: number): void
+  /** Nothing more comes. */
+  end(): void
+}
+
+const CELLS = 24
+
+/** A bar that is drawn over itself on a terminal; elsewhere a line for each step. */
+export function createProgressLine(screen: Screen): ProgressLine {
+  let shown = ''
+  let width = 0
+  return {
+    show(step, done, total) {
+      if (screen.isTTY === true) {
+        const line = `${step}${total > 0 ? ` ${bar(done / total)} ${done} of ${total} rows` : ''}`
+        screen.write(`\r${line.padEnd(width)}`)
+        width = line.length
+      } else if (step !== shown) screen.write(`${step}${total > 0 ? `: ${total} rows` : ''}\n`)
+      shown = step
+    },
+    end() {
+      if (screen.isTTY === true && shown !== '') screen.write('\n')
+    },
+  }
+}
+
+function bar(share: number): string {
+  const full = Math.round(Math.min(1, share) * CELLS)
+  return `[${'='.repeat(full)}${' '.repeat(CELLS - full)}] ${String(Math.floor(Math.min(1, share) * 100)).padStart(3)} %`
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import type { CarrierMemory } from '../polling/carrier-memory.ts'
+
+/** A value of a stored row. Whole numbers only. */
+export type Cell = string | number | Uint8Array | null
+
+/** The values of a stored row, those of its primary key first. */
+export type StoredRow = readonly Cell[]
+
+/** What engines keep in different ways: the last number that a store has given of each kind (the next one is higher), and the carrier's limits. */
+export interface StoreNumbers {
+  readonly sequence: number
+  readonly parcel: number
+  readonly inbox: number
+  readonly endpoint: number
+  readonly job: number
+  /** The calls of the day, pauses and refusals; null: there were none, or the copied settings say it. */
+  readonly carrier: CarrierMemory | null
+}
+
+/** The steps of a move, in order. In `waiting`, everything is copied and checked but for the last changes. */
+export type MoveStep = 'copying' | 'catching_up' | 'verifying' | 'waiting' | 'switching'
+
+/** How far a move is. `done` and `total` count rows of the current step. */
+export interface MoveProgress {
+  readonly step: MoveStep
+  readonly done: number
+  readonly total: number
+}
+
+/** Names a row by its primary key: equal only for equal keys. */
+export function keyTextOf(key: StoredRow): string {
+  return JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? { hex: Buffer.from(cell).toString('hex') } : cell)))
+}
+
+/** A hash over rows in order, the same for the same rows whichever store holds them: each value counts with its type and length. */
+export function digestOfRows(rows: readonly StoredRow[]): string {
+  const hash = createHash('sha256')
+  for (const row of rows) {
+    hash.update(`row ${row.length}\n`)
+    for (const cell of row) {
+      if (cell === null) hash.update('null\n')
+      else if (typeof cell === 'number') hash.update(`number ${cell}\n`)
+      else {
+        const bytes = typeof cell === 'string' ? Buffer.from(cell) : cell
+        hash.update(`${typeof cell === 'string' ? 'text' : 'bytes'} ${bytes.length}\n`).update(bytes)
+      }
+    }
+  }
+  return hash.digest('hex')
+}

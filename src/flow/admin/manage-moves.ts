@@ -1,0 +1,182 @@
+import type { Job } from '../../domain/admin/job.ts'
+import type { MoveProgress } from '../../domain/admin/store-move.ts'
+import { AppError } from '../../domain/errors.ts'
+import { isObject, member } from '../../domain/json-body.ts'
+import { wrongInput } from '../../domain/read-input.ts'
+import type { Clock, Log } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+
+/** A move whose two stores are open, run elsewhere. */
+export interface Mover {
+  /** How messages name the new place. */
+  readonly to: string
+  advance(): Promise<MoveProgress>
+  pause(): Promise<void>
+  switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
+  /** Gives up: the store stays in use, and the job fails for this reason. */
+  abandon(failure: string, nowMs: number): Promise<void>
+  close(): Promise<void>
+}
+
+export interface ManageMovesPorts {
+  readonly write: Pick<WriteSide, 'startJob' | 'noteMove'>
+  /** Opens both stores. Throws `not_movable` if the store cannot be moved there. */
+  readonly openMover: (to: string) => Promise<Mover>
+  /**
+   * Ends all writing, runs `seal`, and lets a relay take over that works on whatever store is in use then. Null: nobody takes over.
+   */
+  readonly handOver: ((seal: () => Promise<void>) => Promise<void>) | null
+  /** Why pushes are refused; null: they are not. */
+  readonly trouble: () => unknown
+  /** Resolves when a move by another replica has ended, whatever came of it. */
+  readonly untilMoved: () => Promise<void>
+  readonly clock: Clock
+  readonly log: Pick<Log, 'info' | 'error'>
+}
+
+/** How operators move the store (CONTRACT, `move-store`). */
+export interface ManageMoves {
+  /** Starts a move. `body` names the place: `{ "to": "postgres://..." }`. Throws `bad_request`, `not_movable` and `too_many_jobs`. */
+  start(body: unknown, by: string): Promise<Job>
+  /** How far a move is that runs now; null: it does not. */
+  progressOf(jobId: number): MoveProgress | null
+  /** The store is being moved by another replica: ends writing, and goes on with whatever store is in use then. */
+  follow(): Promise<void>
+  /** Gives up the move that runs, unless it is in its switch. */
+  stop(): Promise<void>
+}
+
+interface Running {
+  readonly job: Job
+  readonly mover: Mover
+  progress: MoveProgress
+  isStopping: boolean
+  isGivenUp: boolean
+  ended: Promise<void>
+}
+
+type TakeOver = NonNullable<ManageMovesPorts['handOver']>
+
+/** How many turns of a mover pass between two looks at its job. */
+const TURNS_PER_LOOK = 4
+const RETRY_AFTER_MS = 5000
+const STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
+
+export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
+  const { write, openMover, handOver, untilMoved, trouble, clock, log } = ports
+  let running: Running | null = null
+  let isOpening = false
+
+  async function queueJob({ to }: Mover, by: string): Promise<Job> {
+    const job = await write.startJob({ task: { kind: 'move', to }, by, nowMs: clock.now() })
+    if (job === null) throw new AppError('too_many_jobs', 'Too many jobs have not ended. Cancel some, or wait.')
+    return job
+  }
+
+  async function startJob(to: string, by: string, takeOver: TakeOver): Promise<Job> {
+    const mover = await openMover(to)
+    const job = await queueJob(mover, by).catch(async (error: unknown) => {
+      await mover.abandon('The job could not be queued.', clock.now()).catch(() => undefined)
+      await mover.close()
+      throw error
+    })
+    const progress: MoveProgress = { step: 'copying', done: 0, total: 0 }
+    const move: Running = { job, mover, progress, isStopping: false, isGivenUp: false, ended: Promise.resolve() }
+    running = move
+    log.info({ job: job.jobId, to: mover.to, by }, 'the store is being moved')
+    move.ended = runMove(ports, move, takeOver).finally(() => {
+      running = null
+    })
+    return job
+  }
+
+  return {
+    async start(body, by) {
+      const to = isObject(body) ? member(body, 'to') : undefined
+      if (typeof to !== 'string') throw wrongInput('body', 'to', 'to must be the new place: sqlite:PATH or postgres://...')
+      if (handOver === null) throw new AppError('not_movable', 'This relay cannot move its store while it runs.')
+      if (trouble() !== null)
+        throw new AppError('storage_unavailable', 'The store takes no writes now. Try again later.', { retryAfterMs: RETRY_AFTER_MS })
+      if (running !== null || isOpening) throw new AppError('not_movable', 'The store is being moved already.')
+      isOpening = true
+      try {
+        return await startJob(to, by, handOver)
+      } finally {
+        isOpening = false
+      }
+    },
+    progressOf: (jobId) => (running?.job.jobId === jobId ? running.progress : null),
+    async follow() {
+      if (handOver === null || running?.progress.step === 'switching') return
+      log.info({}, 'another replica moves the store: this one writes no more until that is done')
+      await handOver(untilMoved)
+    },
+    async stop() {
+      if (running === null || running.progress.step === 'switching') return
+      running.isStopping = true
+      await running.ended
+    },
+  }
+}
+
+/** Runs a move to its end, whatever that is. Never rejects. */
+async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOver): Promise<void> {
+  const { job, mover } = move
+  try {
+    if (!(await copy(ports, move))) {
+      await abandon(ports, move, STOPPED)
+      return
+    }
+    move.progress = { ...move.progress, step: 'switching' }
+    await mover.pause()
+    await takeOver(() => seal(ports, move))
+  } catch (error) {
+    ports.log.error({ err: error, job: job.jobId, to: mover.to }, 'the move of the store failed; the relay goes on with the store it had')
+    await abandon(ports, move, describe(error))
+  } finally {
+    await mover.close().catch(() => undefined)
+  }
+}
+
+/** Copies until the switch can come. False: it is no longer wanted. */
+async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running): Promise<boolean> {
+  for (let turn = 0; !move.isStopping; turn++) {
+    move.progress = await move.mover.advance()
+    if (trouble() !== null) throw new Error('The disk is nearly full. Delete what was copied if it is on the same disk, and make room.')
+    const { step, done, total } = move.progress
+    if (turn % TURNS_PER_LOOK !== 0 && step !== 'waiting') continue
+    const rows = step === 'copying' ? done : total
+    const { isWanted } = await write.noteMove({ jobId: move.job.jobId, done: rows, nowMs: clock.now() })
+    if (!isWanted || step === 'waiting') return isWanted
+  }
+  return false
+}
+
+/** Switches while nothing writes. The stores are closed afterwards, because a relay opens one of them next. */
+async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
+  const { job, mover } = move
+  try {
+    await mover.switchOver({ jobId: job.jobId, nowMs: ports.clock.now() })
+    ports.log.info({ job: job.jobId, to: mover.to }, 'the store was moved; a relay on the new one takes over')
+  } catch (error) {
+    await abandon(ports, move, describe(error))
+    throw error
+  } finally {
+    await mover.close()
+  }
+}
+
+async function abandon({ clock, log }: ManageMovesPorts, move: Running, failure: string): Promise<void> {
+  const { job, mover } = move
+  if (move.isGivenUp) return
+  move.isGivenUp = true
+  await mover
+    .abandon(failure, clock.now())
+    .catch((err: unknown) =>
+      log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the next start does it'),
+    )
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,211 @@
+import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../domain/admin/store-move.ts'
+import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
+
+/** Rows per statement. Fewer, where rows are large. */
+const ROWS_MAX = 500
+const BYTES_PER_PAGE = 4 * 1024 * 1024
+/** With no more changes than this left, the last of them are copied in the pause. */
+const TAIL_MAX = 1000
+/** How many rows too many the copy may have within a page of verified rows. More means that somebody else writes to it. */
+const SURPLUS_MAX = 1000
+/** How long one call of `advance` works. */
+const TURN_MS = 200
+
+export interface StoreMovePorts {
+  readonly source: MoveSource
+  readonly target: MoveTarget
+  /** A clock that only goes forward, in milliseconds. */
+  readonly monotonic: () => number
+}
+
+/** Copies a store while others write to it. */
+export interface StoreMove {
+  /** Works for a moment. In step `waiting` the rest is small enough for the switch, and stays so as long as this is called. */
+  advance(): Promise<MoveProgress>
+  /** Asks all others who use the store to write no more. */
+  pause(): Promise<void>
+  /**
+   * Copies the rest while nobody can write, checks it, and marks the source as moved. Rejects, with the source in use, if anything differs.
+   */
+  switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
+}
+
+interface Suspect {
+  readonly table: CopiedTable
+  readonly key: StoredRow
+}
+
+/** What a move knows while it runs. */
+interface State extends StoreMovePorts {
+  /** Rows to compare again, by table and key: they have differed, or have changed since they were compared. */
+  readonly suspects: Map<string, Suspect>
+  readonly counted: { copied: number; total: number }
+  isVerifying: boolean
+}
+
+export function createStoreMove(ports: StoreMovePorts): StoreMove {
+  const state: State = { ...ports, suspects: new Map(), counted: { copied: 0, total: 0 }, isVerifying: false }
+  const steps = work(state)
+  return {
+    async advance() {
+      const untilMs = ports.monotonic() + TURN_MS
+      for (;;) {
+        const { value } = await steps.next()
+        if (value.step === 'waiting' || ports.monotonic() >= untilMs) return value
+      }
+    },
+    pause: () => state.source.pause(),
+    async switchOver(job) {
+      const { source, target, suspects, counted } = state
+      await source.seal(async () => {
+        for (const table of source.tables) while ((await copyChanges(state, table)) > 0);
+        await compareSuspects(state)
+        if (suspects.size > 0) throw new Error(`the copy differs in ${suspects.size} rows, the first in ${firstOf(suspects)}`)
+        await target.complete(await source.numbers(), { ...job, done: counted.copied })
+      })
+      await target.release()
+    },
+  }
+}
+
+/** All steps but the switch, a batch at a time. It goes on for as long as it is asked, because changes go on. */
+async function* work(state: State): AsyncGenerator<MoveProgress, never> {
+  const { source, suspects, counted } = state
+  const pages = createPageSizes()
+  await source.begin()
+  for (const table of source.tables) counted.total += await source.count(table)
+  for (const table of source.tables) yield* copyTable(state, table, pages)
+  yield* catchUp(state)
+  state.isVerifying = true
+  const verified = { rows: 0 }
+  for (const table of source.tables) yield* verifyTable(state, table, pages, verified)
+  for (;;) {
+    yield* catchUp(state)
+    await compareSuspects(state)
+    const left = suspects.size + (await source.countChanges())
+    yield { step: left <= TAIL_MAX ? 'waiting' : 'catching_up', done: 0, total: left }
+  }
+}
+
+async function* copyTable({ source, target, counted }: State, table: CopiedTable, pages: PageSizes): AsyncGenerator<MoveProgress> {
+  let after: StoredRow | null = null
+  for (;;) {
+    const rows: readonly StoredRow[] = await source.page(table, { after, upTo: null, limit: pages.next(table) })
+    const last = rows.at(-1)
+    if (last === undefined) return
+    await target.replace(table, [], rows)
+    after = keyOfRow(table, last)
+    pages.saw(table, rows)
+    counted.copied += rows.length
+    yield progress('copying', counted.copied, counted.total)
+  }
+}
+
+/** Copies what has changed until now. */
+async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
+  const total = await state.source.countChanges()
+  let done = 0
+  for (const table of state.source.tables) {
+    for (let copied = ROWS_MAX; copied === ROWS_MAX && done < total; ) {
+      copied = await copyChanges(state, table)
+      done += copied
+      if (copied > 0) yield progress('catching_up', done, total)
+    }
+  }
+}
+
+/** Copies the oldest changes of a table; returns how many. */
+async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable): Promise<number> {
+  const { marks, keys } = await source.changes(table, ROWS_MAX)
+  if (marks.length === 0) return 0
+  const changed = new Map(keys.map((key) => [keyTextOf(key), key]))
+  const distinct = [...changed.values()]
+  await target.replace(table, distinct, await source.find(table, distinct))
+  await source.forget(table, marks)
+  if (isVerifying) for (const [text, key] of changed) suspects.set(`${table.name} ${text}`, { table, key })
+  return marks.length
+}
+
+/** Compares a table on both sides, page by page. Rows that differ may be changing just now, so they are compared again later. */
+async function* verifyTable(
+  { source, target, suspects, counted }: State,
+  table: CopiedTable,
+  pages: PageSizes,
+  verified: { rows: number },
+): AsyncGenerator<MoveProgress> {
+  let after: StoredRow | null = null
+  for (let isLast = false; !isLast; ) {
+    const limit = pages.next(table)
+    const rows: readonly StoredRow[] = await source.page(table, { after, upTo: null, limit })
+    const last = rows.at(-1)
+    isLast = last === undefined || rows.length < limit
+    const upTo: StoredRow | null = last === undefined || isLast ? null : keyOfRow(table, last)
+    const copies = await target.page(table, { after, upTo, limit: rows.length + SURPLUS_MAX })
+    if (copies.length === rows.length + SURPLUS_MAX) throw new Error(`the copy has rows in ${table.name} that nobody has copied`)
+    for (const key of differing(table, rows, copies)) suspects.set(`${table.name} ${keyTextOf(key)}`, { table, key })
+    after = upTo
+    pages.saw(table, rows)
+    verified.rows += rows.length
+    yield progress('verifying', verified.rows, counted.total)
+  }
+}
+
+/** Compares suspected rows again, and keeps those that differ still. */
+async function compareSuspects({ source, target, suspects }: State): Promise<void> {
+  for (const [table, listed] of Map.groupBy(suspects.values(), (suspect) => suspect.table)) {
+    for (let from = 0; from < listed.length; from += ROWS_MAX) {
+      const keys = listed.slice(from, from + ROWS_MAX).map(({ key }) => key)
+      const differ = new Set(differing(table, await source.find(table, keys), await target.find(table, keys)).map(keyTextOf))
+      for (const key of keys) if (!differ.has(keyTextOf(key))) suspects.delete(`${table.name} ${keyTextOf(key)}`)
+    }
+  }
+}
+
+/** The keys of rows that are not the same on both sides. */
+function differing(table: CopiedTable, rows: readonly StoredRow[], copies: readonly StoredRow[]): readonly StoredRow[] {
+  if (digestOfRows(rows) === digestOfRows(copies)) return []
+  const named = (all: readonly StoredRow[]) => new Map(all.map((row) => [keyTextOf(keyOfRow(table, row)), row]))
+  const [own, copied] = [named(rows), named(copies)]
+  const isSame = (text: string) => {
+    const [one, other] = [own.get(text), copied.get(text)]
+    return one !== undefined && other !== undefined && digestOfRows([one]) === digestOfRows([other])
+  }
+  return [...new Map([...own, ...copied])].filter(([text]) => !isSame(text)).map(([, row]) => keyOfRow(table, row))
+}
+
+function keyOfRow({ keyLength }: CopiedTable, row: StoredRow): StoredRow {
+  return row.slice(0, keyLength)
+}
+
+function firstOf(suspects: State['suspects']): string {
+  const [first] = suspects.values()
+  return first?.table.name ?? ''
+}
+
+/** Rows may turn up while they are counted. */
+function progress(step: MoveStep, done: number, total: number): MoveProgress {
+  return { step, done, total: Math.max(done, total) }
+}
+
+interface PageSizes {
+  /** How many rows to read next. */
+  next(table: CopiedTable): number
+  saw(table: CopiedTable, rows: readonly StoredRow[]): void
+}
+
+/** Bounds memory: reads as many rows at a time as would be few megabytes if they are as large as those before. */
+function createPageSizes(): PageSizes {
+  const sizes = new Map<string, number>()
+  return {
+    next: ({ name }) => sizes.get(name) ?? Math.ceil(ROWS_MAX / 10),
+    saw({ name }, rows) {
+      if (rows.length === 0) return
+      const bytes = rows.reduce((sum, row) => sum + sizeOf(row), 0) / rows.length
+      sizes.set(name, Math.min(ROWS_MAX, Math.max(1, Math.floor(BYTES_PER_PAGE / bytes))))
+    },
+  }
+}
+
+function sizeOf(row: StoredRow): number {
+  return row.reduce<number>((sum, cell) => sum + (cell === null || typeof cell === 'number' ? 8 : cell.length), 8)
+}

@@ -1,0 +1,229 @@
+import type { StoredRow } from '../../domain/admin/store-move.ts'
+import type { CopiedTable } from '../../flow/admin/move-ports.ts'
+import type { Tables } from '../schema.ts'
+
+/** Tables that a move leaves behind, each with its reason. Every table is either here or in `MOVED`, or this does not compile. */
+export const NOT_MOVED = {
+  sqlite_sequence: 'SQLite keeps it by itself; the last numbers are moved as numbers',
+  counter: 'the last sequence is moved as a number; the rest are locks and versions of this database',
+} as const satisfies Partial<Record<keyof Tables, string>>
+
+/** Tables that engines keep outside the schema, each with its reason. */
+export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
+  kysely_migration: 'the history of the SQLite schema',
+  kysely_migration_lock: 'the history of the SQLite schema',
+  schema_version: 'the history of the PostgreSQL schema',
+  lease: 'said which relay uses this database, before several could',
+  replica: 'who uses this database now',
+  role: 'who uses this database now',
+  carrier_budget: 'the calls of the day and a pause are moved as the carrier memory; the rest is of this moment',
+  carrier_token: 'refusals are moved as the carrier memory; a new token is asked for',
+  flight: 'who asks the carrier about what at this moment',
+  lesson: 'what replicas were taught in the last seconds, for the poller of this database; it is learnt again',
+}
+
+/** Columns of moved tables that stay behind, as `table.column`, each with its reason. */
+export const COLUMNS_NOT_MOVED: Readonly<Record<string, string>> = {
+  'parcel.version': 'compared with answers that replicas of this database have cached',
+}
+
+/** The one setting that is a number in PostgreSQL's `counter`. */
+export const SETTING_OF_SEQUENCE = 'sequence'
+
+/** The setting in which a relay that is alone keeps the carrier's limits. */
+export const SETTING_OF_CARRIER = 'carrier-memory'
+
+export type ColumnKind = 'number' | 'text' | 'bytes'
+
+/** A table with all that it takes to copy it. */
+export interface MovedTable extends CopiedTable {
+  /** Those of the primary key first. */
+  readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]
+  /** Its unique key besides the primary one, by the position of its columns; null: it has none. */
+  readonly unique: { readonly columns: readonly number[]; readonly whenNull: number | null } | null
+}
+
+type MovedName = Exclude<keyof Tables, keyof typeof NOT_MOVED>
+type Columns<Name extends MovedName> = Partial<Record<keyof Tables[Name] & string, ColumnKind>>
+
+interface Unique<Name extends MovedName> {
+  readonly columns: readonly (keyof Tables[Name] & string)[]
+  /** Only rows where this column is null count. */
+  readonly whenNull?: keyof Tables[Name] & string
+}
+
+function moved<Name extends MovedName>(name: Name, key: Columns<Name>, rest: Columns<Name>, unique?: Unique<Name>): MovedTable {
+  const columns = Object.entries<ColumnKind | undefined>({ ...key, ...rest }).map(([column, kind]) => ({
+    name: column,
+    kind: kind ?? 'number',
+  }))
+  const placeOf = (column: string) => columns.findIndex((one) => one.name === column)
+  const { whenNull } = unique ?? {}
+  return {
+    name,
+    columns,
+    keyLength: Object.keys(key).length,
+    unique:
+      unique === undefined ? null : { columns: unique.columns.map(placeOf), whenNull: whenNull === undefined ? null : placeOf(whenNull) },
+  }
+}
+
+const MOVED: { readonly [Name in MovedName]: MovedTable } = {
+  setting: moved('setting', { name: 'text' }, { value: 'bytes' }),
+  parcel: moved(
+    'parcel',
+    { id: 'number' },
+    {
+      watched_at_ms: 'number',
+      first_pushed_at_ms: 'number',
+      revived_at_ms: 'number',
+      entry_count: 'number',
+      latest_status: 'text',
+      latest_at_ms: 'number',
+      heard_at_ms: 'number',
+      checked_at_ms: 'number',
+      failures: 'number',
+      next_poll_at_ms: 'number',
+      stopped: 'text',
+      is_full: 'number',
+    },
+  ),
+  parcel_status: moved('parcel_status', { status: 'text' }, {}),
+  identifier: moved('identifier', { value: 'text' }, { parcel_id: 'number', is_tracking_id: 'number', refused_at_ms: 'number' }),
+  content: moved('content', { id: 'number' }, { digest: 'bytes', json: 'text' }, { columns: ['digest'] }),
+  sighting: moved(
+    'sighting',
+    { parcel_id: 'number', at_ms: 'number', has_ms: 'number', content_id: 'number', listing: 'number', ordinal: 'number' },
+    { asked_at_ms: 'number', sequence: 'number', told: 'number', extra: 'text' },
+  ),
+  answer: moved(
+    'answer',
+    { parcel_id: 'number', language: 'text', digest: 'bytes' },
+    { asked_at_ms: 'number', entry_count: 'number', is_flawed: 'number', decides_order: 'number', head: 'text', body: 'bytes' },
+  ),
+  inbox: moved(
+    'inbox',
+    { id: 'number' },
+    {
+      digest: 'bytes',
+      received_at_ms: 'number',
+      key_index: 'number',
+      content_encoding: 'text',
+      state: 'number',
+      reason: 'text',
+      parcel_id: 'number',
+      duplicates: 'number',
+      body: 'bytes',
+    },
+    { columns: ['parcel_id', 'digest'] },
+  ),
+  feed: moved(
+    'feed',
+    { sequence: 'number' },
+    { kind: 'number', parcel_id: 'number', entry: 'number', carries: 'number', told_before: 'number' },
+  ),
+  expected_push: moved(
+    'expected_push',
+    { entry: 'number' },
+    { parcel_id: 'number', event_at_ms: 'number', found_at_ms: 'number', due_at_ms: 'number' },
+  ),
+  endpoint: moved(
+    'endpoint',
+    { id: 'number' },
+    {
+      name: 'text',
+      origin: 'text',
+      settings: 'text',
+      disabled: 'text',
+      succeeded_at_ms: 'number',
+      failing_since_ms: 'number',
+      failed_for_ms: 'number',
+      failed_parcels: 'text',
+      probe_at_ms: 'number',
+      probes_failed: 'number',
+      round: 'number',
+      woken_at_ms: 'number',
+      sealed_keys: 'text',
+      queued_to: 'number',
+      backfill_from: 'number',
+      backfill_to: 'number',
+      removed_at_ms: 'number',
+    },
+    { columns: ['name'], whenNull: 'removed_at_ms' },
+  ),
+  composed_event: moved('composed_event', { sequence: 'number' }, { body: 'bytes' }),
+  delivery: moved(
+    'delivery',
+    { id: 'number' },
+    {
+      endpoint_id: 'number',
+      parcel_id: 'number',
+      sequence: 'number',
+      previous_sequence: 'number',
+      inbox_id: 'number',
+      state: 'number',
+      reason: 'text',
+      attempts: 'number',
+      spared: 'number',
+      round: 'number',
+      queued_at_ms: 'number',
+      first_failed_at_ms: 'number',
+      next_attempt_at_ms: 'number',
+      settled_at_ms: 'number',
+      accepted_at_ms: 'number',
+      accepted_duration_ms: 'number',
+      accepted_status: 'number',
+    },
+    { columns: ['endpoint_id', 'parcel_id', 'sequence'] },
+  ),
+  attempt: moved(
+    'attempt',
+    { id: 'number' },
+    { delivery_id: 'number', at_ms: 'number', duration_ms: 'number', status: 'number', reason: 'text', answer: 'bytes' },
+  ),
+  job: moved(
+    'job',
+    { id: 'number' },
+    {
+      kind: 'text',
+      task: 'text',
+      started_by: 'text',
+      state: 'text',
+      place: 'text',
+      done: 'number',
+      failure: 'text',
+      created_at_ms: 'number',
+      started_at_ms: 'number',
+      ended_at_ms: 'number',
+    },
+  ),
+  language_asked: moved('language_asked', { parcel_id: 'number', language: 'text' }, { sequence: 'number' }),
+  audit: moved('audit', { sequence: 'number' }, { at_ms: 'number', kind: 'text', parcel_id: 'number', detail: 'text' }),
+}
+
+/** Every table that a move copies. */
+export const MOVED_TABLES: readonly MovedTable[] = Object.values(MOVED)
+
+/** Throws for a table that is not copied. */
+export function movedTable({ name }: CopiedTable): MovedTable {
+  const found = MOVED_TABLES.find((table) => table.name === name)
+  if (found === undefined) throw new Error(`a move copies no table ${name}`)
+  return found
+}
+
+/** The names of columns in order, for a statement. */
+export function columnsOf(table: MovedTable, prefix = ''): string {
+  return table.columns.map(({ name }) => `${prefix}${name}`).join(', ')
+}
+
+/** The columns of the primary key. */
+export function keyOf({ columns, keyLength }: MovedTable): MovedTable['columns'] {
+  return columns.slice(0, keyLength)
+}
+
+/** The rows among these that a table may hold only one of by its unique key. */
+export function uniqueAmong({ unique }: MovedTable, rows: readonly StoredRow[]): readonly StoredRow[] {
+  if (unique === null) return []
+  const { whenNull } = unique
+  return whenNull === null ? rows : rows.filter((row) => row[whenNull] === null)
+}

@@ -1,0 +1,61 @@
+import { statSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { MOVE_WAS_KILLED } from '../moving/move-mark.ts'
+import type { StoreMoves } from '../moving/store-moves.ts'
+import { followLinks } from './sqlite-identity.ts'
+import { dropMark, dropMoveParts, failMoves, readMark } from './sqlite-move-mark.ts'
+import { openSqliteMoveSource } from './sqlite-move-source.ts'
+import { openSqliteMoveTarget } from './sqlite-move-target.ts'
+
+const LOCK_TIMEOUT_MS = 5000
+
+/** Moves from and to database files. */
+export const sqliteMoves: StoreMoves = {
+  nameOf: (place) => place,
+  openSource: async (place, side) => openSqliteMoveSource(followLinks(place), side),
+  openTarget: (place, side) => openSqliteMoveTarget(place, side),
+  async readMark(place) {
+    const path = followLinks(place)
+    // SQLite would take an empty file for a new one, and delete its log.
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
+    return withFile(path, readMark)
+  },
+  async clear(place, nowMs) {
+    const path = followLinks(place)
+    withFile(path, (db) => {
+      if (readMark(db)?.state === 'copying') endMove(db, nowMs)
+    })
+  },
+  async release(place, moveId) {
+    withFile(followLinks(place), (db) => {
+      const mark = readMark(db)
+      if (mark?.state === 'receiving' && mark.moveId === moveId) dropMark(db)
+    })
+  },
+  async undo(place, nowMs) {
+    return withFile(followLinks(place), (db) => {
+      const mark = readMark(db)
+      if (mark?.state !== 'moved') return null
+      endMove(db, nowMs)
+      return mark
+    })
+  },
+}
+
+function endMove(db: Database.Database, nowMs: number): void {
+  db.transaction(() => {
+    dropMoveParts(db)
+    dropMark(db)
+    failMoves(db, MOVE_WAS_KILLED, nowMs)
+  }).immediate()
+}
+
+function withFile<T>(path: string, work: (db: Database.Database) => T): T {
+  const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
+  try {
+    db.pragma('synchronous = FULL')
+    return work(db)
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,81 @@
+import { startRelay } from './app.ts'
+import type { Config } from './config/config.ts'
+import type { Log } from './flow/ports.ts'
+import { followMoves } from './wiring/follow-moves.ts'
+import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
+import type { Threads } from './wiring/threads.ts'
+
+/** How long requests that are under way may hold up the relay that takes over. */
+const LAST_REQUESTS_MS = 1000
+
+/**
+ * Runs the relay on the store that is in use. When that is moved, another relay is started in this process and takes over: it is ready before the first one
+ * closes its listeners, and listens at the same addresses.
+ */
+export async function runRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
+  const died = Promise.withResolvers<unknown>()
+  let settings = config
+  let latest: RunningRelay | null = null
+  let handingOver: Promise<unknown> | null = null
+
+  async function start(inUse: Config, options: StartOptions): Promise<RunningRelay> {
+    const relay = await startRelay(inUse, log, { ...options, handOver })
+    latest = relay
+    void relay.died.then((error) => (relay === latest && handingOver === null ? died.resolve(error) : undefined))
+    return relay
+  }
+
+  async function handOver(seal: () => Promise<void>): Promise<void> {
+    const taking = takeOver(seal)
+    // With nobody to take over, this process has nothing left to do.
+    handingOver = taking.catch((error: unknown) => died.resolve(error))
+    const sealed = await taking
+    handingOver = null
+    if (sealed.status === 'rejected') throw sealed.reason
+  }
+
+  /** Rejects only if nobody takes over. */
+  async function takeOver(seal: () => Promise<void>): Promise<PromiseSettledResult<void>> {
+    const before = current
+    await before.endWriting()
+    // Whatever comes of it: the one that takes over opens the store that is in use then.
+    const [sealed] = await Promise.allSettled([seal()])
+    current = await start(await followMoves(settings, log), { endOther: () => before.stop(LAST_REQUESTS_MS) })
+    return sealed
+  }
+
+  let current = await start(config, { threads }).catch(async (error: unknown) => {
+    // Only a relay that cannot start looks where its store is: all others start sooner.
+    const followed = await followMoves(config, log).catch(() => config)
+    if (followed === config) throw error
+    return await start(followed, {})
+  })
+  settings = listeningLike(config, current)
+  const { publicUrl, internalUrl, store } = current
+  return {
+    publicUrl,
+    internalUrl,
+    store,
+    died: died.promise,
+    endWriting: () => current.endWriting(),
+    async reload(next) {
+      await handingOver
+      await current.reload(next)
+      // What needs a restart stays as it was.
+      settings = { ...next, store: config.store, listen: settings.listen }
+    },
+    async stop(timeoutMs) {
+      await handingOver
+      await current.stop(timeoutMs)
+    },
+  }
+}
+
+/** A config that names the ports that were bound, where it left them open. */
+function listeningLike(config: Config, { publicUrl, internalUrl }: RunningRelay): Config {
+  const at = (name: 'public' | 'internal', url: string) => ({
+    ...config.listen[name],
+    port: config.listen[name].port === 0 ? Number(new URL(url).port) : config.listen[name].port,
+  })
+  return { ...config, listen: { public: at('public', publicUrl), internal: at('internal', internalUrl) } }
+}

@@ -1,0 +1,33 @@
+import type { Config } from '../config/config.ts'
+import type { ManageMovesPorts } from '../flow/admin/manage-moves.ts'
+import type { Threads } from './threads.ts'
+
+/** A relay that was started. */
+export interface RunningRelay {
+  /** Addresses as bound, for example `http://127.0.0.1:8080`. */
+  readonly publicUrl: string
+  readonly internalUrl: string
+  /** Names the store in use. */
+  readonly store: string
+  /** Resolves with the reason if the relay cannot go on: a thread has ended, or its lease on the database is lost. */
+  readonly died: Promise<unknown>
+  /**
+   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config; the rest needs a restart. Rejects,
+   * with nothing changed, if it cannot.
+   */
+  reload(config: Config): Promise<void>
+  /** Polls, sends and stores nothing any more, once what is in flight is done. It still answers requests, pushes with 503. Call `stop` afterwards. */
+  endWriting(): Promise<void>
+  /** Accepts nothing new, finishes what is in flight within the time (default: the shutdown timeout), and closes the store. */
+  stop(timeoutMs?: number): Promise<void>
+}
+
+/** How a relay starts beside another one. */
+export interface StartOptions {
+  /** Threads that are already starting. */
+  readonly threads?: Threads | undefined
+  /** Ends another relay, and with it that the addresses are taken. Called when everything else is ready. */
+  readonly endOther?: () => Promise<void>
+  /** Absent: the store cannot be moved. */
+  readonly handOver?: NonNullable<ManageMovesPorts['handOver']>
+}

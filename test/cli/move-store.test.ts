@@ -1,0 +1,90 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { createProgressLine } from '../../src/cli/progress-line.ts'
+import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
+import { pushBody } from '../support/builders.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { ADMIN, push, writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const run = promisify(execFile)
+const NO_CARRIER = 'http://127.0.0.1:9'
+
+async function moveStore(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const all = { ...process.env, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password, ...env }
+  return await run(process.execPath, ['src/main.ts', 'move-store', ...args], { env: all }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  )
+}
+
+test('move-store moves the store of a running relay, a line a step, and --undo takes the old one back into use', async () => {
+  const folder = temporaryFolder()
+  const config = writeConfig(folder, NO_CARRIER)
+  const moved = join(folder, 'moved.db')
+  {
+    await using relay = await runRelay(config)
+    expect((await push(relay.publicUrl, pushBody())).status).toBe(200)
+    const { code, stdout, stderr } = await moveStore(['--url', relay.internalUrl, '--to', `sqlite:${moved}`])
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^\d+ rows were moved to .*moved\.db, and the relay works there now\.\nName it in `store`/),
+    ])
+    for (const line of stderr.trimEnd().split('\n')) expect(line).toMatch(/^(?:copying|comparing|ready to switch|switching)/)
+    expect((await push(relay.publicUrl, pushBody({ location: 'After' }))).status).toBe(200)
+    const again = await moveStore(['--url', relay.internalUrl, '--to', `sqlite:${join(folder, 'relay.db')}`])
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('was moved to')])
+    await relay.stop()
+  }
+  const undone = await moveStore(['--undo', '--config', config])
+  expect([undone.code, undone.stdout]).toEqual([0, expect.stringContaining('The store is in use again')])
+  await (await sqlite.openWriteStore(join(folder, 'relay.db'))).close()
+  expect(await moveStore(['--undo', '--config', config])).toMatchObject({ code: 1, stderr: expect.stringContaining('was not moved') })
+}, 60_000)
+
+test('a move to PostgreSQL says what must be configured first, and takes the address from the environment', async () => {
+  const folder = temporaryFolder()
+  const { url } = await createDatabase('nothing')
+  {
+    await using relay = await runRelay(writeConfig(folder, NO_CARRIER))
+    const refused = await moveStore(['--url', relay.internalUrl], { RELAY_MOVE_TO: url })
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        'PostgreSQL needs secrets.atRestKeys. First write secrets: { atRestKeys: [{ file: PATH }] } with the path of relay.db.key',
+      ),
+    ])
+    const nowhere = await moveStore(['--url', relay.internalUrl, '--to', 'mysql://x'])
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('must be sqlite:PATH or postgres://')])
+    await relay.stop()
+  }
+  await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(url)).secrets }))
+  const done = await moveStore(['--url', relay.internalUrl, '--json'], { RELAY_MOVE_TO: url })
+  expect([done.code, JSON.parse(done.stdout)]).toMatchObject([0, { kind: 'move', state: 'done' }])
+  expect(done.stdout).not.toContain('only-for-tests')
+}, 60_000)
+
+test('move-store takes either --to or --undo', async () => {
+  expect(await moveStore([])).toMatchObject({ code: 2, stderr: 'move-store: name the new place with --to, or use --undo\n' })
+  expect(await moveStore(['--undo', '--to', 'sqlite:x'])).toMatchObject({ code: 2 })
+})
+
+test('progress is a bar that is drawn over itself on a terminal, and a line for each step elsewhere', () => {
+  const show = (isTTY: boolean) => {
+    let shown = ''
+    const line = createProgressLine({ isTTY, write: (text) => (shown += text) })
+    line.show('copying', 50, 200)
+    line.show('copying', 100, 200)
+    line.show('ready', 0, 0)
+    line.end()
+    return shown
+  }
+  expect(show(false)).toBe('copying: 200 rows\nready\n')
+  expect(show(true)).toBe(
+    `\rcopying [======                  ]  25 % 50 of 200 rows\rcopying [============            ]  50 % 100 of 200 rows\r${'ready'.padEnd(56)}\n`,
+  )
+})

@@ -1,0 +1,65 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { postgres } from '../../src/store/postgres/postgres-engine.ts'
+import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
+import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/moves-of-relay.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { distinctPushes, startLoad } from '../support/push-load.ts'
+import { ADMIN, ask, logIn, writeConfig } from '../support/relay.ts'
+import { inSeconds, runRelay } from '../support/relay-process.ts'
+import { storedBodies } from '../support/stored-rows.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+
+test('a relay moves its store to PostgreSQL and back while it receives and relays, and loses nothing', async () => {
+  const folder = temporaryFolder()
+  const database = (await createDatabase('nothing')).url
+  const file = join(folder, 'back.db')
+  const { secrets } = await onPostgres(database)
+  const config = writeConfig(folder, NO_CARRIER, {
+    ...inSeconds,
+    secrets,
+    delivery: { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
+  })
+  const receiver = await startReceiver()
+  await using relay = await runRelay(config)
+  const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+  expect(await postJson(asker, '/relay/endpoints', { name: 'shop', url: receiver.url })).toMatchObject({ status: 201 })
+
+  const { next } = distinctPushes(20)
+  const load = startLoad(relay.publicUrl, 6, next, { isPatient: true })
+  await load.untilAnswered(200)
+  const there = await startMove(asker, database)
+  expect(await endedJob(asker, there)).toMatchObject({ state: 'done', failure: null })
+  // By then the last connections to the relay before are closed.
+  await load.untilAnswered(load.answered() + 600)
+  const back = await startMove(asker, `sqlite:${file}`)
+  expect(await endedJob(asker, back)).toMatchObject({ state: 'done' })
+  await load.untilAnswered(load.answered() + 300)
+  const answers = await load.stop()
+
+  // While the listeners pass from one relay to the other, a connection may be refused.
+  expect(answers.filter(({ status }) => status !== 200 && status !== 503).length).toBeLessThan(60)
+  expect(answers.filter(({ status, retryAfter }) => status === 503 && retryAfter === null)).toEqual([])
+  expect(longestPauseMs(answers)).toBeLessThan(5000)
+  const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
+  const stored = await storedBodies(file)
+  expect(acknowledged.filter((body) => !stored.has(body))).toEqual([])
+  await vi.waitFor(() => expect(expectInOrder(receiver)).toBeGreaterThanOrEqual(acknowledged.length), { timeout: 20_000 })
+
+  await expect(sqlite.openWriteStore(join(folder, 'relay.db'))).rejects.toThrow('was moved to')
+  await expect(postgres.openWriteStore(database)).rejects.toThrow('was moved to')
+  // A token of the first store, and the jobs of both moves.
+  const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
+  expect(jobs).toMatchObject({ jobs: [{ state: 'done' }, { state: 'done' }] })
+
+  await relay.stop()
+  await using again = await runRelay(config)
+  // The config names the first store still.
+  const response = await ask(again.internalUrl, asker.token, '/relay/jobs')
+  expect([response.status, existsSync(file)]).toEqual([200, true])
+}, 120_000)

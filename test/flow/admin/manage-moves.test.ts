@@ -1,0 +1,161 @@
+import { expect, test } from 'vitest'
+import type { Job } from '../../../src/domain/admin/job.ts'
+import type { MoveProgress } from '../../../src/domain/admin/store-move.ts'
+import { createManageMoves, type ManageMovesPorts, type Mover } from '../../../src/flow/admin/manage-moves.ts'
+
+const JOB: Job = {
+  jobId: 7,
+  task: { kind: 'move', to: 'there' },
+  state: 'waiting',
+  by: 'admin',
+  done: 0,
+  failure: null,
+  createdAtMs: 0,
+  startedAtMs: null,
+  endedAtMs: null,
+}
+const COPYING: MoveProgress = { step: 'copying', done: 1, total: 2 }
+const WAITING: MoveProgress = { step: 'waiting', done: 0, total: 3 }
+
+interface World {
+  /** What each turn of the mover gives; the last repeats. */
+  readonly turns: readonly (MoveProgress | Error)[]
+  readonly isWanted?: () => boolean
+  readonly switchOver?: () => Promise<void>
+  readonly openMover?: ManageMovesPorts['openMover']
+  readonly trouble?: () => unknown
+  readonly startJob?: ManageMovesPorts['write']['startJob']
+}
+
+/** Moves with a mover that does as it is told; `calls` lists what was done, in order. */
+function movesOf({
+  turns,
+  isWanted = () => true,
+  switchOver = async () => undefined,
+  openMover,
+  startJob = async () => JOB,
+  trouble = () => null,
+}: World) {
+  const calls: string[] = []
+  const closed = Promise.withResolvers<void>()
+  let turn = 0
+  const mover: Mover = {
+    to: 'there',
+    async advance() {
+      const next = turns[Math.min(turn++, turns.length - 1)] ?? WAITING
+      if (next instanceof Error) throw next
+      return next
+    },
+    pause: async () => void calls.push('pause'),
+    async switchOver({ jobId }) {
+      calls.push(`switch ${jobId}`)
+      await switchOver()
+    },
+    abandon: async (failure) => void calls.push(`abandon: ${failure}`),
+    async close() {
+      calls.push('close')
+      closed.resolve()
+    },
+  }
+  const moves = createManageMoves({
+    write: {
+      startJob,
+      noteMove: async ({ done }) => {
+        calls.push(`note ${done}`)
+        return { isWanted: isWanted() }
+      },
+    },
+    openMover: openMover ?? (async () => mover),
+    async handOver(seal) {
+      calls.push('end writing')
+      await seal()
+      calls.push('take over')
+    },
+    trouble,
+    untilMoved: async () => void calls.push('until moved'),
+    clock: { now: () => 0, monotonic: () => 0 },
+    log: { info: () => undefined, error: () => undefined },
+  })
+  return { moves, calls, closed: closed.promise }
+}
+
+async function ended({ moves }: ReturnType<typeof movesOf>): Promise<void> {
+  while (moves.progressOf(7) !== null) await Promise.resolve()
+}
+
+test('a move copies, and is switched over when writing has ended', async () => {
+  const world = movesOf({ turns: [COPYING, WAITING] })
+  expect(await world.moves.start({ to: 'there' }, 'admin')).toBe(JOB)
+  await ended(world)
+  expect(world.calls).toEqual(['note 1', 'note 3', 'pause', 'end writing', 'switch 7', 'close', 'take over', 'close'])
+})
+
+test('a second move is refused while one runs', async () => {
+  const world = movesOf({ turns: [COPYING] })
+  await world.moves.start({ to: 'there' }, 'admin')
+  expect(world.moves.progressOf(7)).toMatchObject({ step: 'copying' })
+  await expect(world.moves.start({ to: 'elsewhere' }, 'admin')).rejects.toMatchObject({ code: 'not_movable' })
+  await world.moves.stop()
+})
+
+test('a move whose job is cancelled is given up', async () => {
+  let looks = 0
+  const world = movesOf({ turns: [COPYING], isWanted: () => ++looks < 3 })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await ended(world)
+  expect(world.calls.slice(-2)).toEqual([expect.stringContaining('abandon'), 'close'])
+  expect(world.calls).not.toContain('end writing')
+})
+
+test('a move is given up when the relay stops', async () => {
+  const world = movesOf({ turns: [COPYING] })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.stop()
+  expect(world.calls.slice(-2)).toEqual([expect.stringContaining('The relay was stopped before the switch'), 'close'])
+})
+
+test('a move that fails while it copies leaves its reason with the job', async () => {
+  const world = movesOf({ turns: [COPYING, new Error('the disk is full')] })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await ended(world)
+  expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
+})
+
+test('a store that takes no writes is not moved', async () => {
+  const world = movesOf({ turns: [], trouble: () => 'moving' })
+  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
+})
+
+test('a move ends before it has filled the disk', async () => {
+  let looks = 0
+  const world = movesOf({ turns: [COPYING], trouble: () => (looks++ > 0 ? 'short' : null) })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await ended(world)
+  expect(world.calls).toEqual([expect.stringContaining('abandon: The disk is nearly full'), 'close'])
+})
+
+test('a switch that fails gives the move up, and a relay takes over all the same', async () => {
+  const world = movesOf({ turns: [WAITING], switchOver: () => Promise.reject(new Error('the copy differs')) })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await ended(world)
+  expect(world.calls).toEqual(['note 3', 'pause', 'end writing', 'switch 7', 'abandon: the copy differs', 'close', 'close'])
+})
+
+test('a place that cannot be taken leaves no job', async () => {
+  const world = movesOf({ turns: [], openMover: () => Promise.reject(new Error('not empty')) })
+  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toThrow('not empty')
+  expect(world.calls).toEqual([])
+  await expect(world.moves.start({ from: 'there' }, 'admin')).rejects.toMatchObject({ code: 'bad_request' })
+})
+
+test('a move whose job cannot be queued is given up', async () => {
+  const world = movesOf({ turns: [], startJob: async () => null })
+  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toMatchObject({ code: 'too_many_jobs' })
+  expect(world.calls).toEqual(['abandon: The job could not be queued.', 'close'])
+})
+
+test('a relay follows a move by another replica: it ends its writing, and goes on when that has ended', async () => {
+  const world = movesOf({ turns: [] })
+  await world.moves.follow()
+  expect(world.calls).toEqual(['end writing', 'until moved', 'take over'])
+})

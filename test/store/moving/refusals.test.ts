@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest'
+import { isStorageFailure } from '../../../src/domain/errors.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { postgresMoves } from '../../../src/store/postgres/postgres-moves.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { pushBody } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
+import { contentsOf, moveStore, movesOf, openMove, placeOf, untilWaiting } from '../../support/moving.ts'
+import { writeSeededStore } from '../../support/seeded-store.ts'
+import { changeStoredRows, storedBodies, storedNumber } from '../../support/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOW_MS = Date.UTC(2026, 2, 1)
+
+test.each(engines)(
+  'a store on $name that was moved refuses to open, says where it went, and can be taken back deliberately',
+  async (engine) => {
+    const [old, next] = [await placeOf(engine), await placeOf(engine)]
+    await writeSeededStore(old.place, engine)
+    const before = await contentsOf(old)
+    await moveStore(old, next)
+    await expect(engine.openWriteStore(old.place)).rejects.toThrow(
+      `was moved to ${movesOf(engine).nameOf(next.place)} at 2026-04-01T00:00:00.000Z and is out of use`,
+    )
+    await expect(changeStoredRows(old.place, 'delete from parcel')).rejects.toThrow('the store was moved')
+    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({ state: 'moved', address: next.place })
+    const store = await engine.openWriteStore(old.place)
+    await store.close()
+    expect(await contentsOf(old)).toEqual(before)
+    expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
+  },
+)
+
+test.each(engines)('a store on $name that holds something is not moved over', async (engine) => {
+  const [old, taken] = [await placeOf(engine), await placeOf(engine)]
+  await writeSeededStore(old.place, engine)
+  await writeSeededStore(taken.place, engine)
+  const before = await contentsOf(taken)
+  await expect(openMove(old, taken)).rejects.toThrow('is not empty (it has rows in')
+  expect(await contentsOf(taken)).toEqual(before)
+})
+
+test('a database of another program is not moved over', async () => {
+  const [old, other] = [await placeOf(sqlite), await placeOf(sqlite)]
+  await writeSeededStore(old.place)
+  await (await sqlite.openWriteStore(other.place)).close()
+  await changeStoredRows(other.place, 'create table invoice (id integer primary key)')
+  await changeStoredRows(other.place, 'insert into invoice values (1)')
+  await expect(openMove(old, other)).rejects.toThrow('is not empty (it has rows in invoice)')
+})
+
+test.each(engines)('a move from $name that is given up leaves nothing behind', async (engine) => {
+  const [old, next] = [await placeOf(engine), await placeOf(engine)]
+  await writeSeededStore(old.place, engine)
+  const parts = () =>
+    engine.name === postgres.name
+      ? storedNumber(old.place, "select count(*) from pg_class where relname like 'mov%'")
+      : storedNumber(old.place, "select count(*) from sqlite_schema where name like 'mov%'")
+  await using opened = await openMove(old, next)
+  await opened.move.advance()
+  expect(await parts()).toBeGreaterThan(10)
+  await opened.source.abandon('', 0)
+  expect(await parts()).toBe(0)
+})
+
+test.each(engines)('a copy on $name that differs is found out before the switch, and the store stays in use', async (engine) => {
+  const [old, next] = [await placeOf(sqlite), await placeOf(engine)]
+  await writeSeededStore(old.place)
+  await using opened = await openMove(old, next, { isSlow: true })
+  // Between copying and verifying.
+  while ((await opened.move.advance()).step !== 'verifying');
+  expect(await changeStoredRows(next.place, "update delivery set reason = 'changed' where id = 3")).toBe(1)
+  await expect(untilWaiting(opened.move).then(() => opened.move.switchOver({ jobId: 0, nowMs: 0 }))).rejects.toThrow(
+    'the copy differs in 1 rows, the first in delivery',
+  )
+  await opened.source.abandon('', 0)
+  await (await sqlite.openWriteStore(old.place)).close()
+  await expect(engine.openWriteStore(next.place)).rejects.toThrow(/holds a part of|is already running/)
+})
+
+test('of replicas on a database, none ends the move of one that lives, nor a switch that has just begun', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  const lease = '(extract(epoch from clock_timestamp()) * 1000)::bigint + 60000'
+  await changeStoredRows(
+    old.place,
+    `insert into replica (id, name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms) values (0, 'a/1', '1', '', '[]', '[]', 0, 0, ${lease})`,
+  )
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  const state = async () => {
+    await postgresMoves.clear(old.place, 0)
+    return (await postgresMoves.readMark(old.place))?.state ?? null
+  }
+  expect(await state()).toBe('copying')
+  await expect(openMove(old, await placeOf(sqlite))).rejects.toThrow('another replica is moving it already')
+  await opened.move.pause()
+  await changeStoredRows(old.place, 'delete from replica')
+  expect(await state()).toBe('pausing')
+  await changeStoredRows(old.place, 'update moving set paused_at_ms = paused_at_ms - 30000')
+  expect(await state()).toBeNull()
+  await expect(opened.move.switchOver({ jobId: 0, nowMs: 0 })).rejects.toThrow()
+  await (await postgres.openWriteStore(old.place)).close()
+})
+
+test('a switch waits for the replicas that have not stopped writing, and is given up if one does not', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  await opened.move.pause()
+  await changeStoredRows(
+    old.place,
+    `insert into replica (id, name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms) values (9, 'a/1', '1', '', '[]', '[]', 0, 0, ${9e15})`,
+  )
+  await expect(opened.move.switchOver({ jobId: 0, nowMs: 0 })).rejects.toThrow('another replica has not stopped writing in time')
+  await changeStoredRows(old.place, 'delete from replica')
+  await opened.move.switchOver({ jobId: 0, nowMs: 0 })
+  expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
+}, 60_000)
+
+test('replicas that go on recording while a database is moved lose nothing that they acknowledged', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  const replicas = await Promise.all([1, 2, 3].map(() => openStore(NOW_MS, postgres, old.place)))
+  const acknowledged: string[] = []
+  const failures: unknown[] = []
+  let made = 0
+  const record = async ({ writes }: (typeof replicas)[number]) => {
+    while (failures.length < 3) {
+      const body = pushBody({ trackingIds: [`77${made++ % 7}00`], location: `Place ${made}` })
+      await writes.record([incomingPush(body, NOW_MS)]).then(
+        () => acknowledged.push(body.toString()),
+        (error: unknown) => failures.push(error),
+      )
+    }
+  }
+  const recording = replicas.map(record)
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  await opened.move.switchOver({ jobId: 0, nowMs: NOW_MS })
+  await Promise.all(recording)
+  const arrived = await storedBodies(next.place)
+  expect(acknowledged.length).toBeGreaterThan(20)
+  expect(acknowledged.filter((body) => !arrived.has(body))).toEqual([])
+  expect(failures.filter((error) => !isStorageFailure(error))).toEqual([])
+}, 60_000)

@@ -1,0 +1,62 @@
+import { expect, onTestFinished, vi } from 'vitest'
+import type { Asker } from './caught-up.ts'
+import type { Answered } from './push-load.ts'
+import { ask } from './relay.ts'
+import { startWebhookReceiver, type WebhookReceiver } from './webhook-receiver.ts'
+
+export async function postJson(
+  { internalUrl, token }: Asker,
+  path: string,
+  body: object,
+): Promise<{ readonly status: number; readonly body: unknown }> {
+  const response = await fetch(`${internalUrl}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, body: await response.json() }
+}
+
+/** Starts a move of a relay's store; returns the path of its job. */
+export async function startMove(asker: Asker, to: string): Promise<string> {
+  const started = await postJson(asker, '/relay/store/move', { to })
+  expect(started).toMatchObject({ status: 202, body: { kind: 'move' } })
+  const { id } = Object(started.body)
+  return `/relay/jobs/${id}`
+}
+
+/** Resolves with a job that has ended. The relay that answers may change meanwhile. */
+export async function endedJob({ internalUrl, token }: Asker, job: string): Promise<unknown> {
+  return await vi.waitFor(
+    async () => {
+      const found: unknown = await (await ask(internalUrl, token, job)).json()
+      expect(found).toMatchObject({ endedAt: expect.any(String) })
+      return found
+    },
+    { timeout: 60_000, interval: 100 },
+  )
+}
+
+/** The longest time in which no push was accepted while pushes came, in milliseconds. */
+export function longestPauseMs(answers: readonly Answered[]): number {
+  const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
+  const inOrder = times.toSorted((a, b) => a - b)
+  return Math.max(...inOrder.slice(1).map((time, at) => time - (inOrder[at] ?? time)))
+}
+
+/** Each event names the one of its parcel before it, which came before it. */
+export function expectInOrder({ pushes }: WebhookReceiver): number {
+  const sent = new Set(['0'])
+  for (const { headers } of pushes) {
+    expect(sent).toContain(headers['relay-previous-sequence'])
+    sent.add(headers['relay-sequence'] ?? '')
+  }
+  return sent.size - 1
+}
+
+/** A webhook endpoint that is closed after the test. */
+export async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}

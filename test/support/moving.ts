@@ -1,0 +1,105 @@
+import { expect } from 'vitest'
+import type { MoveProgress, StoredRow } from '../../src/domain/admin/store-move.ts'
+import type { MoveSource, MoveTarget } from '../../src/flow/admin/move-ports.ts'
+import { createStoreMove, type StoreMove } from '../../src/flow/admin/move-store.ts'
+import type { Engine } from '../../src/store/contract.ts'
+import { MOVED_TABLES } from '../../src/store/moving/moved-tables.ts'
+import type { StoreMoves } from '../../src/store/moving/store-moves.ts'
+import { postgres } from '../../src/store/postgres/postgres-engine.ts'
+import { postgresMoves } from '../../src/store/postgres/postgres-moves.ts'
+import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
+import { sqliteMoves } from '../../src/store/sqlite/sqlite-moves.ts'
+import { newPlace } from './engines.ts'
+
+/** What an engine does for moves. */
+export function movesOf(engine: Engine): StoreMoves {
+  return engine.name === postgres.name ? postgresMoves : sqliteMoves
+}
+
+/** One of the two stores of a move. */
+export interface Place {
+  readonly engine: Engine
+  readonly place: string
+}
+
+export async function placeOf(engine: Engine): Promise<Place> {
+  return { engine, place: await newPlace(engine) }
+}
+
+/** From where to where a store can be moved. */
+export const DIRECTIONS = [sqlite, postgres].flatMap((from) =>
+  [sqlite, postgres].map((to) => ({ name: `${from.name} to ${to.name}`, from, to })),
+)
+
+export interface OpenMove extends AsyncDisposable {
+  readonly source: MoveSource
+  readonly target: MoveTarget
+  readonly move: StoreMove
+}
+
+let moves = 0
+
+/** Opens both sides of a move and takes the target. `isSlow`: it advances a batch at a time. */
+export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: false }): Promise<OpenMove> {
+  let turns = 0
+  const monotonic = () => (isSlow ? turns++ * 1000 : performance.now())
+  const common = { moveId: `move-${moves++}`, atMs: Date.UTC(2026, 3, 1), replicaId: 0 }
+  const fromName = movesOf(from.engine).nameOf(from.place)
+  const toName = movesOf(to.engine).nameOf(to.place)
+  const source = await movesOf(from.engine).openSource(from.place, { ...common, peer: toName, address: to.place })
+  await source.announce()
+  try {
+    const target = await movesOf(to.engine).openTarget(to.place, { ...common, peer: fromName, address: from.place })
+    try {
+      await target.claim()
+    } catch (error) {
+      await target.close()
+      throw error
+    }
+    return {
+      source,
+      target,
+      move: createStoreMove({ source, target, monotonic }),
+      async [Symbol.asyncDispose]() {
+        await source.close()
+        await target.close()
+      },
+    }
+  } catch (error) {
+    await source.close()
+    throw error
+  }
+}
+
+/** Advances until the move waits for its switch; returns the steps it went through. */
+export async function untilWaiting(move: StoreMove): Promise<readonly MoveProgress['step'][]> {
+  const seen: MoveProgress['step'][] = []
+  for (;;) {
+    const { step, done, total } = await move.advance()
+    expect(done).toBeLessThanOrEqual(total)
+    if (seen.at(-1) !== step) seen.push(step)
+    if (step === 'waiting') return seen
+  }
+}
+
+/** Moves a store that nobody writes to. */
+export async function moveStore(from: Place, to: Place): Promise<void> {
+  await using opened = await openMove(from, to)
+  await untilWaiting(opened.move)
+  await opened.move.switchOver({ jobId: 0, nowMs: Date.UTC(2026, 3, 1) })
+}
+
+/** Every row of a store, by its table, and the last numbers it has given. */
+export async function contentsOf({ engine, place }: Place) {
+  const source = await movesOf(engine).openSource(place, { moveId: '', peer: '', address: '', atMs: 0, replicaId: 0 })
+  try {
+    const contents = new Map<string, readonly StoredRow[]>()
+    for (const table of MOVED_TABLES) contents.set(table.name, await source.page(table, { after: null, upTo: null, limit: 1_000_000 }))
+    return { contents, numbers: await source.numbers() }
+  } finally {
+    await source.close()
+  }
+}
+
+/** Where each case takes long, the gate tries only these. */
+export const MAIN_DIRECTIONS = process.env.RELAY_FAULTS === 'long' ? DIRECTIONS : DIRECTIONS.filter(({ from, to }) => from !== to)
