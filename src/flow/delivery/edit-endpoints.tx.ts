@@ -11,6 +11,7 @@ export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 
 
 /** The verbs behind the API that add, change and remove endpoints (DOMAIN 7.4). */
 export function createEditEndpoints(store: WriteStore): EditEndpoints {
+  const edit = inSequence(store)
   const isNameTaken = async (tx: WriteTx, name: string, byOtherThan: string) =>
     (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
 
@@ -18,7 +19,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
     addEndpoint: ({ id, settings, key, from }) =>
-      store.transaction(async (tx) => {
+      edit(async (tx) => {
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
         const start = await startPosition(tx, from)
         if (start.kind !== 'ok') return start
@@ -36,7 +37,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
       }),
 
     changeEndpoint: (request) =>
-      store.transaction(async (tx) => {
+      edit(async (tx) => {
         const state = await find(tx, request.id)
         if (state === undefined) return { kind: 'unknown' }
         if (state.origin !== 'managed' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
@@ -50,13 +51,23 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
       }),
 
     removeEndpoint: ({ id, nowMs }) =>
-      store.transaction(async (tx): Promise<EndpointEdit> => {
+      edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
         if (state.origin !== 'managed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         return { kind: 'done', state }
       }),
+  }
+}
+
+/** Each edit reads the list that it changes: of many at the same time, most would begin again until they gave up. */
+function inSequence(store: WriteStore): <T>(work: (tx: WriteTx) => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const turn = last.then(() => store.transaction(work))
+    last = turn.catch(() => undefined)
+    return turn
   }
 }
 

@@ -70,8 +70,8 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
           } catch (error) {
             if (!isConflict(error)) throw error
             if (isLastTry) throw endlessConflict(error)
-            // Of two that met, the one that waits a little longer finds the other done.
-            await pause(Math.random() * PAUSE_MS_MAX)
+            // Of two that met, the one that waits a little longer finds the other done; of many, all need more room the oftener they meet.
+            await pause(Math.random() * PAUSE_MS_MAX * Math.min(attempt, 6))
           }
         }
       }),

@@ -3,6 +3,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -19,6 +20,18 @@ test('a transaction that meets another one is begun again until it gets through'
   })
   expect(tries).toBe(4)
   expect(await store.transaction((tx) => tx.loadSetting('x'))).toEqual(Buffer.from('y'))
+})
+
+test('a hundred endpoints added by four replicas at the same moment are all added, and pushes meanwhile are recorded', async () => {
+  const { url } = await createDatabase()
+  const replicas = await Promise.all(Array.from({ length: 4 }, () => openStore(NOON, postgres, url)))
+  const added = replicas.flatMap(({ writes }, replica) =>
+    Array.from({ length: 25 }, (_, nth) => addEndpoint(writes, NOON, { name: `${replica}.${nth}` })),
+  )
+  const pushed = replicas.map(({ record }, replica) => record(incomingPush(pushBody({ trackingIds: [`100${replica}`] }), NOON)))
+  const [endpoints, recorded] = await Promise.all([Promise.all(added), Promise.all(pushed)])
+  expect(recorded.flatMap(({ outcomes }) => outcomes.map(({ kind }) => kind))).toEqual(Array(4).fill('recorded'))
+  expect(new Set(endpoints.map(({ id }) => id)).size).toBe(100)
 })
 
 test('a push whose recording fails as if it met another one at every try is quarantined alone', async () => {
