@@ -22,12 +22,13 @@ export interface MoverVerbs extends Omit<Mover, 'to'> {
 }
 
 const VERBS = ['openSource', 'openTarget', 'advance', 'pause', 'switchOver', 'abandon', 'close'] as const
+const RETRY_AFTER_MS = 5000
 /** Pages of some megabytes live for one batch. */
 const YOUNG_MB = 32
 
 /**
  * Hosts a move on a thread of its own. The old store is opened first, because one that takes no writes cannot be moved either. `check` throws if it may not be
- * moved; `not_movable` is thrown if the new store cannot be taken.
+ * moved; `not_movable` is thrown if the new store cannot be taken, `storage_unavailable` if the old one cannot be moved now.
  */
 export async function hostMover(data: MoverData, check: () => Promise<void>): Promise<Mover> {
   // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
@@ -45,7 +46,10 @@ export async function hostMover(data: MoverData, check: () => Promise<void>): Pr
     })
   }
   try {
-    await verbs.openSource()
+    await verbs.openSource().catch((cause: unknown) => {
+      const why = cause instanceof Error ? cause.message.replace(/^store: /, '').replace(/\.$/, '') : 'it cannot be opened'
+      throw new AppError('storage_unavailable', `The store cannot be moved now: ${why}.`, { cause, retryAfterMs: RETRY_AFTER_MS })
+    })
     await take().catch(async (error: unknown) => {
       await verbs.abandon('The new store could not be taken.', data.atMs)
       throw error

@@ -22,6 +22,7 @@ const TTL_MS = 5000
 const RENEW_EVERY_MS = 1000
 /** How soon this replica sees what another has committed. */
 const LOOK_EVERY_MS = 100
+const TIDY_EVERY_MS = 60_000
 /** An answer that takes longer is of no use to a lease of this length. */
 const ANSWER_TIMEOUT_MS = 1500
 
@@ -87,7 +88,7 @@ export async function openReplicas(url: string, config: Config, log: Log): Promi
   await removeGone(table, clock).catch((err: unknown) => log.debug({ err }, 'replicas that are gone could not be removed; they lapse'))
   const renewing = startRepeating(membership.renew, RENEW_EVERY_MS)
   const lapsing = startRepeating(async () => membership.check(), LOOK_EVERY_MS)
-  let looking: ReturnType<typeof startRepeating> | null = null
+  const looking: ReturnType<typeof startRepeating>[] = []
   return {
     clock,
     lessons: table.lessons,
@@ -95,10 +96,12 @@ export async function openReplicas(url: string, config: Config, log: Log): Promi
       ...membership,
       begin(duties, elsewhere) {
         membership.start(duties)
-        looking = startRepeating(follow({ table, membership, elsewhere }), LOOK_EVERY_MS)
+        looking.push(startRepeating(follow({ table, membership, elsewhere }), LOOK_EVERY_MS))
+        // What is kept of replicas that were declared dead ends without a word.
+        looking.push(startRepeating(async () => elsewhere.replicasChanged(), TIDY_EVERY_MS))
       },
       async leave() {
-        for (const one of [renewing, lapsing, looking]) one?.stop()
+        for (const one of [renewing, lapsing, ...looking]) one.stop()
         // Otherwise it is declared dead after a while, and a stop need not wait for a server that is not there.
         if (membership.leftMs() > TTL_MS - 2 * RENEW_EVERY_MS)
           await membership.leave().catch((err: unknown) => log.debug({ err }, 'left without a word'))

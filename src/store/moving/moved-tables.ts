@@ -19,6 +19,7 @@ export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
   carrier_budget: 'the calls of the day and a pause are moved as the carrier memory; the rest is of this moment',
   carrier_token: 'refusals are moved as the carrier memory; a new token is asked for',
   flight: 'who asks the carrier about what at this moment',
+  fenced_replica: 'of replicas that were declared dead a short while ago, in this database',
   lesson: 'what replicas were taught in the last seconds, for the poller of this database; it is learnt again',
 }
 

@@ -221,7 +221,10 @@ const lockJobs = rawStatement<{ limit: number }>()(
   (p) => sql`select id from job where ended_at_ms is null order by id limit ${p.limit} for update`,
 )
 const lockRoles = rawStatement()(() => sql`select name from counter where name = 'roles' for update`)
-const readConfigured = rawStatement()(() => sql<{ endpoints: string }>`select endpoints from replica order by id`)
+const readConfigured = rawStatement()(
+  () => sql<{ endpoints: string }>`select endpoints from replica union all
+    select endpoints from fenced_replica where until_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint`,
+)
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
 /** Verbs that read in order to write: a setting, a job, or what is due. They run one after the other, so that none writes what another has changed. */

@@ -24,6 +24,11 @@ const REGISTER = `insert into replica (name, version, fingerprint, endpoints, ke
 const RENEW = `update replica set seen_at_ms = ${NOW_MS}, until_ms = ${NOW_MS} + $2::bigint where id = $1 returning seen_at_ms as now_ms,
   (select count(*) from replica as other where other.id <> $1 and other.until_ms <= ${NOW_MS})::integer as lapsed`
 const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
+/** An endpoint of a replica that was killed in the middle of a rollout must not lose its place before that is there again. */
+const KEPT_MS = 600_000
+const FENCE = `with kept as (delete from fenced_replica where until_ms <= ${NOW_MS}),
+  gone as (delete from replica where until_ms <= ${NOW_MS} returning endpoints)
+  insert into fenced_replica (until_ms, endpoints) select ${NOW_MS} + ${KEPT_MS}, endpoints from gone`
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
@@ -178,7 +183,7 @@ async function withRoles<T>(pool: Pool, work: (client: PoolClient) => Promise<T>
 
 /** Deletes replicas that are no longer seen, which waits for what they still write, and shares the roles anew. Returns those this one holds then. */
 async function changeRoles(client: PoolClient, id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]> {
-  const fenced = await client.query(`delete from replica where until_ms <= ${NOW_MS}`)
+  const fenced = await client.query(FENCE)
   const live = await client.query<LiveRow>('select id, endpoints from replica order by id')
   const held = await client.query<RoleRow>('select name, replica_id from role order by name')
   const endpoints = await client.query<EndpointRow>('select id, name, origin from endpoint where removed_at_ms is null order by id')

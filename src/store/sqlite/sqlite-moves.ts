@@ -18,7 +18,13 @@ export const sqliteMoves: StoreMoves = {
     const path = followLinks(place)
     // SQLite would take an empty file for a new one, and delete its log.
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
-    return withFile(path, readMark)
+    // Read only: whoever closes a file last would write its log into it.
+    const db = new Database(path, { readonly: true, fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
+    try {
+      return readMark(db)
+    } finally {
+      db.close()
+    }
   },
   async clear(place, nowMs) {
     const path = followLinks(place)

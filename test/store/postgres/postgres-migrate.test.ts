@@ -44,7 +44,7 @@ test('a new database gets the tables, columns and indexes that SQLite has after 
   await migratePostgres(pool, PLACE)
   const { rows: columns } = await pool.query<{ name: string }>(
     `select table_name || '.' || column_name || case is_nullable when 'YES' then '?' else '' end as name from information_schema.columns
-     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'replica', 'role', 'lesson', 'carrier_budget', 'carrier_token', 'flight')`,
+     where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'replica', 'role', 'fenced_replica', 'lesson', 'carrier_budget', 'carrier_token', 'flight')`,
   )
   // By its version replicas find out whether what they have cached is true; one process needs none.
   const names = columns.map(({ name }) => name).sort()

@@ -10,6 +10,7 @@ export const replicas: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     await createReplica(db)
     await createRole(db)
+    await createFencedReplica(db)
     await sql`insert into counter (name, value, base, version) values ('roles', 0, 0, 0), ('orders', 0, 0, 0)`.execute(db)
     await sql`delete from lease where role = 'relay'`.execute(db)
   },
@@ -42,4 +43,13 @@ async function createRole(db: Kysely<unknown>): Promise<void> {
     .addColumn('name', text, (column) => column.primaryKey())
     .execute()
   await db.schema.createIndex('role_by_replica').on('role').column('replica_id').execute()
+}
+
+/** The endpoints that the configs of replicas named which were declared dead: they are kept until then, since the replica may come back. */
+async function createFencedReplica(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('fenced_replica')
+    .addColumn('until_ms', 'bigint', (column) => column.notNull())
+    .addColumn('endpoints', text, (column) => column.notNull())
+    .execute()
 }
