@@ -5,10 +5,11 @@ const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/
 
 export default defineConfig({
   test: {
-    // Processes, each file in its own: native addons and threads do not like to be shared. Two at a time, as many as the smallest machine has cores.
+    // Processes, each file in its own: native addons and threads do not like to be shared. One more than the smallest machine has cores, since tests of
+    // processes mostly wait for them.
     pool: 'forks',
     isolate: true,
-    maxWorkers: 2,
+    maxWorkers: 3,
     // Young objects get all their room at once: most of a file's time is its start, when nothing dies young and each step on the way copies it all.
     execArgv: ['--min-semi-space-size=16'],
     // In another order at each run, so that no test comes to need what another left; the seed is printed, and `--sequence.seed` repeats a run.

@@ -20,8 +20,9 @@ const BEGIN = 'begin isolation level read committed; set local lock_timeout = 50
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
 const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms)
-  values ($1, $2, $3, $4, $5, ${NOW_MS}, ${NOW_MS}, ${NOW_MS} + $6::bigint) returning id, seen_at_ms as now_ms`
-const RENEW = `update replica set seen_at_ms = ${NOW_MS}, until_ms = ${NOW_MS} + $2::bigint where id = $1 returning seen_at_ms as now_ms,
+  select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint from (select ${NOW_MS} as now_ms) as clock returning id, seen_at_ms as now_ms`
+const RENEW = `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + $2::bigint from (select ${NOW_MS} as now_ms) as clock
+  where id = $1 returning seen_at_ms as now_ms,
   (select count(*) from replica as other where other.id <> $1 and other.until_ms <= ${NOW_MS})::integer as lapsed`
 const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
 /** An endpoint of a replica that was killed in the middle of a rollout must not lose its place before that is there again. */
