@@ -17,7 +17,7 @@ export interface TransactionKind {
    * role. `any`: whichever it is for, the caller knows that it was held under the same number.
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
-  /** The others are told of it, because it changes what waits for endpoints. */
+  /** Other replicas notice it, because it changes what waits for endpoints. */
   readonly announced?: boolean
 }
 

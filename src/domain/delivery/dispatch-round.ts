@@ -7,7 +7,7 @@ export interface DeliveryRules {
   readonly policy: BackoffPolicy
   /** Concurrent attempts to an endpoint that sets no limit of its own. */
   readonly perEndpoint: number
-  /** How many deliveries may be claimed for each concurrent attempt; so many times an endpoint's concurrency can arrive twice after a kill. */
+  /** How many deliveries may be claimed for each concurrent attempt. After a kill, up to this many times an endpoint's concurrency can arrive twice. */
   readonly claimsPerAttempt: number
 }
 

@@ -19,7 +19,7 @@ export interface BudgetRequest {
 
 /** What all replicas together may do. */
 export interface SharedLimits {
-  /** The even pace: one call each so many microseconds. */
+  /** The even pace: the microseconds between two calls. */
   readonly intervalUs: number
   /** How far calls may run ahead of the even pace. */
   readonly headStartUs: number
