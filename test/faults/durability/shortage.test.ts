@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -8,6 +7,7 @@ import { pushBody } from '../../support/builders.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { ask, logIn, push } from '../../support/relay.ts'
 import { readStore } from '../../support/simulated-disk.ts'
+import { fillUp, smallDisk } from '../../support/small-disk.ts'
 import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -23,25 +23,6 @@ async function startedOn(folder: string, options: TraceOptions = {}): Promise<Tr
     if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
   })
   return relay
-}
-
-/** A file system of its own, of few megabytes. */
-function smallDisk(megabytes: number): string {
-  const folder = join(temporaryFolder(), 'disk')
-  mkdirSync(folder)
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'parcel-relay-test', folder], { stdio: 'pipe' })
-  onTestFinished(() => void execFileSync('umount', ['--lazy', folder]))
-  return folder
-}
-
-/** To the last byte: that a relay has written some of its own meanwhile, and not all of this fits, is as good. */
-function fillUp(disk: string): void {
-  const { bavail, bsize } = statfsSync(disk)
-  try {
-    writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
-  }
 }
 
 /** Asks again at the edge until it is so; resolves with how long it took. */

@@ -10,6 +10,8 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** Encoding of the initial databases. Default: UTF8. */
   readonly encoding?: 'UTF8' | 'SQL_ASCII'
+  /** The folder that its own is made in. Default: the system's for temporary files. */
+  readonly parent?: string
 }
 
 /** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests: nothing of it stays. */
@@ -44,8 +46,12 @@ const SETTINGS = {
 }
 
 /** Creates and starts a server. It stops with this process at the latest, even if that is killed. */
-export async function startPostgres({ settings = {}, encoding = 'UTF8' }: PostgresOptions = {}): Promise<PostgresServer> {
-  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-postgres-'))
+export async function startPostgres({
+  settings = {},
+  encoding = 'UTF8',
+  parent = tmpdir(),
+}: PostgresOptions = {}): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
   const leash = startLeash(folder)
   try {
