@@ -7,7 +7,7 @@ const RENEW_MS = LEASE_MS / 3
 /** How often those who wait look whether it has ended, and how often at most. */
 const LOOK_MS = 200
 const LOOKS_MAX = 150
-/** How long to wait before asking anew when nothing is known of the flight. */
+/** How long to wait before the next question if the outcome of the flight is unknown. */
 const RETRY_AFTER_MS = 30_000
 
 export interface SharedFlightPorts {

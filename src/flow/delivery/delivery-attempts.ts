@@ -67,7 +67,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
     send(delivery, queue.state, atMs, { onResend, onEnd })
   }
 
-  /** Its endpoint was lost meanwhile: whoever delivers to it now attempts it again. */
+  /** Another replica delivers to its endpoint now, and attempts it again. */
   function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
     queues.dropped(queue, deliveryId)
     underWay -= 1

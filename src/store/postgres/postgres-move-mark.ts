@@ -85,7 +85,7 @@ export async function keepChanges({ query }: MoveClient, table: MovedTable): Pro
   }
 }
 
-/** Refuses every write from now on, whoever has the store open. */
+/** Refuses every write from now on, by any relay that has the store open. */
 export async function refuseWrites({ query }: MoveClient): Promise<void> {
   await query(`create function moved_refuse() returns trigger language plpgsql as $$ begin
     raise exception 'the store was moved' using errcode = 'object_not_in_prerequisite_state'; end $$`)

@@ -40,7 +40,7 @@ export function keepChanges(db: Database.Database): void {
   }
 }
 
-/** Refuses every write from now on, whoever has the store open. */
+/** Refuses every write from now on, by any relay that has the store open. */
 export function refuseWrites(db: Database.Database): void {
   for (const { name } of MOVED_TABLES)
     for (const event of EVENTS)
