@@ -84,6 +84,12 @@ export interface NextDelivery extends ClaimedDelivery {
   readonly dueAtMs: number
 }
 
+export interface NextDeliveries {
+  readonly deliveries: readonly NextDelivery[]
+  /** When to look again for what this look may have passed over, epoch milliseconds; null: it passed over nothing. */
+  readonly lookAgainAtMs: number | null
+}
+
 /** What ended since the last round, and how much may be claimed. */
 export interface DispatchRound {
   readonly settled: readonly SettledAttempt[]

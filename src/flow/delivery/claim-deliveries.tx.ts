@@ -74,9 +74,10 @@ async function findClaims(
     const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
     return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
   }
-  const next = await tx.findNextDeliveries({ endpointId: state.endpoint.id, round, wokenAtMs, underWay, limit: room, nowMs })
+  const asked = { endpointId: state.endpoint.id, round, wokenAtMs, underWay, limit: room, nowMs }
+  const { deliveries: next, lookAgainAtMs } = await tx.findNextDeliveries(asked)
   const due = next.filter(({ dueAtMs }) => dueAtMs <= nowMs)
-  return { found: due, isMoreDue: due.length === room, nextAtMs: next[due.length]?.dueAtMs ?? null }
+  return { found: due, isMoreDue: due.length === room, nextAtMs: earlier(next[due.length]?.dueAtMs ?? null, lookAgainAtMs) }
 }
 
 interface ProbeLook {

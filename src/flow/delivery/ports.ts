@@ -12,6 +12,7 @@ import type {
   DeliveryRules,
   DispatchRound,
   DispatchRoundReport,
+  NextDeliveries,
   NextDelivery,
   NextRequest,
   ProbeRequest,
@@ -108,7 +109,7 @@ export interface DeliveryTx {
   /** Of an endpoint's claims, those that have ended, are not their parcel's only claim, or stand behind another after a join. */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
-  findNextDeliveries(request: NextRequest): Promise<readonly NextDelivery[]>
+  findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
   /**
    * The next probe of a failing endpoint: a delivery that was never attempted, else the one whose last attempt is longest ago; null: there
    * is none.

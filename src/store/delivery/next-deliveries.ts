@@ -1,5 +1,5 @@
 import type { ExpressionBuilder, Kysely } from 'kysely'
-import type { NextDelivery, NextRequest, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
+import type { NextDeliveries, NextDelivery, NextRequest, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
@@ -12,7 +12,7 @@ const UNTRIED = 0
 const FIRST_ROUND = 1
 
 type Look = { endpointId: number; limit: number; nowMs: number }
-type NextLook = Look & { underWay: readonly number[]; round: number }
+export type NextLook = Look & { underWay: readonly number[]; round: number }
 
 /** Subqueries read the bodies of due deliveries only: most rows this reads are not due yet. */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
@@ -25,7 +25,7 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
       .end()
   return db
     .selectFrom('delivery')
-    .select(['id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'spared', 'first_failed_at_ms', 'next_attempt_at_ms'])
+    .select(['id', 'parcel_id', 'sequence', 'previous_sequence', 'attempts', 'spared', 'first_failed_at_ms', 'next_attempt_at_ms', 'round'])
     .select((of) =>
       (isDue === 'is due' ? body(of) : of.case().when('next_attempt_at_ms', '>', p.nowMs).then(null).else(body(of)).end()).as('body'),
     )
@@ -34,8 +34,8 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
     .limit(p.limit)
 }
 
-/** Reads the parcels of what is under way again, because a join may have moved it to another parcel since it was claimed. */
-function besides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
+/** What waits besides the parcels of what is under way. It reads those parcels again, because a join may have moved it to another parcel since it was claimed. */
+export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
     of.selectFrom('delivery as under_way').select('under_way.parcel_id').where('under_way.id', 'in', oneOf(p.underWay)),
   )
@@ -43,11 +43,11 @@ function besides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is
 
 /** Not attempted since queued, or requested by an operator. */
 const nextUntried = statement<NextLook>()((db, p, dialect) =>
-  besides(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
+  waitingBesides(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
 /** Last attempted before the endpoint was woken. */
-const nextWoken = statement<NextLook>()((db, p, dialect) =>
-  besides(db, p, dialect, 'is due')
+export const nextWoken = statement<NextLook>()((db, p, dialect) =>
+  waitingBesides(db, p, dialect, 'is due')
     .where('round', '>', UNTRIED)
     .where('round', '<', p.round)
     .orderBy('round')
@@ -55,25 +55,41 @@ const nextWoken = statement<NextLook>()((db, p, dialect) =>
 )
 /** Attempted since the endpoint was woken. */
 const nextRetried = statement<NextLook>()((db, p, dialect) =>
-  besides(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
+  waitingBesides(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
 )
 
+/** What may go next, by what came of it before. */
+export interface NextFound extends Pick<NextDeliveries, 'lookAgainAtMs'> {
+  readonly untried: readonly NextRow[]
+  readonly woken: readonly NextRow[]
+  readonly retried: readonly NextRow[]
+}
+
 /** Reads each kind in the order of the partial index of due deliveries, so the cost does not grow with the backlog. */
-export async function findNextDeliveries(session: Session, request: NextRequest): Promise<readonly NextDelivery[]> {
-  const { endpointId, underWay, limit, nowMs, round, wokenAtMs } = request
-  const look = { endpointId: Number(endpointId), underWay, limit, nowMs, round }
+async function findEach(session: Session, look: NextLook): Promise<NextFound> {
   const [untried, woken, retried] = await Promise.all([
     session.all(nextUntried, look),
-    round === FIRST_ROUND ? [] : session.all(nextWoken, look),
+    look.round === FIRST_ROUND ? [] : session.all(nextWoken, look),
     session.all(nextRetried, look),
   ])
+  return { untried, woken, retried, lookAgainAtMs: null }
+}
+
+/** See `DeliveryTx.findNextDeliveries`. */
+export async function findNextDeliveries(
+  session: Session,
+  request: NextRequest,
+  find: (look: NextLook) => Promise<NextFound> = (look) => findEach(session, look),
+): Promise<NextDeliveries> {
+  const { endpointId, underWay, limit, nowMs, round, wokenAtMs } = request
+  const { untried, woken, retried, lookAgainAtMs } = await find({ endpointId: Number(endpointId), underWay, limit, nowMs, round })
   const found = [
     ...untried.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, nowMs))),
     ...woken.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, wokenAtMs))),
     ...retried.map((row) => decodeNext(row, endpointId, row.next_attempt_at_ms)),
   ]
-  if (woken.length === 0 && retried.length === 0) return found
-  return found.sort((one, other) => one.dueAtMs - other.dueAtMs).slice(0, limit)
+  if (woken.length > 0 || retried.length > 0) found.sort((one, other) => one.dueAtMs - other.dueAtMs)
+  return { deliveries: found.slice(0, limit), lookAgainAtMs }
 }
 
 const nextOfAll = statement<Look & { exceptParcelId: number }>()((db, p) =>
@@ -122,7 +138,7 @@ export async function waitsForOthers(session: Session, endpointId: string, parce
   return rows.some((row) => row.parcel_id !== parcelId)
 }
 
-interface NextRow {
+export interface NextRow {
   readonly id: number
   readonly parcel_id: number
   readonly sequence: number
@@ -131,6 +147,7 @@ interface NextRow {
   readonly spared: number
   readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number
+  readonly round: number
   readonly body: Uint8Array | null
 }
 

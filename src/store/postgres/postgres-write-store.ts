@@ -1,10 +1,8 @@
 import { sql } from 'kysely'
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
 import { queueDelivery } from '../delivery/deliveries.ts'
-import { listEndpoints, saveEndpoint, saveHealth } from '../delivery/endpoints.ts'
 import { readFeedEntries } from '../delivery/feed-entries.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { namesOf } from '../history/batch-names.ts'
@@ -12,10 +10,10 @@ import { decodeIdentifier } from '../history/parcels.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
-import { createWriteVerbs, type Endpoints, type WriteParts } from '../write-verbs.ts'
+import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
 import { applyBatch } from './apply-batch.ts'
-import { announceOrder, createSequence, endpointsChange, endpointsStay, lockCounter, readEndpointsVersion } from './counter.ts'
-import { healthStays, saveHealthAfter } from './endpoint-health.ts'
+import { announceOrder, createSequence, lockCounter } from './counter.ts'
+import { createDueFronts, type DueFronts } from './due-fronts.ts'
 import { createInboxNumbers, type InboxNumbers } from './inbox-numbers.ts'
 import { loadBatch, loadNeeded } from './load-batch.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
@@ -27,6 +25,7 @@ import { lockParcels, lockQueues, saveSettlementsInSets } from './queue-deliveri
 import { rawStatement } from './raw-statement.ts'
 import { namesIn, proveHeld } from './replica-fence.ts'
 import { readSubscribers, type Subscribers } from './subscribers.ts'
+import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './transaction-endpoints.ts'
 
 /** What a replica remembers between transactions: nothing that another replica's commit can make wrong. */
 interface Memory {
@@ -37,6 +36,7 @@ interface Memory {
   subscribers: Subscribers | null
   /** Statuses that are written down. */
   readonly statuses: Set<string>
+  readonly fronts: DueFronts
 }
 
 /** Of a carrier that makes up a new one for every parcel they are forgotten now and then. */
@@ -60,6 +60,7 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
     numbers: createInboxNumbers(),
     subscribers: null,
     statuses: new Set(),
+    fronts: createDueFronts(),
   }
   const sessions = new WeakMap<WriteTx, PostgresSession>()
   return {
@@ -124,7 +125,7 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     statuses: new Set(),
     leases: createTransactionLeases(memory.leases),
     parcels: createPostgresParcels(session),
-    endpoints: createEndpoints(session),
+    endpoints: createTransactionEndpoints(session),
     sequence: createSequence(session),
   }
   return {
@@ -141,78 +142,27 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
       if (memory.statuses.size > STATUSES_REMEMBERED) memory.statuses.clear()
       for (const status of parts.statuses) memory.statuses.add(status)
     },
-    rolledBack: parts.leases.rolledBack,
-  }
-}
-
-interface TransactionEndpoints extends Endpoints {
-  /** The health of an endpoint as it was read, to be compared when it is first saved; null: it was not read, or is this transaction's own. */
-  takeHealth(endpointId: string): EndpointState['health'] | null
-}
-
-/** What is saved of an endpoint was computed from what was read of it: if others have changed endpoints in between, the transaction is begun again. */
-function createEndpoints(session: PostgresSession): TransactionEndpoints {
-  let listed: Promise<readonly EndpointState[]> | null = null
-  const read = new Map<string, EndpointState['health']>()
-  const written = new Set<string>()
-  let known: number | null = null
-  let isChanged = false
-  const list = async () => {
-    const version = known === null ? readEndpointsVersion(session) : known
-    const [current, endpoints] = await Promise.all([version, listEndpoints(session)])
-    known = current
-    for (const { endpoint, health } of endpoints) read.set(endpoint.id, health)
-    return endpoints
-  }
-  return {
-    list() {
-      listed ??= list()
-      return listed
-    },
-    change() {
-      listed = null
-      if (!isChanged) endpointsChange(session, known)
-      isChanged = true
-    },
-    takeHealth(endpointId) {
-      const health = written.has(endpointId) ? null : (read.get(endpointId) ?? null)
-      written.add(endpointId)
-      return health
-    },
-    note() {
-      listed = null
-      if (!isChanged && known !== null) endpointsStay(session, known)
+    rolledBack() {
+      parts.leases.rolledBack()
+      memory.fronts.forget()
     },
   }
-}
-
-/** What is written down of an endpoint here and at another replica, such as an attempt and an operator's order, is done one after the other. */
-function endpointVerbs({ session, endpoints }: Parts) {
-  return {
-    saveHealth(endpointId, health) {
-      const before = endpoints.takeHealth(endpointId)
-      endpoints.note(endpointId, health)
-      if (before === null) saveHealth(session, endpointId, health)
-      else saveHealthAfter(session, endpointId, health, before)
-    },
-    async saveEndpoint(state) {
-      const before = endpoints.takeHealth(state.endpoint.id)
-      if (before !== null) healthStays(session, state.endpoint.id, before)
-      endpoints.change()
-      return await saveEndpoint(session, state)
-    },
-  } satisfies Partial<WriteTx>
 }
 
 /** What changes the order of what waits, under the lock of its parcel. */
-function deliveryVerbs({ session }: Parts) {
+function deliveryVerbs({ session, memory: { fronts } }: Parts) {
   return {
     async queueDelivery(delivery) {
       lockQueues(session, delivery.endpointId, [delivery.parcelId])
       await queueDelivery(session, delivery)
     },
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
-    saveSettlements: (settled, nowMs) => saveSettlementsInSets(session, settled, nowMs),
+    saveSettlements(settled, nowMs) {
+      saveSettlementsInSets(session, settled, nowMs)
+      // What waited behind a delivery that was tried again and again was queued long ago.
+      for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
+    },
+    findNextDeliveries: (request) => fronts.find(session, request),
   } satisfies Partial<WriteTx>
 }
 

@@ -83,7 +83,7 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
 
   test('6.6: what was told as backfill is revealed by its push and is no missed push, though its listing was replaced', async () => {
     const { pollOnce, push, pass, writes } = await start(engine)
-    const { take } = await addEndpoint(writes, NOON + 3_600_000)
+    const { take } = await addEndpoint(writes, NOON)
     for (let age = 1; age <= 3; age++) await pollOnce(age)
     expect(await take()).toEqual([])
     expect(await writes.settleMissedPushes(pass(recordOptions.missedPushGraceMs + 1))).toEqual([])

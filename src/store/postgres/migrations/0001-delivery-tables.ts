@@ -75,7 +75,7 @@ async function createDelivery(db: Kysely<unknown>): Promise<void> {
     .addColumn('state', 'smallint', (column) => column.notNull())
     .addColumn('reason', text)
     // No room is kept on its pages: every update moves a row from one partial index to another, so all its indexes are written anyhow. Vacuumed at
-    // 1 %: what was delivered lies dead at the front of `delivery_due`, where every claim begins.
+    // 1 %: what was delivered lies dead at the front of `delivery_due`, which is read every two seconds.
     .modifyEnd(sql`with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.02)`)
     .execute()
 }
