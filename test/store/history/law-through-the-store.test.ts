@@ -10,6 +10,8 @@ import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } 
 import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 
+const RUNS = process.env.RELAY_FAULTS === 'long' ? 250 : 100
+
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
 
@@ -68,14 +70,14 @@ test.each(engines)(
         expect(await served(engine, [all])).toEqual({ before: model, after: model })
         expect(await served(engine, batches)).toEqual({ before: model, after: model })
       }),
-      { numRuns: runsOn(engine, 250, 8), seed: 20261121 },
+      { numRuns: runsOn(engine, RUNS, 8), seed: 20261121 },
     )
   },
   600_000,
 )
 
 test('every engine serves the same bytes of the same observations, before and after a restart', async () => {
-  const runs = Math.min(...engines.map((engine) => runsOn(engine, 250, 6)))
+  const runs = Math.min(...engines.map((engine) => runsOn(engine, RUNS, 6)))
   await fc.assert(
     fc.asyncProperty(told, async ({ batches }) => {
       const [first, ...others] = await Promise.all(engines.map((engine) => served(engine, batches)))
