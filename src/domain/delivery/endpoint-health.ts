@@ -42,6 +42,8 @@ const PROBE_MAX_MS = 5 * 60_000
 const PAUSE_MAX_MS = 60 * 60_000
 /** The time between two failures counts as failing up to this much; the relay may not have been running for the rest. */
 const SEEN_MAX_MS = PAUSE_MAX_MS
+/** How old the time of the last success of a healthy endpoint may be: writing down each would cost as much as all the rest that is kept of it. */
+const SUCCESS_EVERY_MS = 1000
 
 /** The health of an endpoint that was just created. */
 export const newHealth: EndpointHealth = {
@@ -89,7 +91,7 @@ export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, 
 export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }: HealthAttempt, nowMs: number): EndpointHealth {
   if (isOwnFailure(outcome)) return health
   if (outcome.kind === 'accepted') {
-    if (health.lastSuccessAtMs === nowMs && health.failingSinceMs === null) return health
+    if (health.failingSinceMs === null && hasJustSucceeded(health, nowMs)) return health
     const healthy = { ...health, lastSuccessAtMs: nowMs, failingSinceMs: null, failedForMs: 0, failedParcels: [] }
     return health.probing === null ? healthy : wakeWaiting(healthy, nowMs)
   }
@@ -101,6 +103,10 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
   if (health.probing === null || !isProbeDue(health.probing, atMs)) return failed
   const count = health.probing.failed + 1
   return { ...failed, round: health.round + 1, probing: { atMs: nowMs + pauseMs(count, outcome), failed: count } }
+}
+
+function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): boolean {
+  return lastSuccessAtMs !== null && nowMs >= lastSuccessAtMs && nowMs < lastSuccessAtMs + SUCCESS_EVERY_MS
 }
 
 /**

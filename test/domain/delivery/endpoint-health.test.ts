@@ -91,6 +91,25 @@ describe('an endpoint that is failing', () => {
   })
 })
 
+describe('the last success of an endpoint', () => {
+  const successAt = (health: EndpointHealth, nowMs: number) => healthAfter(health, { parcelId: 1, outcome: accepted, atMs: nowMs }, nowMs)
+
+  test('is written down once a second while it is healthy', () => {
+    const first = successAt(newHealth, NOW)
+    expect(successAt(first, NOW + 999)).toBe(first)
+    expect(successAt(first, NOW + 1000).lastSuccessAtMs).toBe(NOW + 1000)
+  })
+
+  test('is later than a failure that it followed, however soon', () => {
+    const failed = healthAfter(successAt(newHealth, NOW), { parcelId: 1, outcome: refused, atMs: NOW }, NOW + 1)
+    expect(successAt(failed, NOW + 2)).toMatchObject({ lastSuccessAtMs: NOW + 2, failingSinceMs: null })
+  })
+
+  test('does not lie ahead of a clock that was put back', () => {
+    expect(successAt(successAt(newHealth, NOW), NOW - 1).lastSuccessAtMs).toBe(NOW - 1)
+  })
+})
+
 describe('how long an endpoint has been failing', () => {
   test('is the time that was seen to pass, and not the difference of two dates', () => {
     const first = addFailingTime(newHealth, refused, 10_000)
