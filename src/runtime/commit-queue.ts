@@ -23,15 +23,15 @@ export type Committed =
   | { readonly taken: number; readonly error: unknown }
 
 /**
- * A queue whose batches this thread records, at most `atOnce` at a time. Their results are reported in the order in which they were asked for, because the senders of a
+ * A queue whose batches this thread records, at most `atOnce()` at a time. Their results are reported in the order in which they were asked for, because the senders of a
  * batch are those that were put first.
  */
 export function queueInProcess(
   record: (batch: readonly Incoming[]) => Promise<CommitReport>,
   batchMax: number,
-  { atOnce } = { atOnce: 1 },
+  atOnce: () => number = () => 1,
 ): CommitQueue {
-  const inTurn = pLimit(atOnce)
+  const inTurn = pLimit(1)
   let waiting: Incoming[] = []
   let awaited = 0
   let reported: Promise<unknown> = Promise.resolve()
@@ -57,6 +57,7 @@ export function queueInProcess(
     isAwaited: () => awaited > 0,
     commit() {
       awaited += 1
+      inTurn.concurrency = atOnce()
       const before = reported
       const committed = inTurn(commitNext)
       const turn = before.then(() => committed)

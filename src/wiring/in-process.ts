@@ -13,7 +13,10 @@ import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
 import { openReplicas, type Replicas } from './replicas.ts'
 import { assembleWriteSide, openModel, writeRulesOf } from './write-side.ts'
 
-/** While one batch waits for the server, others are decided and sent. */
+/**
+ * While one batch waits for the server, others are decided and sent. All replicas together commit one at a time, so more batches would only be smaller, and
+ * each pays for its statements.
+ */
 const BATCHES_AT_ONCE = 3
 
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
@@ -38,7 +41,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
     log,
   })
   const writes = assembleWriteSide({ ...parts, model: model.keeper, checkpoint: model.checkpoint }, writeRulesOf(config))
-  const openQueue = (atOnce: number) =>
+  const openQueue = (atOnce?: () => number) =>
     queueInProcess(
       async (batch: readonly Incoming[]) => {
         const { touchedParcels, ...report } = await writes.record(batch)
@@ -46,7 +49,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
         return report
       },
       config.limits.batch,
-      { atOnce },
+      atOnce,
     )
   const { record: _record, close, ...verbs } = writes
   const shared = openSharedCarrier(url)
@@ -69,8 +72,12 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
         return done
       },
     },
-    writer: { queue: openQueue(1), drainReplies: () => undefined, died: new Promise(() => undefined) },
-    receiver: hostReceiverInProcess(config, openQueue(BATCHES_AT_ONCE), { clock, log }),
+    writer: { queue: openQueue(), drainReplies: () => undefined, died: new Promise(() => undefined) },
+    receiver: hostReceiverInProcess(
+      config,
+      openQueue(() => Math.ceil(BATCHES_AT_ONCE / joined.replicas.count())),
+      { clock, log },
+    ),
   }
 }
 

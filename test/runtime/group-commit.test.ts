@@ -24,14 +24,14 @@ function openRecorder() {
   return { batches, record }
 }
 
-function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }) {
+function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }, atOnce?: () => number) {
   let nowMs = 0
   const recorder = openRecorder()
   const told: string[] = []
   const timers: (() => void)[] = []
   const commit = createGroupCommit(
     {
-      queue: queueInProcess(recorder.record, 3),
+      queue: queueInProcess(recorder.record, 3, atOnce),
       onCommitted: () => void told.push('committed'),
       onFailed: () => void told.push('failed'),
       monotonic: () => nowMs,
@@ -65,6 +65,29 @@ test('what arrives while a batch is being committed forms the next, up to a boun
   batches[2]?.end()
   await Promise.all(all)
   expect(batches.map(({ names }) => names)).toEqual([['a'], ['b', 'c', 'd'], ['e']])
+})
+
+test('as many batches are under way as may be just then', async () => {
+  let atOnce = 2
+  const { commit, batches } = open(undefined, () => atOnce)
+  const submitted: Promise<unknown>[] = []
+  const submitOne = async (name: string) => {
+    submitted.push(commit.submit(push(name)))
+    await settled()
+    return batches.length
+  }
+  expect([await submitOne('a'), await submitOne('b'), await submitOne('c')]).toEqual([1, 2, 2])
+  batches[0]?.end()
+  await settled()
+  expect(batches.map(({ names }) => names)).toEqual([['a'], ['b'], ['c']])
+  atOnce = 1
+  batches[1]?.end()
+  await settled()
+  expect(await submitOne('d')).toBe(3)
+  batches[2]?.end()
+  await settled()
+  batches[3]?.end()
+  await Promise.all(submitted)
 })
 
 test('no sender is answered before the commit, and the commit is reported before any sender is answered', async () => {

@@ -28,6 +28,8 @@ export interface Membership {
   /** Aborted when the lease runs out. To be asked for before each poll. */
   signal(): AbortSignal
   list(): Promise<readonly Replica[]>
+  /** How many replicas there are, this one included, as of when roles were shared last. */
+  count(): number
   /** Tells the others of a reloaded config. */
   configure(config: ReplicaConfig): Promise<void>
 }
@@ -62,6 +64,7 @@ export async function joinReplicas(ports: MembershipPorts, options: ReplicaLease
     delivers: (endpointId) => holds(dispatcherOf(endpointId)),
     endpoints: () => (lease.isValid() ? roles.list().flatMap((role) => endpointOf(role) ?? []) : []),
     list: table.list,
+    count: roles.replicas,
     start: roles.start,
     share: async (seen) => (lease.isValid() ? await roles.share(seen, lease.id()) : undefined),
     async leave() {
@@ -74,6 +77,8 @@ export async function joinReplicas(ports: MembershipPorts, options: ReplicaLease
 interface HeldRoles {
   has(role: Role): boolean
   list(): readonly Role[]
+  /** How many replicas share the roles. */
+  replicas(): number
   start(duties: Duties): void
   share(seen: Watermarks | null, id: number): Promise<void>
   /** The share of this replica may have changed. */
@@ -88,6 +93,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   let held: ReadonlySet<Role> = new Set()
   let shared: Watermarks | null = null
   let isShareDue = true
+  let replicas = 1
   /** The number of times that everything was lost, that the lease ran out, and how many of the latter are made good. */
   let losses = 0
   let lapses = 0
@@ -104,6 +110,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
     const roles = await table.changeRoles(id, (assignment) => {
       const wanted = shareRoles(assignment, id)
       excess = wanted.giveUp
+      replicas = assignment.live.length
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
@@ -121,6 +128,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   return {
     has: (role) => held.has(role) && !leaving.has(role),
     list: () => [...held].filter((role) => !leaving.has(role)),
+    replicas: () => replicas,
     start(given) {
       duties = given
     },

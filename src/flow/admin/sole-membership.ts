@@ -24,6 +24,7 @@ export function createSoleMembership(
     delivers: () => true,
     term: () => 0,
     signal: () => never,
+    count: () => 1,
     async list(): Promise<readonly Replica[]> {
       const endpoints = await reads.listEndpoints()
       const { configFingerprint } = config

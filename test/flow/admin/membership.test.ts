@@ -50,6 +50,18 @@ test('a replica alone takes everything, and delivers to all', async () => {
   expect(replica.endpoints()?.toSorted()).toEqual(['1', '2'])
 })
 
+test('it knows how many there are, after each share', async () => {
+  const { replica, turn, store } = await join([])
+  await turn()
+  const other = store.join(1_000_000)
+  expect(replica.count()).toBe(1)
+  await turn()
+  expect(replica.count()).toBe(2)
+  await store.table.remove(other)
+  await turn()
+  expect(replica.count()).toBe(1)
+})
+
 test('what it has to give up it holds no more at once, and nobody else may take it before its work has ended', async () => {
   const { store, replica, excess, underWay, turn, other } = await joinAndShrink()
   expect(excess.filter((role) => role.startsWith('dispatcher/'))).toHaveLength(1)
