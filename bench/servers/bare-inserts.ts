@@ -1,12 +1,10 @@
 import pg from 'pg'
 import { EVENTS_PER_PARCEL, eventBody } from '../load/event.ts'
 
-/** One event per pushing connection, which is also the largest batch of the relay at this load. */
-const BATCH = 64
 const PREPARED = 20_000
 
-/** Returns how many bodies per second one connection inserts in committed batches: the cost of storing the bytes alone. */
-export async function insertBare(url: string, durationMs: number): Promise<number> {
+/** Returns how many bodies per second one connection inserts in committed batches of `batch`: the cost of storing the bytes alone. */
+export async function insertBare(url: string, batch: number, durationMs: number): Promise<number> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   await client.query('create table bare (id bigint primary key, body bytea not null)')
@@ -16,9 +14,9 @@ export async function insertBare(url: string, durationMs: number): Promise<numbe
   const run = async (fromId: number, untilMs: number): Promise<number> => {
     let id = fromId
     while (performance.now() < untilMs) {
-      const ids = Array.from({ length: BATCH }, (_, at) => id + at)
+      const ids = Array.from({ length: batch }, (_, at) => id + at)
       await client.query({ ...insert, values: [ids, ids.map((one) => bodies[one % PREPARED])] })
-      id += BATCH
+      id += batch
     }
     return id
   }

@@ -12,7 +12,7 @@ import { untilDelivered } from '../relay/delivering.ts'
 import { startReceivers } from '../relay/receivers.ts'
 import { insertBare } from '../servers/bare-inserts.ts'
 import { onDatabase, SETTINGS } from '../servers/bench-database.ts'
-import { startRelay } from '../servers/relay.ts'
+import { type RelayServer, startRelay } from '../servers/relay.ts'
 import type { Bench, Observation, SuiteReport } from '../suite.ts'
 
 const CONNECTIONS = 64
@@ -24,6 +24,8 @@ interface Round {
   readonly deliveries: number
   /** 99th percentile of push latency, in milliseconds. */
   readonly p99Ms: number
+  /** How many pushes were committed at a time, on average. */
+  readonly batch: number
 }
 
 /** A relay on PostgreSQL, with the server on the same processors, compared with a relay on SQLite and with bare inserts of the same bytes. */
@@ -31,11 +33,13 @@ export async function postgresSuite(bench: Bench): Promise<SuiteReport> {
   const { settings, say } = bench
   const load = startGenerator()
   const server = await startPostgres({ settings: SETTINGS })
-  const taken = { postgres: [] as Round[], sqlite: [] as Round[], bare: [] as number[] }
+  const taken = { postgres: [] as Round[], sqlite: [] as Round[], bare: [] as number[], bareOfAll: [] as number[] }
   try {
     for (let round = 0; round < settings.rounds; round++) {
-      taken.bare.push(await onDatabase(server, (database) => insertBare(database, settings.durationMs)))
       taken.postgres.push(await onDatabase(server, (first) => onDatabase(server, (second) => measureRelay(bench, load, [first, second]))))
+      const bare = (batch: number) => onDatabase(server, (database) => insertBare(database, batch, settings.durationMs))
+      taken.bare.push(await bare(Math.round(taken.postgres.at(-1)?.batch ?? 1)))
+      taken.bareOfAll.push(await bare(CONNECTIONS))
       taken.sqlite.push(await measureRelay(bench, load, [undefined, undefined]))
       say(
         `round ${round + 1}: bare ${rounded(taken.bare)}/s, postgres ${shown(taken.postgres)}, sqlite ${shown(taken.sqlite)} (pushes, reads, deliveries a second)`,
@@ -45,12 +49,12 @@ export async function postgresSuite(bench: Bench): Promise<SuiteReport> {
     await load.stop()
     await server[Symbol.asyncDispose]()
   }
-  const { postgres, sqlite, bare } = taken
+  const { postgres, sqlite, bare, bareOfAll } = taken
   const beside = (of: (round: Round) => number) => postgres.map((one, at) => of(one) / of(sqlite[at] ?? one))
   return {
     figures: [
       figure(
-        'postgres: pushes / bare inserts of the same bytes',
+        'postgres: pushes / bare inserts of the same bytes in batches of the same size',
         postgres.map(({ pushes }, at) => pushes / (bare[at] ?? Number.NaN)),
         { unit: 'x', better: 'higher', must: 0.1, aim: 0.18 },
       ),
@@ -73,7 +77,8 @@ export async function postgresSuite(bench: Bench): Promise<SuiteReport> {
     observations: [
       observeRounds('postgres', postgres),
       observeRounds('sqlite', sqlite),
-      { name: 'bare inserts', facts: { 'pushes/s': Math.round(median(bare)) } },
+      { name: 'bare inserts in batches of that size', facts: { 'pushes/s': Math.round(median(bare)) } },
+      { name: `bare inserts in batches of ${CONNECTIONS}`, facts: { 'pushes/s': Math.round(median(bareOfAll)) } },
     ],
   }
 }
@@ -93,6 +98,7 @@ function observeRounds(name: string, rounds: readonly Round[]): Observation {
     name,
     facts: {
       'pushes/s': of(({ pushes }) => pushes),
+      batch: of(({ batch }) => batch),
       'p99 ms': of(({ p99Ms }) => p99Ms),
       'reads/s': of(({ reads }) => reads),
       'deliveries/s': of(({ deliveries }) => deliveries),
@@ -116,6 +122,7 @@ async function pushAndRead(
   const pushes = await measurePushes(load, relay, settings, PUSHES)
   await assertVisible(relay, PUSHES, pushes.acknowledged, CONNECTIONS)
   const token = await relay.logIn()
+  const batch = await meanBatch(relay, token)
   const parcels = Math.min(settings.scale.hotParcels, Math.floor(pushes.acknowledged / EVENTS_PER_PARCEL / 2))
   await askAllOnce(load, relay.internalPort, parcels, token)
   await load.prepare({ kind: 'asks', parcels, token, order: 'random' })
@@ -127,7 +134,13 @@ async function pushAndRead(
   })
   await relay.stop()
   rmSync(own, { recursive: true })
-  return { pushes: pushes.ratePerSecond, p99Ms: pushes.latencyMs.p99, reads: asks.ratePerSecond }
+  return { pushes: pushes.ratePerSecond, p99Ms: pushes.latencyMs.p99, batch, reads: asks.ratePerSecond }
+}
+
+async function meanBatch(relay: RelayServer, token: string): Promise<number> {
+  const metrics = await (await relay.ask('/metrics', token)).text()
+  const [sum, count] = ['sum', 'count'].map((name) => Number(new RegExp(`^relay_commit_batch_size_${name} (\\S+)`, 'm').exec(metrics)?.[1]))
+  return (sum ?? Number.NaN) / (count ?? Number.NaN)
 }
 
 /** Deliveries per second to one endpoint, from the first push until all have arrived. */
