@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest'
 import { takePoolerParameter } from '../../../src/store/postgres/pooler-parameter.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { contentsOf, moveStore, placeOf } from '../../support/moving.ts'
 import { startPgbouncer } from '../../support/pgbouncer.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
+import { writeSeededStore } from '../../support/seeded-store.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { testWith } from '../../support/test-with.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
@@ -58,6 +61,16 @@ testWith('pgbouncer')('behind a pooler a transaction leaves nothing on the conne
     return rows
   })
   expect(left).toEqual([{ statements: 0, statement_timeout: '0', lock_timeout: '0', idle_timeout: '0', enable_seqscan: 'on', locks: 0 }])
+})
+
+testWith('pgbouncer')('a store is moved to a database behind a pooler, and from there to another, with every row', async () => {
+  const [first, last] = [await placeOf(sqlite), await placeOf(sqlite)]
+  await writeSeededStore(first.place, sqlite)
+  const url = await startPgbouncer((await createDatabase('nothing')).url, CONNECTIONS)
+  const pooled = { engine: postgres, place: `${url}?pgbouncer=true` }
+  await moveStore(first, pooled)
+  await moveStore(pooled, last)
+  expect((await contentsOf(last)).contents).toEqual((await contentsOf(first)).contents)
 })
 
 test('that an address names a pooler is kept from the driver', () => {
