@@ -14,6 +14,7 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
   const gates = { renew: openGate(), changeRoles: openGate() }
   let ids = 0
   let nowMs = 0
+  let suspendedMs = 0
   let isAway = false
   let endpointIds = endpoints
   const seen = { sequence: 0, endpoints: 0, roles: 0, orders: 0, isMoving: false }
@@ -71,10 +72,15 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
   return {
     table,
     holders,
-    monotonic: () => nowMs,
+    clock: { monotonic: () => nowMs - suspendedMs, now: () => nowMs },
     seen: (): Watermarks => ({ ...seen }),
     pass(ms: number) {
       nowMs += ms
+    },
+    /** As long as the machine of the replica is suspended, its monotonic clock stands still. */
+    suspend(ms: number) {
+      nowMs += ms
+      suspendedMs += ms
     },
     setAway(away: boolean) {
       isAway = away

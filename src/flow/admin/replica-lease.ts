@@ -7,7 +7,7 @@ export interface ReplicaLease {
   id(): number
   /** Rises when this replica finds out that it was declared dead. */
   term(): number
-  /** Whether nobody else can have taken over what this replica holds, by its own monotonic clock. */
+  /** Whether nobody else can have taken over what this replica holds, by its own clocks. */
   isValid(): boolean
   /** How long it still lasts, in milliseconds. */
   leftMs(): number
@@ -22,7 +22,7 @@ export interface ReplicaLease {
 
 export interface ReplicaLeasePorts {
   readonly table: Pick<ReplicaTable, 'register' | 'renew' | 'configure'>
-  readonly clock: Pick<Clock, 'monotonic'>
+  readonly clock: Clock
   readonly log: Log
   /** Called with the time of the store, and with when it was asked for and known, monotonic milliseconds. */
   readonly onServerTime: (sample: { readonly serverMs: number; readonly askedMs: number; readonly heardMs: number }) => void
@@ -55,12 +55,12 @@ export async function openReplicaLease(
   let term = 0
 
   async function timed<T extends { readonly nowMs: number } | null>(ask: () => Promise<T>): Promise<T> {
-    const askedMs = clock.monotonic()
+    const asked = momentOf(clock)
     const answer = await ask()
     if (answer === null) return answer
-    ports.onServerTime({ serverMs: answer.nowMs, askedMs, heardMs: clock.monotonic() })
+    ports.onServerTime({ serverMs: answer.nowMs, askedMs: asked.monotonicMs, heardMs: clock.monotonic() })
     // Counted from before it was sent: it never ends later here than in the store.
-    validity.lastsUntil(askedMs + ttlMs)
+    validity.lasts(ttlMs, asked)
     return answer
   }
 
@@ -79,7 +79,7 @@ export async function openReplicaLease(
       try {
         const renewed = await timed(() => table.renew(id, ttlMs))
         if (renewed === null) {
-          validity.lastsUntil(Number.NEGATIVE_INFINITY)
+          validity.lasts(0, momentOf(clock))
           validity.check()
           log.warn({ replica: id }, 'this replica was declared dead because it was not seen for a while; it joins again')
           term += 1
@@ -98,12 +98,28 @@ export async function openReplicaLease(
   }
 }
 
-/** How long a lease lasts, by the monotonic clock. */
+interface Moment {
+  readonly monotonicMs: number
+  readonly wallMs: number
+}
+
+function momentOf(clock: Clock): Moment {
+  return { monotonicMs: clock.monotonic(), wallMs: clock.now() }
+}
+
+/**
+ * How long a lease lasts, by whichever clock has gone further: the monotonic one stands still while the machine is suspended, and the other may be put back.
+ * One that is put forward ends the lease until the next renewal.
+ */
 function createValidity({ clock, onLapsed }: Pick<ReplicaLeasePorts, 'clock' | 'onLapsed'>) {
-  let untilMs = Number.NEGATIVE_INFINITY
+  let since: Moment = { monotonicMs: 0, wallMs: 0 }
+  let lastsMs = Number.NEGATIVE_INFINITY
   let hasLapsed = false
   let controller = new AbortController()
-  const leftMs = () => untilMs - clock.monotonic()
+  function leftMs(): number {
+    const { monotonicMs, wallMs } = momentOf(clock)
+    return lastsMs - Math.max(monotonicMs - since.monotonicMs, wallMs - since.wallMs)
+  }
   function check(): void {
     if (hasLapsed || leftMs() > 0) return
     hasLapsed = true
@@ -119,8 +135,9 @@ function createValidity({ clock, onLapsed }: Pick<ReplicaLeasePorts, 'clock' | '
       check()
       return controller.signal
     },
-    lastsUntil(monotonicMs: number): void {
-      untilMs = monotonicMs
+    lasts(ms: number, from: Moment): void {
+      lastsMs = ms
+      since = from
       if (!hasLapsed || leftMs() <= 0) return
       hasLapsed = false
       controller = new AbortController()

@@ -11,7 +11,7 @@ async function join(endpoints: readonly string[] = []) {
   const store = createFakeReplicas({ endpoints })
   const { log, lines } = createLogBook()
   const replica = await joinReplicas(
-    { table: store.table, clock: { monotonic: store.monotonic }, log, onServerTime: () => undefined },
+    { table: store.table, clock: store.clock, log, onServerTime: () => undefined },
     { name: 'one', version: '1', ttlMs: TTL_MS },
     { configFingerprint: 'abc', endpoints: [], atRestKeys: [] },
   )

@@ -19,7 +19,7 @@ async function open() {
   const lease = await openReplicaLease(
     {
       table: store.table,
-      clock: { monotonic: store.monotonic },
+      clock: store.clock,
       log,
       onServerTime: (sample) => void samples.push(sample),
       onOthersLapsed: note('others lapsed'),
@@ -42,6 +42,17 @@ test('a lease lasts its time and no longer, by the monotonic clock', async () =>
   lease.check()
   lease.check()
   expect(events).toEqual(['lapsed'])
+})
+
+test('a lease does not outlast a suspension of the machine, in which the monotonic clock stands still', async () => {
+  const { store, lease } = await open()
+  store.suspend(TTL_MS - 1)
+  expect([lease.isValid(), lease.leftMs()]).toEqual([true, 1])
+  store.suspend(1)
+  expect(lease.isValid()).toBe(false)
+  expect(lease.signal().aborted).toBe(true)
+  await lease.renew()
+  expect([lease.isValid(), lease.leftMs()]).toEqual([true, TTL_MS])
 })
 
 test('a renewal counts from when it was sent, however late its answer comes', async () => {
