@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * Encoded answers, at most `bytesMax` bytes; 0 keeps none. Stale answers are not removed but found stale when they are looked up. Of changes that
- * another relay made to the store the cache knows nothing: whoever serves from it compares versions first.
+ * Encoded answers, at most `bytesMax` bytes; 0 keeps none. Stale answers are not removed but found stale when they are looked up. The cache does
+ * not learn of changes by other relays on the same store, so versions are compared before an answer is served.
  */
 export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
   const invalidate = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)

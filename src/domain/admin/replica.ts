@@ -46,8 +46,8 @@ export interface RoleChange {
 
 /**
  * Shares endpoints so that no live replica delivers to two more than another, and the other roles alike; roles that only some can play are
- * shared so among those. None moves without need: whoever holds more than its share gives up the excess, and what is free goes to whoever
- * holds less. Roles that are gone are given up, and those that this replica can play no more.
+ * shared among those in the same way. No role moves without need: a replica with more than its share gives up the excess, and a replica
+ * with less takes what is free. Roles that are gone are given up, and those that this replica can play no more.
  */
 export function shareRoles({ live, holders, roles, only }: Assignment, me: number): RoleChange {
   const wanted = new Set(roles)

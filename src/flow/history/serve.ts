@@ -162,7 +162,7 @@ async function findParcel(reads: Pick<ReadSide, 'findParcel'>, identifier: strin
   return await reads.findParcel(identifier).catch(throwUnreadable)
 }
 
-/** Whether a cached answer is what the store holds, whoever wrote to it. Where all that is written passes this process, the cache knows. */
+/** Whether a cached answer is still what the store holds. If only this process writes to the store, the cache has been told of every change. */
 async function isCurrent({ reads, meter }: ServePorts, { parcelId, version }: CachedAnswer): Promise<boolean> {
   if (reads.parcelVersion === undefined) return true
   try {

@@ -41,8 +41,8 @@ export const postgres: PostgresEngine = {
   },
   openReadStore(place) {
     const { pool, options, close } = openPostgres(place, READERS)
-    // On connections of their own: an answer that is cached does not wait for long lists. Planned anew each time, which is cheap: a plan that was made
-    // while the table was small would read it from end to end.
+    // On their own connections, so that cached answers do not wait for long lists. They are planned each time, which is cheap: a plan made while the
+    // table was small would read all of it.
     const versions = openPostgres(place, QUERIES_AT_ONCE)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
     const deadline = createReadDeadline()

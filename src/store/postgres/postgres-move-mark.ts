@@ -70,7 +70,7 @@ const EVENTS = {
   delete: { names: 'referencing old table as gone', rows: ['gone'] },
 } as const
 
-/** From now on the key of every row that changes is kept: the old and the new one, where it changes itself. Waits for whoever writes just now. */
+/** From now on, the key of every changed row is recorded; if the key itself changes, both the old and the new one are. Waits for transactions that are writing to the table. */
 export async function keepChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   const changes = changesOf(table)
   const names = keyOf(table).map(({ name }) => name)

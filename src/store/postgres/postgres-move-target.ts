@@ -11,7 +11,7 @@ import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-store
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** Numbers of parcels and pushes are given in runs of so many. */
+/** Parcels and pushes get their numbers in runs of this length. */
 const RUN = 10_000
 /** Everything is synced at the end, when it counts. */
 const COPYING = { synchronous_commit: 'off' }

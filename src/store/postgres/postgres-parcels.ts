@@ -104,7 +104,7 @@ const saveAll = rawStatement<ParcelColumns>()(
       version = ${nextVersion}`,
 )
 
-/** Raises their versions: whoever changes what is served about a parcel saves the parcel too, in the same transaction. */
+/** Saves parcels and raises their versions. A transaction that changes what is served about a parcel also saves the parcel. */
 export function enqueueParcels(session: Session, states: readonly ParcelState[]): void {
   if (states.length === 0) return
   const rows = states.map(encodeParcel)

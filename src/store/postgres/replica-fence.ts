@@ -13,8 +13,8 @@ const proveRole = rawStatement<{ id: number; role: string }>()(
 )
 
 /**
- * Fails if this replica has been declared dead, or does not hold the role; `any`: of none is asked. Otherwise it cannot be declared dead before the
- * transaction has ended, because whoever deletes its row waits for this lock; a renewal does not.
+ * Fails if this replica has been declared dead, or does not hold the role; with `any`, no role is checked. Otherwise it cannot be declared dead before the
+ * transaction has ended, because deleting its row waits for this lock; renewing it does not.
  */
 export async function proveHeld(session: Session, replicaId: number, role: 'poller' | 'janitor' | 'any'): Promise<void> {
   const rows = await (role === 'any' ? session.all(proveAlive, { id: replicaId }) : session.all(proveRole, { id: replicaId, role }))

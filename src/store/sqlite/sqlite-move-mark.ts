@@ -25,7 +25,7 @@ export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
 const EVENTS = ['insert', 'update', 'delete'] as const
 
-/** From now on the key of every row that changes is kept: the old and the new one, where it changes itself. */
+/** From now on, the key of every changed row is recorded; if the key itself changes, both the old and the new one are. */
 export function keepChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) {
     const changes = changesOf(table)
