@@ -50,10 +50,14 @@ export async function startReplica({ name, folder, settings, configFile, onTroub
   }
 }
 
+/** Ends the relay with this process, even if that is killed: a shell waits until its standard input closes. */
 function endWithThisProcess(child: ChildProcess): void {
-  const kill = () => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
+  const leash = spawn('/bin/sh', ['-c', 'cat >/dev/null; kill -KILL "$0"', String(child.pid)], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  leash.unref()
+  child.once('exit', () => leash.kill('SIGKILL'))
 }
 
 type Addresses = Pick<DemoReplica, 'publicUrl' | 'internalUrl'>

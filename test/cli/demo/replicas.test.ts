@@ -15,6 +15,15 @@ function lastOf(lines: readonly string[], replica: string): { readonly pushes: n
   return { pushes: Number(pushes), roles }
 }
 
+function isRunning(pid: number): boolean {
+  try {
+    // 0 only asks.
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
 test('with --store postgres two replicas share the pushes and the roles, and at the end both answer what the carrier does', async () => {
   const demo = startDemo(FLAGS)
   expect(await demo.ended).toEqual([0, null])
@@ -41,6 +50,15 @@ test('when one of the two is killed, the other takes its roles and every history
   expect(lastOf(demo.lines, left).roles).toBe('polls, delivers, keeps house')
   expect(lastOf(demo.lines, delivering).roles).toBe('has ended')
   expect(demo.isAlone()).toBe(true)
+}, 60_000)
+
+test('a demo that is killed leaves nothing running', async () => {
+  const demo = startDemo(FLAGS)
+  await demo.said('replica 2')
+  const pids = [...demo.lines.join('\n').matchAll(/process (\d+)$/gm)].map(([, pid]) => Number(pid))
+  expect(pids).toHaveLength(2)
+  process.kill(demo.child.pid ?? 0, 'SIGKILL')
+  await expect.poll(() => pids.filter(isRunning), { timeout: 5000, interval: 50 }).toEqual([])
 }, 60_000)
 
 test('where no PostgreSQL is installed, the error says what to do', async () => {
