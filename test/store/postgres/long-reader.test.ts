@@ -11,11 +11,11 @@ const NOON = Date.UTC(2026, 2, 1, 12)
 const DELIVERED = process.env.RELAY_FAULTS === 'long' ? 30_000 : 3000
 const AT_ONCE = 250
 const EVERY_MS = 10
+const FINDS = 51
 
 const medianOf = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** Nothing that dies can be cleared away meanwhile, and it lies at the front of the index. */
-test(`S18: beside a transaction that is held open while ${DELIVERED} deliveries are made, what is due is found within twice its usual time`, async () => {
+async function openWorld() {
   const place = await newPlace(postgres)
   const { writes, record, pass, now } = await openStore(NOON, postgres, place)
   const { id } = await addEndpoint(writes, NOON)
@@ -27,35 +27,40 @@ test(`S18: beside a transaction that is held open while ${DELIVERED} deliveries 
     const eventTime = new Date(NOON - 86_400_000 + nth).toISOString()
     return incomingPush(pushBody({ trackingIds: [String(100_000 + (nth % 2000))], eventTime }), now())
   }
-  const deliver = async (count: number) => {
-    for (let done = 0; done < count; done += AT_ONCE) {
-      await record(...Array.from({ length: AT_ONCE }, next))
-      expect(await take()).toHaveLength(AT_ONCE)
-    }
-  }
-  /** The median time in which the dispatcher finds what is due, milliseconds. */
-  const find = async () => {
-    const times: number[] = []
-    for (let at = 0; at < 51; at++) {
+  return {
+    place,
+    async deliver(count: number) {
+      for (let done = 0; done < count; done += AT_ONCE) {
+        await record(...Array.from({ length: AT_ONCE }, next))
+        expect(await take()).toHaveLength(AT_ONCE)
+      }
+    },
+    /** The time in which the dispatcher finds what is due, milliseconds. */
+    async find(): Promise<number> {
       await record(next())
       const fromMs = performance.now()
       const { claimed } = await writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: now() })
-      times.push(performance.now() - fromMs)
+      const tookMs = performance.now() - fromMs
       expect(claimed).toHaveLength(1)
       await take()
-    }
-    return medianOf(times)
+      return tookMs
+    },
   }
-  await deliver(2000)
-  const usualMs = await find()
-  await withClient(place, async (client) => {
+}
+
+/** Nothing that dies can be cleared away meanwhile, and it lies at the front of the index. */
+test(`S18: beside a transaction that is held open while ${DELIVERED} deliveries are made, what is due is found within twice its usual time`, async () => {
+  const [read, unread] = [await openWorld(), await openWorld()]
+  for (const { deliver } of [read, unread]) await deliver(1000)
+  await withClient(read.place, async (client) => {
     await client.query('begin isolation level repeatable read')
     await client.query('select count(*) from delivery')
-    await deliver(DELIVERED)
-    const besideMs = await find()
+    await read.deliver(DELIVERED)
+    const times: { readonly usual: number; readonly beside: number }[] = []
+    for (let at = 0; at < FINDS; at++) times.push({ usual: await unread.find(), beside: await read.find() })
+    const [usualMs, besideMs] = [medianOf(times.map(({ usual }) => usual)), medianOf(times.map(({ beside }) => beside))]
     console.log(`what is due is found in ${usualMs.toFixed(2)} ms, beside a long reader in ${besideMs.toFixed(2)} ms`)
-    // On a busy machine a millisecond more is nobody's fault.
-    expect(besideMs).toBeLessThan(2 * usualMs + 1)
+    expect(besideMs).toBeLessThan(2 * usualMs)
     await client.query('commit')
   })
 }, 120_000)
