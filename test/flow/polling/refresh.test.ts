@@ -10,17 +10,23 @@ import { aPoll } from '../../support/builders.ts'
 const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
 
 /** A carrier that answers by identifier and language, and a store that takes everything. */
-function world(answers: Readonly<Record<string, CarrierAnswer>>, quarantines = false) {
+function world(
+  answers: Readonly<Record<string, CarrierAnswer>>,
+  { quarantines = false, lapse = () => new AbortController().signal, onAsked = () => {} } = {},
+) {
   const asked: string[] = []
   const recorded: IncomingPoll[] = []
   const told: (PollFailure | string)[] = []
+  const ended: string[] = []
   let parcel = emptyParcel
   const view = (): ParcelView => ({ parcelId: 7, version: 0, ...presentRecord(parcel), lastSeenAtMs: 1, watched: true, languagesAsked: [] })
   const refresh = createRefresh(
     {
       carrier: {
-        fetchAll: async ({ identifier, language, priority }) => {
+        fetchAll: async ({ identifier, language, priority, signal }) => {
+          if (signal?.aborted === true) return { kind: 'unavailable', reason: 'timeout' }
           asked.push(`${identifier} ${language} ${priority}`)
+          onAsked()
           return answers[`${identifier} ${language}`] ?? { kind: 'not_found' }
         },
       },
@@ -38,12 +44,13 @@ function world(answers: Readonly<Record<string, CarrierAnswer>>, quarantines = f
         noteNotPollable: async (identifier) => void told.push(`not pollable: ${identifier}`),
         noteLanguageAsked: async ({ language }) => void told.push(`asked in ${language}`),
       },
-      meter: { pollEnded: () => undefined },
+      meter: { pollEnded: (result) => void ended.push(result) },
+      lapse,
       clock: { now: () => 5, monotonic: () => 5 },
     },
     { languages: ['en', 'sv'] },
   )
-  return { refresh, asked, recorded, told }
+  return { refresh, asked, recorded, told, ended }
 }
 
 const found = (language: string): CarrierAnswer => ({ kind: 'found', observation: aPoll({ language }) })
@@ -83,7 +90,7 @@ test('P3: an answer nobody can read hurts its own parcel only', async () => {
 })
 
 test('an answer that is quarantined ends the claim like a failure, so that its parcel is asked again at its interval, not whenever a lease lapses', async () => {
-  const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, true)
+  const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, { quarantines: true })
   expect(await refresh.poll(DUE)).toBe('unusable')
   expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5 }])
   expect(asked).toEqual(['AB123456789SE en schedule'])
@@ -95,3 +102,20 @@ test('an operator’s order asks in every configured language, before the schedu
   await refresh.refreshNow(DUE)
   expect(asked).toEqual(['AB123456789SE en app', 'AB123456789SE sv app', 'AB123456789SE en app', 'AB123456789SE sv app'])
 })
+
+test.each([
+  ['after an answer', { 'AB123456789SE en': found('en') }, ['found']],
+  ['after a 404', {}, ['not_found']],
+  ['in a call', { 'AB123456789SE en': { kind: 'unavailable', reason: 'timeout' } }, []],
+] as const)(
+  'a replica that loses its lease %s asks nothing more and saves no failure, even if it has another lease by then',
+  async (_, answers, ends) => {
+    const [lost, next] = [new AbortController(), new AbortController()]
+    const lapse = () => (lost.signal.aborted ? next : lost).signal
+    const { refresh, asked, told, ended } = world(answers, { lapse, onAsked: () => lost.abort() })
+    expect(await refresh.poll(DUE)).toBe('lapsed')
+    expect(asked).toEqual(['AB123456789SE en schedule'])
+    expect(told.filter((one) => typeof one !== 'string')).toEqual([])
+    expect(ended).toEqual(ends)
+  },
+)
