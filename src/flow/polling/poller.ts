@@ -1,4 +1,5 @@
 import type { DuePoll } from '../../domain/polling/poll.ts'
+import { createFailureLog } from '../failure-log.ts'
 import type { Clock, Log, Meter } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 import { createMissedPushLog } from './missed-push-log.ts'
@@ -30,7 +31,8 @@ const FREE_PART = 1 / 4
  * carrier cannot be asked until the next wake; all polls have ended.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
-  const { write, refresh, underWay, clock, log } = ports
+  const { write, refresh, underWay, clock } = ports
+  const failures = createFailureLog(ports)
   const inFlight = new Set<Promise<void>>()
   /** Parcels whose polls ended with the lease of this replica. */
   const lapsed = new Set<number>()
@@ -47,7 +49,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
         },
         (err: unknown) => {
           isRefused = true
-          log.error({ err, parcelId: due.parcelId }, 'a poll failed; no more are made until the next wake')
+          failures.add('error', { err, parcelId: due.parcelId }, 'a poll failed; no more are made until the next wake')
         },
       )
       .finally(() => inFlight.delete(poll))
