@@ -51,9 +51,18 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   const [first, ...others] = languages
   const { together = alone, lapse } = ports
   return {
-    poll: (due) =>
+    async poll(due) {
       // One signal for the whole poll: a replica that lost its lease may have another by the next question.
-      pollOne(ports, due, { language: first, priority: 'schedule', further: (view) => missingLanguages(view, others), signal: lapse?.() }),
+      const signal = lapse?.()
+      const further = (view: ParcelView) => missingLanguages(view, others)
+      try {
+        return await pollOne(ports, due, { language: first, priority: 'schedule', further, signal })
+      } catch (error) {
+        // What cannot be saved any more is no failure: whoever polls now asks for it again.
+        if (hasLapsed({ signal })) return 'lapsed'
+        throw error
+      }
+    },
     refreshNow: (due) =>
       together(`refresh ${due.parcelId}`, {
         start: async () => {

@@ -12,7 +12,7 @@ const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
 /** A carrier that answers by identifier and language, and a store that takes everything. */
 function world(
   answers: Readonly<Record<string, CarrierAnswer>>,
-  { quarantines = false, lapse = () => new AbortController().signal, onAsked = () => {} } = {},
+  { quarantines = false, lapse = () => new AbortController().signal, onAsked = () => {}, onRecorded = () => {} } = {},
 ) {
   const asked: string[] = []
   const recorded: IncomingPoll[] = []
@@ -33,6 +33,7 @@ function world(
       recorder: {
         submit: async (incoming) => {
           recorded.push(incoming)
+          onRecorded()
           if (quarantines) return { kind: 'quarantined', reason: 'parcel_full' }
           parcel = observe(parcel, incoming.observation)
           return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
@@ -119,3 +120,14 @@ test.each([
     expect(ended).toEqual(ends)
   },
 )
+
+test('an answer that cannot be saved is a failure, but not of a replica that has lost its lease', async () => {
+  const lost = new AbortController()
+  const onRecorded = () => {
+    throw new Error('the database is away')
+  }
+  const { refresh } = world({ 'AB123456789SE en': found('en') }, { lapse: () => lost.signal, onRecorded })
+  await expect(refresh.poll(DUE)).rejects.toThrow('the database is away')
+  const late = world({ 'AB123456789SE en': found('en') }, { lapse: () => lost.signal, onAsked: () => lost.abort(), onRecorded })
+  expect(await late.refresh.poll(DUE)).toBe('lapsed')
+})
