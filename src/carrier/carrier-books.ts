@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { systemCode } from '../domain/errors.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import type { SharedCarrier } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
@@ -70,7 +69,7 @@ function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierB
   const guard = async (work: () => Promise<boolean>): Promise<boolean> => {
     const failure = await work().then(
       (done) => (done ? null : { code: 'TOO_LATE' }),
-      (error: unknown) => ({ code: systemCode(error) ?? 'UNKNOWN' }),
+      (err: unknown) => ({ err }),
     )
     if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be written down: none is made until they can')
     if (failure === null && !isWell) log.info({}, 'calls to the carrier can be written down again')

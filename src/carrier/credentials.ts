@@ -1,4 +1,4 @@
-import type { CarrierState } from '../domain/polling/carrier-answer.ts'
+import type { CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 import type { TokenState } from '../domain/polling/shared-budget.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
@@ -127,8 +127,9 @@ export function openCredentials(options: CredentialOptions): Credentials {
       // Another password than the one presented here may have been refused.
       if (isRefused && shared.mark?.digest !== mark?.digest) presented = null
       mark = shared.mark
+      if (shared.pausedForMs > 0) trouble.follow(shared.trouble)
     },
-    known: () => stateOf(gate, state === 'refused' ? { mark } : null, clock.monotonic()),
+    known: () => stateOf(gate, { refused: state === 'refused' ? { mark } : null, trouble: trouble.last().reason }, clock.monotonic()),
   }
 }
 
@@ -141,20 +142,34 @@ function gateOf({ tries, troubles, refusedForMs, pausedForMs }: TokenState, nowM
   return createCredentialGate({ tries, troubles, closing, opensAtMs: nowMs + Math.max(refusedForMs ?? 0, pausedForMs) })
 }
 
-function stateOf(gate: CredentialGate, refused: Pick<TokenState, 'mark'> | null, nowMs: number): TokenState {
+function stateOf(
+  gate: CredentialGate,
+  why: { readonly refused: Pick<TokenState, 'mark'> | null; readonly trouble: UnavailableReason },
+  nowMs: number,
+): TokenState {
   const waitMs = gate.waitMs(nowMs)
+  const { refused } = why
+  const trouble = refused === null && waitMs > 0 ? why.trouble : null
   const waits = refused === null ? { refusedForMs: null, pausedForMs: waitMs } : { refusedForMs: waitMs, pausedForMs: 0 }
-  return { tries: gate.tries(), troubles: gate.troubles(), mark: refused?.mark ?? null, ...waits }
+  return { tries: gate.tries(), troubles: gate.troubles(), trouble, mark: refused?.mark ?? null, ...waits }
 }
 
-/** Why the last attempt brought no token, logged once while it lasts. */
+/** Why no token could be had, logged once while it lasts. Until there is an attempt, it is the wait that an earlier run was asked for. */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
-  let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: earlier', conclusive: false }
+  let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: Retry-After of an earlier run', conclusive: false }
+  let isOwn = false
   let logged: string | null = null
   return {
     last: () => last,
+    /** Another replica made the attempt, and has logged it. Null: it does not say why it failed. */
+    follow(reason: UnavailableReason | null): void {
+      if (isOwn && reason === last.reason) return
+      isOwn = false
+      last = { kind: 'none', reason: reason ?? 'resting', detail: 'token request of another replica', conclusive: false }
+    },
     report(failure: NoToken): void {
       last = failure
+      isOwn = true
       const { reason, detail } = failure
       const fields = { reason, detail, url: addressOf(authUrl) }
       if (logged === detail) log.debug(fields, 'no token from the carrier')

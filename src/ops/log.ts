@@ -15,7 +15,13 @@ export interface LogOptions {
  */
 export function createLog({ level, destination = standardOutput() }: LogOptions): Log {
   const logger = pino(
-    { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: joinCauses },
+    },
     destination,
   )
   const write = (name: 'debug' | 'info' | 'warn' | 'error') => (fields: object, message: string) => {
@@ -40,6 +46,12 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
       ? () => {}
       : (fields: object, message: string) => send({ level, fields: safeFields(fields), message: safeText(message) })
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+/** Joins the messages of a copied error and of its causes, as pino does, which takes every copy for an `Object`. */
+function joinCauses(copy: unknown): unknown {
+  if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
+  return Object.assign(pino.stdSerializers.err(Object.assign(new Error(), copy)), { type: copy.type })
 }
 
 /** If standard output breaks (EPIPE, a full disk), lines are lost and the process goes on. */

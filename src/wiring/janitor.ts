@@ -21,25 +21,26 @@ export interface JanitorPorts {
 
 /** The long work of delivery, done a batch at a time while this replica is the janitor. */
 export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, onReordered }: JanitorPorts) {
+  const holds = () => replicas.holds('janitor')
   const feedReplay = startRetryingWorker(
     async () => {
-      if (!replicas.holds('janitor')) return 'idle'
+      if (!holds()) return 'idle'
       const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
       if (queued > 0) onQueued()
       return isDone ? 'idle' : 'busy'
     },
-    { log, clock, failure: 'cannot queue events of the feed for an endpoint; the relay retries' },
+    { log, clock, holds, failure: 'cannot queue events of the feed for an endpoint; the relay retries' },
   )
   const longWork = startRetryingWorker(
     async () => {
-      if (!replicas.holds('janitor')) return 'idle'
+      if (!holds()) return 'idle'
       // Before jobs, because a job may replay what is to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
       const { isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
       onReordered()
       return isDone ? 'idle' : 'busy'
     },
-    { log, clock, failure: 'part of a background job failed; the relay retries' },
+    { log, clock, holds, failure: 'part of a background job failed; the relay retries' },
   )
   const workers = [feedReplay, longWork]
   return {

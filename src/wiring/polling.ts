@@ -4,6 +4,7 @@ import { callsAllowedNow } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import { isQuiet } from '../domain/polling/quiet-hours.ts'
 import { createCredentialAlert } from '../flow/delivery/operator-events.tx.ts'
+import { createFailureLog } from '../flow/failure-log.ts'
 import { type ClockRollbackPorts, createClockRollback } from '../flow/polling/clock-rollback.ts'
 import { createPoller } from '../flow/polling/poller.ts'
 import { createPollsUnderWay, type PollsUnderWay } from '../flow/polling/polls-under-way.ts'
@@ -35,9 +36,13 @@ export function openPolling(config: Config, ports: PollingPorts) {
   const { clock, disk, replicas, model } = storage
   const underWay = createPollsUnderWay()
   const { pass, takeover, followClock } = createPass(config, ports, underWay)
-  const poller = startWorker(pass, (error) =>
-    log.error({ err: error }, 'a pass of the poller failed; the poller continues when it is next woken'),
-  )
+  // A pass that fails because this replica does not hold the role any more is no failure.
+  const failures = createFailureLog({ log, clock })
+  const poller = startWorker(pass, (error) => {
+    const message = 'a pass of the poller failed; the poller continues when it is next woken'
+    if (replicas.holds('poller')) failures.add('error', { err: error }, message)
+    else log.debug({ err: error }, message)
+  })
   closing.add(() => poller.stop())
   closing.add(() => carrier.close())
 

@@ -2,6 +2,7 @@ import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import { createReadiness } from '../flow/admin/readiness.ts'
 import { readEndpointGauges } from '../flow/delivery/endpoint-gauges.ts'
 import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
+import { createFailureLog } from '../flow/failure-log.ts'
 import { createExpiredPushWarning } from '../flow/ingest/expired-pushes.ts'
 import { createPushLog } from '../flow/ingest/push-log.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
@@ -27,6 +28,7 @@ export interface ReportingPorts {
 export function openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log }: ReportingPorts) {
   const { clock, reads, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
+  const failures = createFailureLog({ log, clock })
   const metrics = createMetrics(VERSION, {
     gauges: async () => ({
       ...(await reads.counts(clock.now())),
@@ -58,7 +60,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
     },
     failed(source, error) {
       readiness.storeFails(source, error)
-      log.error({ err: error }, 'a commit failed; its senders are asked to try again')
+      failures.add('error', { err: error }, 'a commit failed; its senders are asked to try again')
     },
   })
   const logPushes = createPushLog(digest)

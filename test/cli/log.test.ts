@@ -47,7 +47,7 @@ describe('lines', () => {
     forwarded.info({}, 'too little for it')
     const [direct, travelled, ...others] = lines.map((line) => ({ ...JSON.parse(line), time: null }))
     expect([travelled, others]).toEqual([direct, []])
-    expect(direct).toMatchObject({ level: 'warn', err: { message: 'broken: deep' }, password: '[redacted]' })
+    expect(direct).toMatchObject({ level: 'warn', err: { type: 'Error', message: 'broken: deep' }, password: '[redacted]' })
   })
 
   test('keep their own level, time and message whatever the fields say', () => {

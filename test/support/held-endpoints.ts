@@ -1,4 +1,9 @@
 import type { HeldEndpoints } from '../../src/flow/delivery/held-endpoints.ts'
 
 /** A relay without replicas delivers to all endpoints. */
-export const allEndpoints: HeldEndpoints = { endpoints: () => null, delivers: () => true, term: () => 0 }
+export const allEndpoints: HeldEndpoints = {
+  endpoints: () => null,
+  delivers: () => true,
+  term: () => 0,
+  signal: () => new AbortController().signal,
+}

@@ -4,7 +4,7 @@ import { createParcelCommands } from '../../src/flow/admin/parcel-commands.ts'
 import { createClockRollback } from '../../src/flow/polling/clock-rollback.ts'
 import { createPoller } from '../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
-import { createRefresh } from '../../src/flow/polling/refresh.ts'
+import { createRefresh, type PollEnd } from '../../src/flow/polling/refresh.ts'
 import type { Carrier } from '../../src/flow/ports.ts'
 import { startWorker } from '../../src/runtime/worker.ts'
 import type { Engine } from '../../src/store/contract.ts'
@@ -24,7 +24,7 @@ const LANGUAGES = ['en', 'sv'] as const
 const STATUSES = ['Created', 'TerminalArrived', 'DeliveryStarted'] as const
 
 /** The result of a scheduled poll or of an operator's order. */
-export type Ended = 'found' | 'unknown' | 'unusable' | 'unavailable' | 'not kept'
+export type Ended = 'found' | 'not kept' | Exclude<PollEnd, 'recorded'>
 
 /** Observes the poller: called before each poll and after its end. */
 export interface Watcher {
@@ -116,7 +116,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
       },
     }
     const refresh = createRefresh({ carrier, recorder, reads, write, meter, clock }, { languages: LANGUAGES })
-    const watched = async (due: DuePoll, work: () => ReturnType<typeof refresh.poll>) => {
+    const watched = async <End extends PollEnd>(due: DuePoll, work: () => Promise<End>): Promise<End> => {
       try {
         const how = await work()
         // A failure in a later language follows an answer in the first, which counts.

@@ -1,3 +1,4 @@
+import type { UnavailableReason } from './carrier-answer.ts'
 import type { CredentialRefusal } from './carrier-memory.ts'
 
 /** What one replica tells the budget that all replicas share, and what it wants of it. Durations in milliseconds. */
@@ -59,6 +60,8 @@ export interface TokenState {
   readonly tries: number
   /** Requests in a row that brought no answer. */
   readonly troubles: number
+  /** Why the last of them brought none; null: it is not known, or there was none. */
+  readonly trouble: UnavailableReason | null
   /** The credentials are refused, and may be tried again after so long; null: they are not refused. */
   readonly refusedForMs: number | null
   readonly mark: CredentialRefusal['mark']

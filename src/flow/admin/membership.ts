@@ -1,7 +1,7 @@
 import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../domain/admin/replica.ts'
 import type { Log } from '../ports.ts'
 import type { ReplicaConfig, ReplicaTable, Watermarks } from './ports.ts'
-import { openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
+import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
 
 /** What a replica does about its roles. */
 export interface Duties {
@@ -83,7 +83,7 @@ interface HeldRoles {
   share(seen: Watermarks | null, id: number): Promise<void>
   /** The share of this replica may have changed. */
   changed(): void
-  lapsed(): void
+  lapsed(why: LapseReason): void
   lost(): void
 }
 
@@ -147,10 +147,10 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
     changed() {
       isShareDue = true
     },
-    lapsed() {
+    lapsed(why) {
       lapses += 1
       isShareDue = true
-      if (held.size > 0) log.warn({}, 'the lease of this replica has run out: it stops everything that only one replica may do')
+      if (held.size > 0) log.warn(why, 'the lease of this replica has run out: it stops everything that only one replica may do')
       duties?.lapsed()
     },
     lost() {

@@ -1,6 +1,9 @@
 import type { Clock, Log } from '../ports.ts'
 import type { ReplicaConfig, ReplicaTable } from './ports.ts'
 
+/** Why a lease ran out, for the log: this process did nothing for so long, or the last renewal failed. */
+export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
+
 /** Proof that this relay lives, which it renews. */
 export interface ReplicaLease {
   /** The id of this replica in the store. */
@@ -29,7 +32,7 @@ export interface ReplicaLeasePorts {
   /** Other replicas are no longer seen. */
   readonly onOthersLapsed: () => void
   /** It has run out. */
-  readonly onLapsed: () => void
+  readonly onLapsed: (why: LapseReason) => void
   /** This replica was declared dead and holds nothing. Called before it joins again, since under its new number it may write. */
   readonly onLost: () => void
 }
@@ -49,7 +52,10 @@ export async function openReplicaLease(
 ): Promise<ReplicaLease> {
   const { table, clock, log } = ports
   const { ttlMs } = options
-  const validity = createValidity(ports)
+  let failure: unknown = null
+  const validity = createValidity(clock, (stoodStillMs) =>
+    ports.onLapsed(stoodStillMs > ttlMs / 2 ? { stoodStillMs } : { err: failure ?? new Error('the store has not answered yet') }),
+  )
   let config = first
   let id = 0
   let term = 0
@@ -61,6 +67,7 @@ export async function openReplicaLease(
     ports.onServerTime({ serverMs: answer.nowMs, askedMs: asked.monotonicMs, heardMs: clock.monotonic() })
     // Counted from before it was sent: it never ends later here than in the store.
     validity.lasts(ttlMs, asked)
+    failure = null
     return answer
   }
 
@@ -79,6 +86,7 @@ export async function openReplicaLease(
       try {
         const renewed = await timed(() => table.renew(id, ttlMs))
         if (renewed === null) {
+          failure ??= new Error('another replica declared it dead')
           validity.lasts(0, momentOf(clock))
           validity.check()
           log.warn({ replica: id }, 'this replica was declared dead because it was not seen for a while; it joins again')
@@ -87,6 +95,7 @@ export async function openReplicaLease(
           await register()
         } else if (renewed.lapsed > 0) ports.onOthersLapsed()
       } catch (err) {
+        failure = err
         log.debug({ err }, 'the lease of this replica could not be renewed; it tries again')
       }
       validity.check()
@@ -108,23 +117,29 @@ function momentOf(clock: Clock): Moment {
 }
 
 /**
- * How long a lease lasts, by whichever clock has gone further: the monotonic one stands still while the machine is suspended, and the other may be put back.
- * One that is put forward ends the lease until the next renewal.
+ * By whichever clock has gone further: the monotonic one stands still while the machine is suspended, and the other may be put back. One that is put forward
+ * ends a lease until the next renewal.
  */
-function createValidity({ clock, onLapsed }: Pick<ReplicaLeasePorts, 'clock' | 'onLapsed'>) {
-  let since: Moment = { monotonicMs: 0, wallMs: 0 }
+function elapsedMs(from: Moment, to: Moment): number {
+  return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs)
+}
+
+/** How long a lease lasts. */
+function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
+  let checkedAt = momentOf(clock)
+  let since = checkedAt
   let lastsMs = Number.NEGATIVE_INFINITY
   let hasLapsed = false
   let controller = new AbortController()
-  function leftMs(): number {
-    const { monotonicMs, wallMs } = momentOf(clock)
-    return lastsMs - Math.max(monotonicMs - since.monotonicMs, wallMs - since.wallMs)
-  }
+  const leftMs = () => lastsMs - elapsedMs(since, momentOf(clock))
   function check(): void {
+    const now = momentOf(clock)
+    const uncheckedMs = Math.round(elapsedMs(checkedAt, now))
+    checkedAt = now
     if (hasLapsed || leftMs() > 0) return
     hasLapsed = true
     controller.abort()
-    onLapsed()
+    onLapsed(uncheckedMs)
   }
   return {
     leftMs,

@@ -6,12 +6,13 @@ import type { EndpointLog } from './endpoint-log.ts'
 import type { EndpointQueues } from './endpoint-queues.ts'
 import type { EndpointRates } from './endpoint-rates.ts'
 import type { HeldEndpoints } from './held-endpoints.ts'
+import { createRoundFailures } from './round-failures.ts'
 import type { RoundTimes } from './round-times.ts'
 
 export interface DispatchRoundsPorts {
   readonly write: Pick<WriteSide, 'dispatchRound'>
   readonly clock: Clock
-  readonly log: Pick<Log, 'error'>
+  readonly log: Log
   readonly queues: EndpointQueues
   readonly rates: EndpointRates
   readonly endpointLog: EndpointLog
@@ -36,7 +37,7 @@ export interface DispatchRounds {
 }
 
 export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds {
-  const { write, clock, log, queues, rates, times, held } = ports
+  const { write, clock, queues, rates, times, held } = ports
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
   /** The number of changes, and how many of them the last round has seen. */
@@ -44,14 +45,14 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   let reviewed = 0
   let isRunning = false
   const drains = createDrains(queues)
+  const failures = createRoundFailures(ports)
 
-  function takeBack(settled: readonly SettledAttempt[], error: unknown): void {
+  function takeBack(settled: readonly SettledAttempt[]): void {
     // Attempts that are not written down before the relay dies are repeated.
     queues.notSettled(settled)
     ended.putBack(settled)
     // No attempt should start whose result cannot be written down.
     queues.release('all')
-    log.error({ err: error }, 'the results of deliveries could not be written down; retrying')
     times.retryLater()
   }
 
@@ -77,7 +78,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     const round = nextRound(claimsMax)
     if (round === null) return []
     try {
-      const report = await write.dispatchRound(round)
+      const report = await failures.follow(round.settled.length, () => write.dispatchRound(round))
       queues.settled(round.settled)
       // The endpoints were lost meanwhile, and the claims with them.
       if (term !== held.term()) return []
@@ -86,8 +87,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
       takeIn(report, ports)
       reviewed = asOf
       return report.claimed
-    } catch (error) {
-      takeBack(round.settled, error)
+    } catch {
+      takeBack(round.settled)
       return []
     }
   }

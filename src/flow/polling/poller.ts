@@ -1,4 +1,5 @@
 import type { DuePoll } from '../../domain/polling/poll.ts'
+import { createFailureLog } from '../failure-log.ts'
 import type { Clock, Log, Meter } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 import { createMissedPushLog } from './missed-push-log.ts'
@@ -30,8 +31,11 @@ const FREE_PART = 1 / 4
  * carrier cannot be asked until the next wake; all polls have ended.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
-  const { write, refresh, underWay, clock, log } = ports
+  const { write, refresh, underWay, clock } = ports
+  const failures = createFailureLog(ports)
   const inFlight = new Set<Promise<void>>()
+  /** Parcels whose polls ended with the lease of this replica. */
+  const lapsed = new Set<number>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false
 
@@ -40,11 +44,12 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
       .during(due.parcelId, () => refresh.poll(due))
       .then(
         (refreshed) => {
-          if (refreshed === 'unavailable') isRefused = true
+          if (refreshed === 'lapsed') lapsed.add(due.parcelId)
+          if (refreshed === 'unavailable' || refreshed === 'lapsed') isRefused = true
         },
         (err: unknown) => {
           isRefused = true
-          log.error({ err, parcelId: due.parcelId }, 'a poll failed; no more are made until the next wake')
+          failures.add('error', { err, parcelId: due.parcelId }, 'a poll failed; no more are made until the next wake')
         },
       )
       .finally(() => inFlight.delete(poll))
@@ -70,7 +75,9 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     while (!isRefused && inFlight.size > 0 && limit() - inFlight.size < limit() * FREE_PART) await Promise.race(inFlight)
     const room = limit() - inFlight.size
     if (isRefused || room <= 0) return await rest()
-    const due = await write.claimDuePolls({ nowMs: clock.now(), limit: room, leaseMs: LEASE_MS, underWay: underWay.list() })
+    const claim = { nowMs: clock.now(), limit: room, leaseMs: LEASE_MS, underWay: [...underWay.list(), ...lapsed] }
+    lapsed.clear()
+    const due = await write.claimDuePolls(claim)
     due.forEach(start)
     return due.length === room ? 'busy' : await rest()
   }

@@ -6,6 +6,9 @@
  * A poll may take longer than its lease, because it waits for the carrier's budget. So the poller passes the parcels that are still being
  * polled with each claim, and the writer skips them. It leases them again for that claim only (until its time plus 1 ms): the poll may have
  * ended its lease already, for the result is saved before the work here ends, and nobody would end another.
+ *
+ * A replica that loses its own lease saves no result of the polls that this ends. Should it become the poller again, it passes their parcels
+ * with its first claim like those that are being polled, and their leases end with that claim.
  */
 
 /** The parcels that are being polled, on schedule or by order. */

@@ -19,7 +19,7 @@ export interface RefreshPorts {
   readonly clock: Clock
   /** With the other replicas; absent: there are none. */
   readonly together?: SharedFlight
-  /** Ends a scheduled poll whose replica may no longer make it. */
+  /** Aborted when this replica may no longer make the scheduled polls that begin now. */
   readonly lapse?: () => AbortSignal
 }
 
@@ -35,10 +35,13 @@ export interface RefreshOptions {
  */
 export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
+/** The same of a scheduled poll. `lapsed`: this replica may no longer make it, and has saved nothing of its end. */
+export type PollEnd = Refreshed | 'lapsed'
+
 /** Polls known parcels. */
 export interface Refresh {
   /** A scheduled poll: in the first language, and in others only where texts are missing (DOMAIN 6.2). */
-  poll(due: DuePoll): Promise<Refreshed>
+  poll(due: DuePoll): Promise<PollEnd>
   /** A poll by an operator's order: in every configured language, now. */
   refreshNow(due: DuePoll): Promise<Refreshed>
 }
@@ -46,12 +49,40 @@ export interface Refresh {
 /** Creates the verbs that poll a known parcel and record the answer. */
 export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
   const [first, ...others] = languages
-  const { together = alone } = ports
+  const { together = alone, lapse } = ports
   return {
-    poll: (due) => pollOne(ports, due, first, 'schedule', (view) => missingLanguages(view, others)),
+    async poll(due) {
+      // One signal for the whole poll: a replica that lost its lease may have another by the next question.
+      const signal = lapse?.()
+      const further = (view: ParcelView) => missingLanguages(view, others)
+      try {
+        return await pollOne(ports, due, { language: first, priority: 'schedule', further, signal })
+      } catch (error) {
+        // What cannot be saved any more is no failure: whoever polls now asks for it again.
+        if (hasLapsed({ signal })) return 'lapsed'
+        throw error
+      }
+    },
     refreshNow: (due) =>
-      together(`refresh ${due.parcelId}`, { start: () => pollOne(ports, due, first, 'app', () => others), endOf, read: readEnd }),
+      together(`refresh ${due.parcelId}`, {
+        start: async () => {
+          const end = await pollOne(ports, due, { language: first, priority: 'app', further: () => others })
+          return end === 'lapsed' ? 'unavailable' : end
+        },
+        endOf,
+        read: readEnd,
+      }),
   }
+}
+
+/** How a poll asks. */
+interface Asking {
+  readonly language: string
+  readonly priority: CallPriority
+  /** The languages to ask in after the first. */
+  readonly further: (view: ParcelView) => readonly string[]
+  /** Ends it. */
+  readonly signal?: AbortSignal | undefined
 }
 
 function endOf(refreshed: Refreshed): FlightEnd {
@@ -64,59 +95,61 @@ function readEnd({ kind }: FlightEnd): Refreshed | null {
 }
 
 /** Tries identifiers in their order until the carrier knows one (DOMAIN 6.3). */
-async function pollOne(
-  ports: RefreshPorts,
-  due: DuePoll,
-  language: string,
-  priority: CallPriority,
-  furtherLanguages: (view: ParcelView) => readonly string[],
-): Promise<Refreshed> {
+async function pollOne(ports: RefreshPorts, due: DuePoll, asking: Asking): Promise<PollEnd> {
   for (const identifier of due.identifiers) {
-    const answer = await ask(ports, identifier, language, priority)
-    if (answer.kind === 'unavailable') return await giveUp(ports, due, answer)
+    const answer = await ask(ports, identifier, asking)
+    if (answer.kind === 'unavailable') return await giveUp(ports, due, answer, asking)
     if (answer.kind === 'not_found') {
       await ports.write.noteNotPollable(identifier)
       continue
     }
     const parcelId = await record(ports, answer.observation)
-    if (parcelId === null) return await giveUp(ports, due, { kind: 'unavailable', reason: 'bad_response' })
+    if (parcelId === null) return await giveUp(ports, due, { kind: 'unavailable', reason: 'bad_response' }, asking)
     const view = await ports.reads.findParcel(identifier)
     if (view === null) return 'recorded'
-    for (const further of furtherLanguages(view)) {
-      const more = await ask(ports, identifier, further, priority)
-      if (more.kind === 'unavailable') return 'unavailable'
+    for (const language of asking.further(view)) {
+      const more = await ask(ports, identifier, { ...asking, language })
+      if (more.kind === 'unavailable') return hasLapsed(asking) ? 'lapsed' : 'unavailable'
       if (more.kind === 'found') await record(ports, more.observation)
       const listed = more.kind === 'found' ? { language: more.observation.language, askedAtMs: more.observation.askedAtMs } : null
-      await ports.write.noteLanguageAsked({ parcelId, language: further, knownTo: lastSequenceOf(view.entries), answer: listed })
+      await ports.write.noteLanguageAsked({ parcelId, language, knownTo: lastSequenceOf(view.entries), answer: listed })
     }
     return 'recorded'
   }
+  if (hasLapsed(asking)) return 'lapsed'
   await ports.write.notePollFailure({ parcelId: due.parcelId, kind: 'unknown', atMs: ports.clock.now() })
   return 'unknown'
 }
 
-async function ask(
-  { carrier, meter, lapse }: RefreshPorts,
-  identifier: string,
-  language: string,
-  priority: CallPriority,
-): Promise<CarrierAnswer> {
-  const signal = priority === 'schedule' ? lapse?.() : undefined
+function hasLapsed({ signal }: Pick<Asking, 'signal'>): boolean {
+  return signal?.aborted === true
+}
+
+async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking: Omit<Asking, 'further'>): Promise<CarrierAnswer> {
+  const { language, priority, signal } = asking
   const answer = await carrier.fetchAll({ identifier, language, priority, ...(signal === undefined ? {} : { signal }) })
-  meter.pollEnded(answer.kind === 'unavailable' ? answer.reason : answer.kind)
+  const result = answer.kind === 'unavailable' ? answer.reason : answer.kind
+  // What this replica gave up says nothing about the carrier.
+  if (answer.kind !== 'unavailable' || !hasLapsed(asking)) meter.pollEnded(result)
   return answer
 }
 
 /** Saves that the poll brought nothing to record; its parcel is polled again as after any failure. */
-async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: CarrierAnswer & { kind: 'unavailable' }): Promise<Refreshed> {
-  const { retryAfterMs } = answer
+async function giveUp(
+  { write, clock }: RefreshPorts,
+  due: DuePoll,
+  { reason, retryAfterMs }: CarrierAnswer & { kind: 'unavailable' },
+  asking: Asking,
+): Promise<PollEnd> {
+  // Nothing has failed, and whoever polls now schedules the parcel.
+  if (hasLapsed(asking)) return 'lapsed'
   await write.notePollFailure({
     parcelId: due.parcelId,
     kind: 'unavailable',
     atMs: clock.now(),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
-  return answer.reason === 'bad_response' ? 'unusable' : 'unavailable'
+  return reason === 'bad_response' ? 'unusable' : 'unavailable'
 }
 
 /** The id of the parcel the answer was recorded for; null: it was not recorded. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
 import { AppError, type ErrorCode, isStorageFailure } from '../../domain/errors.ts'
+import { createFailureLog, type FailureLog } from '../../flow/failure-log.ts'
 import type { Log } from '../../flow/ports.ts'
 
 /** Failures that exist only in HTTP. */
@@ -56,6 +57,7 @@ const STORAGE_RETRY_AFTER_MS = 5000
 
 /** Answers every failed request: turns errors into problems (RFC 9457) and unanswered requests into a 404. */
 export function presentProblems(log: Log): Middleware {
+  const failures = createFailureLog({ log, clock: { monotonic: () => performance.now() } })
   return async (ctx, next) => {
     try {
       await next()
@@ -66,7 +68,7 @@ export function presentProblems(log: Log): Middleware {
         ctx.respond = false
         return
       }
-      presentProblem(ctx, isStorageFailure(error) ? storageUnavailable(error) : error, log)
+      presentProblem(ctx, isStorageFailure(error) ? storageUnavailable(error) : error, { log, failures })
     }
   }
 }
@@ -79,7 +81,12 @@ function storageUnavailable(cause: unknown): AppError {
   })
 }
 
-function presentProblem(ctx: Context, error: unknown, log: Log): void {
+interface Reporting {
+  readonly log: Log
+  readonly failures: FailureLog
+}
+
+function presentProblem(ctx: Context, error: unknown, { log, failures }: Reporting): void {
   const expected = error instanceof AppError || error instanceof EdgeError
   const code: ProblemCode = expected ? error.code : 'internal'
   const [status, title] = PROBLEMS[code]
@@ -87,7 +94,8 @@ function presentProblem(ctx: Context, error: unknown, log: Log): void {
   if (code === 'internal') log.error({ err: error, instance }, 'a request failed unexpectedly')
   // The start and the end of an outage at the carrier are logged elsewhere, so a request that it fails needs no warning of its own.
   else if (code === 'upstream_unavailable') log.debug({ instance, code }, 'a request could not be served')
-  else if (status >= 500) log.warn({ err: error, instance, code }, 'a request could not be served')
+  // What the client is told says less than its cause.
+  else if (status >= 500) failures.add('warn', { err: (expected && error.cause) || error, instance, code }, 'a request could not be served')
 
   // Headers set for a successful answer are dropped; the decision to close the connection stands.
   for (const name of ctx.res.getHeaderNames()) if (name !== 'connection') ctx.res.removeHeader(name)

@@ -9,6 +9,7 @@ import { rawStatement } from './raw-statement.ts'
 type State = {
   readonly tries: number
   readonly troubles: number
+  readonly trouble: string | null
   readonly refusedForMs: number | null
   readonly pausedForMs: number
   readonly mark: string | null
@@ -16,7 +17,7 @@ type State = {
 
 /** A null adds up to null: the credentials are not refused. */
 const change = (p: { readonly [Name in keyof State]: State[Name] }) => sql`
-  tries = ${p.tries}::bigint, troubles = ${p.troubles}::bigint, mark = ${p.mark}::text,
+  tries = ${p.tries}::bigint, troubles = ${p.troubles}::bigint, trouble = ${p.trouble}::text, mark = ${p.mark}::text,
   refused_until_ms = ${BUDGET_MS} + ${p.refusedForMs}::bigint, paused_until_ms = ${BUDGET_MS} + ${p.pausedForMs}::bigint`
 const END = sql`holder = null, holder_until_ms = 0`
 
@@ -28,7 +29,7 @@ const read = rawStatement()(
       mark: string | null
     }
   >`
-    select version, sealed, tries, troubles, mark, case when refused_until_ms is not null then greatest(0, refused_until_ms - ${BUDGET_MS}) end as refused_for_ms,
+    select version, sealed, tries, troubles, trouble, mark, case when refused_until_ms is not null then greatest(0, refused_until_ms - ${BUDGET_MS}) end as refused_for_ms,
       greatest(0, paused_until_ms - ${BUDGET_MS}) as paused_for_ms
     from carrier_token where id = 1`,
 )
@@ -49,7 +50,7 @@ const giveUp = rawStatement<State & { holder: string }>()(
 )
 const accepted = rawStatement<{ version: number }>()(
   (p) => sql<{ version: number }>`
-    update carrier_token set tries = 0, troubles = 0, refused_until_ms = null, mark = null
+    update carrier_token set tries = 0, troubles = 0, trouble = null, refused_until_ms = null, mark = null
     where id = 1 and version = ${p.version}::bigint returning version`,
 )
 const refused = rawStatement<State & { version: number }>()(

@@ -1,4 +1,4 @@
-import { systemCode } from '../../domain/errors.ts'
+import { StorageFailure, systemCode } from '../../domain/errors.ts'
 
 /**
  * A serialization failure and a deadlock: the transaction met another one. A key that is there already, and a division by nothing: another transaction was first
@@ -11,7 +11,15 @@ export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }
 
-/** A conflict that came again at every try is no conflict: then it is the fault of what was asked. */
+/** A key that is there already: the only conflict that what was asked may bring about alone. */
+const DUPLICATE_KEY = '23505'
+
+/**
+ * Why a transaction is given up that met a conflict at every try. Others were in its way for more than a second, which is no fault of what was asked: the store is
+ * too busy. A key that is there at every try is the fault of what was asked.
+ */
 export function endlessConflict(cause: unknown): Error {
-  return new Error('what was asked of the store meets something else at every try', { cause })
+  return systemCode(cause) === DUPLICATE_KEY
+    ? new Error('a key of what was to be stored is there already at every try', { cause })
+    : new StorageFailure('the database is too busy: a transaction met others at every try', cause)
 }

@@ -1,5 +1,22 @@
 import { systemCode } from '../../domain/errors.ts'
 
+/** What the driver says without a code when a connection is gone, or must not be used any more. */
+const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
+
+/** Says what has happened to a database that was open. What it said itself is left to the cause. */
+export function runningFailure(error: unknown): string {
+  const message = error instanceof Error ? error.message : ''
+  const code = systemCode(error) ?? ''
+  if (code === '53300') return 'the database has no connection left'
+  if (code === '57P03') return 'the database is starting or stopping'
+  if (code === '25P03') return 'the database has ended a transaction in which this relay stood still'
+  if (code === '57014' || code === '55P03') return 'the database took too long'
+  if (LOST.test(message) || code.startsWith('57P0') || code === 'ECONNRESET' || code === 'EPIPE')
+    return 'the connection to the database was lost'
+  if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message)) return 'the database cannot be reached'
+  return 'the database failed'
+}
+
 /** Says why a database could not be opened, and what to do; an error that says so already is left as it is. Names no password. */
 export function openingFailure(place: string, error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error)

@@ -7,6 +7,7 @@ import { replicas } from './migrations/0002-replicas.ts'
 import { lessons } from './migrations/0003-lessons.ts'
 import { parcelVersion } from './migrations/0004-parcel-version.ts'
 import { carrier } from './migrations/0005-carrier.ts'
+import { tokenTrouble } from './migrations/0006-token-trouble.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
 export interface SchemaStep {
@@ -27,6 +28,7 @@ export const STEPS: readonly SchemaStep[] = [
   // Older versions do not raise it, and newer ones beside them would take their changes for none.
   { servesFrom: 4, up: parcelVersion.up },
   { servesFrom: 5, up: carrier.up },
+  { servesFrom: 5, up: tokenTrouble.up },
 ]
 
 /** Longer than any step takes between two statements; a replica that was stopped within a migration holds up the others no longer than that. */

@@ -1,3 +1,4 @@
+import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 
@@ -43,8 +44,11 @@ export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierM
     JSON.stringify(calls),
     pausedUntilMs ?? 0,
   ])
-  await query('update carrier_token set paused_until_ms = $1, tries = $2, refused_until_ms = $3, mark = $4 where id = 1', [
+  // A relay that is alone keeps no other wait than one that the token endpoint asked for.
+  const trouble: UnavailableReason | null = tokenPausedUntilMs === null ? null : 'rate_limited'
+  await query('update carrier_token set paused_until_ms = $1, trouble = $2, tries = $3, refused_until_ms = $4, mark = $5 where id = 1', [
     tokenPausedUntilMs ?? 0,
+    trouble,
     refusal?.tries ?? 0,
     refusal?.untilMs ?? null,
     refusal?.mark === null || refusal === null ? null : JSON.stringify(refusal.mark),

@@ -4,6 +4,7 @@ import { StorageFailure, systemCode } from '../../domain/errors.ts'
 import type { ReadEngine } from '../engine.ts'
 import { endlessConflict, isConflict } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
+import { runningFailure } from './postgres-failure.ts'
 import { createSession, type PostgresSession, type Runner, type SessionOptions } from './postgres-session.ts'
 import type { ServerWatch } from './server-watch.ts'
 
@@ -84,7 +85,7 @@ async function ask<T>({ watch }: PostgresOptions, work: (check: () => void) => P
     return await (watch === undefined ? work(ignore) : watch.run(work))
   } catch (error) {
     if (error instanceof StorageFailure || !isStorageFailure(error)) throw error
-    throw new StorageFailure(error instanceof Error ? error.message : 'the database failed', error)
+    throw new StorageFailure(runningFailure(error), error)
   }
 }
 

@@ -6,6 +6,7 @@ import type { ReplicaTable } from '../../flow/admin/ports.ts'
 import type { LessonTable } from '../../flow/polling/ports.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { isStorageFailure } from './postgres.ts'
+import { runningFailure } from './postgres-failure.ts'
 import { openPool } from './postgres-pool.ts'
 import { namesIn } from './replica-fence.ts'
 
@@ -214,7 +215,7 @@ function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[
 /** Whoever asks need not know how a server fails. */
 function failAsStorage(error: unknown): never {
   if (!isStorageFailure(error)) throw error
-  throw new StorageFailure(error instanceof Error ? error.message : 'the database failed', error)
+  throw new StorageFailure(runningFailure(error), error)
 }
 
 async function list(pool: Pool): Promise<readonly Replica[]> {

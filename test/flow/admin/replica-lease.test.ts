@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openReplicaLease } from '../../../src/flow/admin/replica-lease.ts'
+import { type LapseReason, openReplicaLease } from '../../../src/flow/admin/replica-lease.ts'
 import { createFakeReplicas } from '../../support/fake-replicas.ts'
 import { createLogBook } from '../../support/log-book.ts'
 
@@ -9,6 +9,7 @@ const config = { configFingerprint: 'abc', endpoints: [], atRestKeys: [] }
 async function open() {
   const store = createFakeReplicas()
   const events: string[] = []
+  const reasons: LapseReason[] = []
   const ids: (readonly [string, number])[] = []
   const samples: { readonly askedMs: number; readonly heardMs: number }[] = []
   const note = (what: string) => () => {
@@ -23,13 +24,16 @@ async function open() {
       log,
       onServerTime: (sample) => void samples.push(sample),
       onOthersLapsed: note('others lapsed'),
-      onLapsed: note('lapsed'),
+      onLapsed(why) {
+        reasons.push(why)
+        note('lapsed')()
+      },
       onLost: note('lost'),
     },
     { name: 'one', version: '1', ttlMs: TTL_MS },
     config,
   )
-  return { store, lease, events, ids, samples, lines }
+  return { store, lease, events, ids, samples, lines, reasons }
 }
 
 test('a lease lasts its time and no longer, by the monotonic clock', async () => {
@@ -102,6 +106,19 @@ test('whoever asks for the signal first after a pause is told to end', async () 
   const before = lease.signal()
   store.pass(TTL_MS)
   expect([lease.signal().aborted, before.aborted, events]).toEqual([true, true, ['lapsed']])
+})
+
+test('a lease that runs out says whether this process stood still or its renewals failed', async () => {
+  const [paused, cut] = [await open(), await open()]
+  paused.store.pass(8000)
+  paused.lease.check()
+  expect(paused.reasons).toEqual([{ stoodStillMs: 8000 }])
+  cut.store.setAway(true)
+  for (let turn = 0; turn < 6; turn++) {
+    cut.store.pass(1000)
+    await cut.lease.renew()
+  }
+  expect(cut.reasons).toEqual([{ err: expect.any(Error) }])
 })
 
 test('one that was declared dead loses what it holds before it is back, under another number', async () => {

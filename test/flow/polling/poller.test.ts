@@ -2,21 +2,28 @@ import { expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
-import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
+import type { PollEnd } from '../../../src/flow/polling/refresh.ts'
 import { createLogBook } from '../../support/log-book.ts'
 
 const CONCURRENCY = 4
 
 /** A poller over so many due parcels; a poll ends when the test says so, or at once. */
-function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refreshed> | Refreshed) {
+function openPoller(parcels: number, ends: (parcelId: number) => Promise<PollEnd> | PollEnd) {
   const waiting = Array.from({ length: parcels }, (_, at): DuePoll => ({ parcelId: at + 1, identifiers: [`PD${at}`] }))
   const asked: number[] = []
+  const passed: (readonly number[])[] = []
   let inFlight = 0
   let most = 0
   const { log, lines } = createLogBook()
   const pass = createPoller(
     {
-      write: { claimDuePolls: async ({ limit }) => waiting.splice(0, limit), settleMissedPushes: async () => [] },
+      write: {
+        async claimDuePolls({ limit, underWay = [] }) {
+          passed.push(underWay)
+          return waiting.splice(0, limit)
+        },
+        settleMissedPushes: async () => [],
+      },
       refresh: {
         async poll({ parcelId }) {
           asked.push(parcelId)
@@ -37,11 +44,11 @@ function openPoller(parcels: number, ends: (parcelId: number) => Promise<Refresh
     },
     { concurrency: CONCURRENCY },
   )
-  return { pass, asked, lines, inFlight: () => inFlight, most: () => most }
+  return { pass, asked, passed, lines, inFlight: () => inFlight, most: () => most }
 }
 
 test('P2: a parcel whose answer hangs takes a place and holds up no other', async () => {
-  const hanging = Promise.withResolvers<Refreshed>()
+  const hanging = Promise.withResolvers<PollEnd>()
   const { pass, asked, most, inFlight } = openPoller(40, (parcelId) => (parcelId === 2 ? hanging.promise : 'recorded'))
   for (let passes = 0; asked.length < 40 && passes < 60; passes++) expect(await pass()).toBe('busy')
   expect([asked.length, most()]).toEqual([40, CONCURRENCY])
@@ -64,4 +71,11 @@ test('a poll that fails in an unforeseen way is logged, and the poller rests and
   while ((await pass()) === 'busy');
   while ((await pass()) === 'busy');
   expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
+})
+
+test('a poll that ends with the lease of its replica is no failure; its parcel is passed with the next claim, which ends the claim of before', async () => {
+  const { pass, passed, lines } = openPoller(3, (parcelId) => (parcelId === 2 ? 'lapsed' : 'recorded'))
+  for (let passes = 0; passes < 3; passes++) expect(await pass()).toBe('idle')
+  expect(passed).toEqual([[], [2], []])
+  expect(lines).toEqual([])
 })

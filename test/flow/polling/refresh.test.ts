@@ -10,23 +10,30 @@ import { aPoll } from '../../support/builders.ts'
 const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
 
 /** A carrier that answers by identifier and language, and a store that takes everything. */
-function world(answers: Readonly<Record<string, CarrierAnswer>>, quarantines = false) {
+function world(
+  answers: Readonly<Record<string, CarrierAnswer>>,
+  { quarantines = false, lapse = () => new AbortController().signal, onAsked = () => {}, onRecorded = () => {} } = {},
+) {
   const asked: string[] = []
   const recorded: IncomingPoll[] = []
   const told: (PollFailure | string)[] = []
+  const ended: string[] = []
   let parcel = emptyParcel
   const view = (): ParcelView => ({ parcelId: 7, version: 0, ...presentRecord(parcel), lastSeenAtMs: 1, watched: true, languagesAsked: [] })
   const refresh = createRefresh(
     {
       carrier: {
-        fetchAll: async ({ identifier, language, priority }) => {
+        fetchAll: async ({ identifier, language, priority, signal }) => {
+          if (signal?.aborted === true) return { kind: 'unavailable', reason: 'timeout' }
           asked.push(`${identifier} ${language} ${priority}`)
+          onAsked()
           return answers[`${identifier} ${language}`] ?? { kind: 'not_found' }
         },
       },
       recorder: {
         submit: async (incoming) => {
           recorded.push(incoming)
+          onRecorded()
           if (quarantines) return { kind: 'quarantined', reason: 'parcel_full' }
           parcel = observe(parcel, incoming.observation)
           return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 }
@@ -38,12 +45,13 @@ function world(answers: Readonly<Record<string, CarrierAnswer>>, quarantines = f
         noteNotPollable: async (identifier) => void told.push(`not pollable: ${identifier}`),
         noteLanguageAsked: async ({ language }) => void told.push(`asked in ${language}`),
       },
-      meter: { pollEnded: () => undefined },
+      meter: { pollEnded: (result) => void ended.push(result) },
+      lapse,
       clock: { now: () => 5, monotonic: () => 5 },
     },
     { languages: ['en', 'sv'] },
   )
-  return { refresh, asked, recorded, told }
+  return { refresh, asked, recorded, told, ended }
 }
 
 const found = (language: string): CarrierAnswer => ({ kind: 'found', observation: aPoll({ language }) })
@@ -83,7 +91,7 @@ test('P3: an answer nobody can read hurts its own parcel only', async () => {
 })
 
 test('an answer that is quarantined ends the claim like a failure, so that its parcel is asked again at its interval, not whenever a lease lapses', async () => {
-  const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, true)
+  const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, { quarantines: true })
   expect(await refresh.poll(DUE)).toBe('unusable')
   expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5 }])
   expect(asked).toEqual(['AB123456789SE en schedule'])
@@ -94,4 +102,32 @@ test('an operator’s order asks in every configured language, before the schedu
   await refresh.refreshNow(DUE)
   await refresh.refreshNow(DUE)
   expect(asked).toEqual(['AB123456789SE en app', 'AB123456789SE sv app', 'AB123456789SE en app', 'AB123456789SE sv app'])
+})
+
+test.each([
+  ['after an answer', { 'AB123456789SE en': found('en') }, ['found']],
+  ['after a 404', {}, ['not_found']],
+  ['in a call', { 'AB123456789SE en': { kind: 'unavailable', reason: 'timeout' } }, []],
+] as const)(
+  'a replica that loses its lease %s asks nothing more and saves no failure, even if it has another lease by then',
+  async (_, answers, ends) => {
+    const [lost, next] = [new AbortController(), new AbortController()]
+    const lapse = () => (lost.signal.aborted ? next : lost).signal
+    const { refresh, asked, told, ended } = world(answers, { lapse, onAsked: () => lost.abort() })
+    expect(await refresh.poll(DUE)).toBe('lapsed')
+    expect(asked).toEqual(['AB123456789SE en schedule'])
+    expect(told.filter((one) => typeof one !== 'string')).toEqual([])
+    expect(ended).toEqual(ends)
+  },
+)
+
+test('an answer that cannot be saved is a failure, but not of a replica that has lost its lease', async () => {
+  const lost = new AbortController()
+  const onRecorded = () => {
+    throw new Error('the database is away')
+  }
+  const { refresh } = world({ 'AB123456789SE en': found('en') }, { lapse: () => lost.signal, onRecorded })
+  await expect(refresh.poll(DUE)).rejects.toThrow('the database is away')
+  const late = world({ 'AB123456789SE en': found('en') }, { lapse: () => lost.signal, onAsked: () => lost.abort(), onRecorded })
+  expect(await late.refresh.poll(DUE)).toBe('lapsed')
 })

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { isStorageFailure } from '../../../src/domain/errors.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { withClient } from '../../support/postgres-client.ts'
@@ -34,13 +35,18 @@ test('a hundred endpoints added by four replicas at the same moment are all adde
   expect(new Set(endpoints.map(({ id }) => id)).size).toBe(100)
 })
 
-test('a push whose recording fails as if it met another one at every try is quarantined alone', async () => {
+/** From now on each transaction that records a push of this parcel fails with this code. Returns what ends that. */
+async function failFor(url: string, parcel: string, code: string): Promise<() => Promise<void>> {
+  const sql = `create function refuse() returns trigger language plpgsql as $$ begin
+    if new.parcel_id = (select parcel_id from identifier where value = '${parcel}') then raise exception 'planned' using errcode = '${code}'; end if;
+    return new; end $$; create trigger refuse before insert on sighting for each row execute function refuse()`
+  await withClient(url, (client) => client.query(sql))
+  return async () => void (await withClient(url, (client) => client.query('drop trigger refuse on sighting')))
+}
+
+test('a push that finds a key there already at every try is quarantined alone', async () => {
   const { url } = await createDatabase()
-  await withClient(url, (client) =>
-    client.query(`create function refuse() returns trigger language plpgsql as $$ begin
-      if new.parcel_id = (select parcel_id from identifier where value = '6666') then raise exception 'planned' using errcode = '23505'; end if;
-      return new; end $$; create trigger refuse before insert on sighting for each row execute function refuse()`),
-  )
+  await failFor(url, '6666', '23505')
   const { record, errors, reads } = await openStore(NOON, postgres, url)
   const push = (id: string) => incomingPush(pushBody({ trackingIds: [id] }), NOON)
   const { outcomes } = await record(push('1001'), push('6666'), push('1002'))
@@ -48,4 +54,19 @@ test('a push whose recording fails as if it met another one at every try is quar
   expect(errors).toHaveLength(1)
   expect((await reads.findParcel('1002'))?.entries).toHaveLength(1)
   expect(await reads.findParcel('6666')).toBeNull()
+})
+
+test('pushes that meet other transactions at every try are refused for now, not quarantined, and recorded when they are sent again', async () => {
+  const refusal = async (code: string) => {
+    const { url } = await createDatabase()
+    const end = await failFor(url, '6666', code)
+    const { record, errors, reads } = await openStore(NOON, postgres, url)
+    const pushes = ['1001', '6666'].map((id) => incomingPush(pushBody({ trackingIds: [id] }), NOON))
+    await expect(record(...pushes)).rejects.toSatisfy(isStorageFailure)
+    expect(errors).toEqual([])
+    await end()
+    expect((await record(...pushes)).outcomes.map(({ kind }) => kind)).toEqual(['recorded', 'recorded'])
+    expect((await reads.findParcel('6666'))?.entries).toHaveLength(1)
+  }
+  await Promise.all(['40001', '40P01', '22012'].map(refusal))
 })

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { createSharedFlight } from '../../../src/flow/shared-flight.ts'
 import { createVault } from '../../../src/ops/vault.ts'
 import { openSharedCarrier } from '../../../src/store/postgres/shared-carrier.ts'
-import { closeOpened, connect, json, openCarrier, password } from '../../carrier/carrier-double.ts'
+import { closeOpened, connect, json, openCarrier, password, refusingUrl } from '../../carrier/carrier-double.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 
@@ -127,6 +127,24 @@ test('P5: a wait that the token endpoint asked one replica for holds all', async
   const { replicas } = await openReplicas(url, [{}, {}])
   for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', retryAfterMs: expect.any(Number) })
   expect(asked.token).toBe(1)
+})
+
+test.each([
+  ['network', 'the carrier is down, or cannot be reached', refusingUrl],
+  [
+    'server_error',
+    'the carrier is down, or cannot be reached',
+    async () => (await openCarrier({ token: (_, response) => json(response, 500, '') })).url,
+  ],
+  [
+    'rate_limited',
+    'the carrier asks for fewer calls',
+    async () => (await openCarrier({ token: (_, response) => json(response, 429, '') })).url,
+  ],
+] as const)('a replica that waits because another got no token (%s) gives the same reason', async (reason, message, open) => {
+  const { replicas } = await openReplicas(await open(), [{}, {}])
+  for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason })
+  for (const { lines } of replicas) expect(lines.filter((line) => line.includes(message))).toHaveLength(1)
 })
 
 test('6.4: tokens that the status API refuses are requested no more often by many replicas than by one', async () => {

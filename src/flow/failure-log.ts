@@ -1,0 +1,26 @@
+import type { Clock, Log } from './ports.ts'
+
+/** Logs failures that may come many times a second while something is broken. */
+export interface FailureLog {
+  /** The first of its kind is logged at this level, and then one in ten seconds; the others at level `debug`. The message and the error make the kind. */
+  add(level: 'error' | 'warn', fields: { readonly err: unknown; readonly [name: string]: unknown }, message: string): void
+}
+
+const EVERY_MS = 10_000
+const KINDS_MAX = 100
+
+export function createFailureLog({ log, clock }: { readonly log: Log; readonly clock: Pick<Clock, 'monotonic'> }): FailureLog {
+  const loggedAtMs = new Map<string, number>()
+  return {
+    add(level, fields, message) {
+      const kind = `${message}: ${String(fields.err)}`
+      const nowMs = clock.monotonic()
+      const isKnown = nowMs - (loggedAtMs.get(kind) ?? Number.NEGATIVE_INFINITY) < EVERY_MS
+      if (!isKnown) {
+        if (loggedAtMs.size >= KINDS_MAX) loggedAtMs.clear()
+        loggedAtMs.set(kind, nowMs)
+      }
+      log[isKnown ? 'debug' : level](fields, message)
+    },
+  }
+}

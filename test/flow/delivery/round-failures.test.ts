@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { createRoundFailures } from '../../../src/flow/delivery/round-failures.ts'
+import { createLogBook } from '../../support/log-book.ts'
+
+function open() {
+  const { log, lines } = createLogBook()
+  const lease = new AbortController()
+  let term = 0
+  const held = { term: () => term, signal: () => lease.signal }
+  const failures = createRoundFailures({ log, clock: { monotonic: () => 0 }, held })
+  const shown = () => lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => [level, message])
+  const lose = () => {
+    term += 1
+  }
+  /** A round that fails, after what happens meanwhile. */
+  const fail = (results: number, meanwhile = () => {}) =>
+    expect(
+      failures.follow(results, async () => {
+        meanwhile()
+        throw new Error('the database is away')
+      }),
+    ).rejects.toThrow('the database is away')
+  return { failures, lease, lose, fail, shown }
+}
+
+test('a round that cannot write down results is an error, and one that had none says so', async () => {
+  const { fail, shown } = open()
+  await fail(3)
+  await fail(3)
+  await fail(0)
+  expect(shown()).toEqual([
+    ['error', 'the results of deliveries could not be written down; retrying'],
+    ['error', 'the next deliveries could not be read; retrying'],
+  ])
+})
+
+test('a round that fails because the lease ran out is one warning that says who sends the deliveries again', async () => {
+  const { failures, lease, lose, fail, shown } = open()
+  const warning = ['warn', expect.stringContaining('a replica that takes over sends these deliveries again')]
+  await fail(3, lose)
+  lease.abort()
+  await fail(3)
+  await fail(0)
+  expect(shown()).toEqual([warning])
+  expect(await failures.follow(3, async () => 'done')).toBe('done')
+  await fail(1)
+  expect(shown()).toEqual([warning, warning])
+})
