@@ -6,6 +6,7 @@ import { queueInProcess } from '../runtime/commit-queue.ts'
 import { createDiskSign, troubleOn } from '../runtime/disk-watch.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
+import { watchServer } from '../store/postgres/server-watch.ts'
 import { openSharedCarrier } from '../store/postgres/shared-carrier.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
 import type { Storage } from './opened-storage.ts'
@@ -19,10 +20,11 @@ const BATCHES_AT_ONCE = 3
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
 export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
   const changes = createChangeTable()
+  const watch = watchServer(url)
   let replicas: Replicas | null = null
   // First: it makes the tables.
-  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null })
-  const joined = await openReplicas(url, config, log).catch(async (error: unknown) => {
+  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null }, watch)
+  const joined = await openReplicas(url, watch, config, log).catch(async (error: unknown) => {
     await store.close()
     throw error
   })
@@ -49,14 +51,14 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
       { atOnce },
     )
   const { record: _record, close, ...verbs } = writes
-  const shared = openSharedCarrier(url)
+  const shared = openSharedCarrier(url, watch)
   return {
     clock,
     replicas,
     model,
     changes,
     shared,
-    reads: postgres.openReadStore(url),
+    reads: postgres.openReadStore(url, watch),
     write: {
       ...verbs,
       async close() {

@@ -13,10 +13,15 @@ export const postgresMoves: StoreMoves = {
   openTarget: openPostgresMoveTarget,
   readMark: (place) => withClient(place, readMark),
   clear: (place, nowMs) =>
-    withClient(place, async (client) => {
-      const state = (await readMark(client))?.state
-      if ((state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))) await endMove(client, nowMs)
-    }),
+    withClient(
+      place,
+      async (client) => {
+        const state = (await readMark(client))?.state
+        if ((state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))) await endMove(client, nowMs)
+      },
+      // It is tried again, and a stop does not wait for it.
+      { isHasty: true },
+    ),
   release: (place, moveId) =>
     withClient(place, async (client) => {
       const mark = await readMark(client)
@@ -41,8 +46,8 @@ async function endMove(client: MoveClient, nowMs: number): Promise<void> {
   )
 }
 
-async function withClient<T>(place: string, work: (client: MoveClient) => Promise<T>): Promise<T> {
-  const client = await openMoveClient(place)
+async function withClient<T>(place: string, work: (client: MoveClient) => Promise<T>, how = { isHasty: false }): Promise<T> {
+  const client = await openMoveClient(place, how)
   try {
     return await work(client)
   } finally {
