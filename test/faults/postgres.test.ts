@@ -21,6 +21,8 @@ const SWALLOWED_MS = isLong ? 30_000 : 5000
 const RECOVERY_MS = 5000
 const PARCELS = 10
 const HIT = 'parcel-relay; hit'
+/** Of a flood. */
+const SENDERS = isLong ? 256 : 64
 /** Of each of 64 readers. */
 const READS = isLong ? 200 : 20
 
@@ -112,20 +114,20 @@ test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s ea
     for (const path of paths) {
       const answer = await timed(ask(asker.internalUrl, asker.token, path))
       expect([path, answer.code]).toEqual([path, 503])
-      expect([path, answer.tookMs < (path.startsWith('/v1/') ? 1000 : 2000)]).toEqual([path, true])
+      expect([path, answer.tookMs < 1000]).toEqual([path, true])
       if (path !== '/readyz') expect([path, answer.retryAfter > 0]).toEqual([path, true])
     }
   }
-  const refusedMs = load.answers().flatMap(({ status, begunAtMs, tookMs }) => (status === 503 && begunAtMs > fromMs ? [tookMs] : []))
+  const refused = load.answers().filter(({ status }) => status === 503)
+  const longestMs = Math.max(...refused.map(({ begunAtMs, tookMs }) => begunAtMs + tookMs - Math.max(begunAtMs, fromMs)))
   proxy.flow()
   const recoveredMs = await recovery(relay, asker)
-  const longestMs = Math.max(...refusedMs)
   await expectNothingLost(await load.stop(), pushes, asker)
   console.log(
-    `first answers of the outage ${first.map(({ tookMs }) => Math.round(tookMs)).join(', ')} ms, the longest of ${refusedMs.length} pushes ${Math.round(longestMs)} ms; ` +
+    `first answers of the outage ${first.map(({ tookMs }) => Math.round(tookMs)).join(', ')} ms, the longest of ${refused.length} pushes ${Math.round(longestMs)} ms; ` +
       `recovered ${Math.round(recoveredMs)} ms`,
   )
-  expect([refusedMs.length > 0, longestMs < 1000]).toEqual([true, true])
+  expect([refused.length > 0, longestMs < 1000]).toEqual([true, true])
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
   expect(relay.process.exitCode).toBeNull()
 }, 90_000)
@@ -133,7 +135,7 @@ test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s ea
 test('a server that is only busy makes nothing fail: in a flood of pushes each of them, and each read, is answered 200', async () => {
   const { relay, asker } = await startOn((await createDatabase('nothing')).url)
   const parcels = 500
-  const load = startLoad(relay.publicUrl, 256, distinctPushes(parcels).next)
+  const load = startLoad(relay.publicUrl, SENDERS, distinctPushes(parcels).next)
   await load.untilAnswered(2 * parcels)
   const longestMs = await Promise.all(
     Array.from({ length: 64 }, async (_, reader) => {

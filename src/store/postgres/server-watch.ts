@@ -7,7 +7,7 @@ import { createSilence, type Look, type Silence, TURN_MS } from './server-silenc
 /** How long a server has to answer goodbyes. */
 const GOODBYE_MS = 1000
 
-/** Watches over all connections of one relay to its server: what one of them hears, all know. */
+/** Watches over all connections of a relay to its server: what one of them hears, all know. */
 export interface ServerWatch {
   openPool(options: Omit<PoolOptions, 'newSocket' | 'onConnectionLost'>): WatchedPool
 }
@@ -18,28 +18,22 @@ export interface WatchedPool extends Pick<Silence, 'run'> {
   close(): Promise<void>
 }
 
-interface Watched {
-  /** Whether the server has said anything since the last call. */
-  hasSpoken(): boolean
-  cut(): void
-}
-
 /** A place is the address of the database. */
 export function watchServer(place: string): ServerWatch {
   const { url } = takePoolerParameter(place)
-  const pools = new Set<Watched>()
+  const pools = new Set<PoolSockets>()
   const silence = createSilence({
-    // Of each pool: none may keep what it has heard for later.
-    hasSpoken: () => [...pools].filter((one) => one.hasSpoken()).length > 0,
+    // All are asked, so that none keeps what it has heard for later.
+    hasSpoken: () => [...pools].filter((sockets) => sockets.haveHeard()).length > 0,
     look: () => lookAt(url),
     cut() {
-      for (const one of pools) one.cut()
+      for (const sockets of pools) sockets.cut()
     },
   })
   let timer: NodeJS.Timeout | undefined
 
-  function forget(watched: Watched): void {
-    pools.delete(watched)
+  function forget(sockets: PoolSockets): void {
+    pools.delete(sockets)
     if (pools.size > 0) return
     clearInterval(timer)
     timer = undefined
@@ -48,8 +42,9 @@ export function watchServer(place: string): ServerWatch {
 
   return {
     openPool(options) {
-      const { pool, watched } = openWatched(url, options)
-      pools.add(watched)
+      const sockets = createPoolSockets()
+      const pool = openPool(url, { ...options, newSocket: sockets.open, onConnectionLost: () => undefined })
+      pools.add(sockets)
       timer ??= setInterval(silence.turn, TURN_MS).unref()
       return {
         pool,
@@ -58,43 +53,45 @@ export function watchServer(place: string): ServerWatch {
           if (pool.ending) return
           const ended = pool.end()
           // The pool does not wait for the answers to its goodbyes, and the process would.
-          if (silence.isSilent()) watched.cut()
-          else setTimeout(watched.cut, GOODBYE_MS).unref()
+          if (silence.isSilent()) sockets.cut()
+          else setTimeout(sockets.cut, GOODBYE_MS).unref()
           await ended
-          forget(watched)
+          forget(sockets)
         },
       }
     },
   }
 }
 
-function openWatched(url: string, options: Omit<PoolOptions, 'newSocket' | 'onConnectionLost'>) {
-  /** How many bytes were heard on each. Under TLS too, it is the socket of the network. */
-  const heardOn = new Map<Socket, number>()
-  const pool = openPool(url, {
-    ...options,
-    onConnectionLost: () => undefined,
-    newSocket() {
+/** The sockets of a pool, from before its connections are made until they are closed. Under TLS too, they are those of the network. */
+interface PoolSockets {
+  open(): Socket
+  /** Whether any has received something since the last call. */
+  haveHeard(): boolean
+  cut(): void
+}
+
+function createPoolSockets(): PoolSockets {
+  const heardBytes = new Map<Socket, number>()
+  return {
+    open() {
       const socket = new Socket()
-      heardOn.set(socket, 0)
-      return socket.once('close', () => heardOn.delete(socket))
+      heardBytes.set(socket, 0)
+      return socket.once('close', () => heardBytes.delete(socket))
     },
-  })
-  const watched: Watched = {
-    hasSpoken() {
-      let hasSpoken = false
-      for (const [socket, before] of heardOn) {
+    haveHeard() {
+      let haveHeard = false
+      for (const [socket, before] of heardBytes) {
         if (socket.bytesRead === before) continue
-        hasSpoken = true
-        heardOn.set(socket, socket.bytesRead)
+        haveHeard = true
+        heardBytes.set(socket, socket.bytesRead)
       }
-      return hasSpoken
+      return haveHeard
     },
     cut() {
-      for (const socket of heardOn.keys()) socket.destroy()
+      for (const socket of heardBytes.keys()) socket.destroy()
     },
   }
-  return { pool, watched }
 }
 
 function lookAt(url: string): Look {
