@@ -4,8 +4,10 @@ import { createSharedModel } from '../flow/polling/shared-model.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { queueInProcess } from '../runtime/commit-queue.ts'
 import { createDiskSign, troubleOn } from '../runtime/disk-watch.ts'
+import { systemClock } from '../runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
+import { postgresMoves } from '../store/postgres/postgres-moves.ts'
 import { watchServer } from '../store/postgres/server-watch.ts'
 import { openSharedCarrier } from '../store/postgres/shared-carrier.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
@@ -59,6 +61,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
     changes,
     shared,
     reads: postgres.openReadStore(url, watch),
+    clearMoves: () => postgresMoves.clear(url, systemClock.now(), watch),
     write: {
       ...verbs,
       async close() {

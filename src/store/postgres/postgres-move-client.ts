@@ -3,7 +3,7 @@ import type { SqlValue } from '../statement.ts'
 import { PLAN_SETTINGS } from './postgres.ts'
 import { openingFailure } from './postgres-failure.ts'
 import { nameDatabase } from './postgres-pool.ts'
-import { watchServer } from './server-watch.ts'
+import { type ServerWatch, watchServer } from './server-watch.ts'
 
 /** One connection for a move. */
 export interface MoveClient {
@@ -17,14 +17,14 @@ const CONNECT_TIMEOUT_MS = 5000
 /** No statement of a move takes as long; a stop of the relay waits for it. */
 const ANSWER_TIMEOUT_MS = 30_000
 
-/** `isHasty`: what is asked fails as soon as the server falls silent; a move, and a start, wait for it. */
-export async function openMoveClient(place: string, { isHasty = false } = {}): Promise<MoveClient> {
-  const { pool, run, close } = watchServer(place).openPool({
+/** `watch`: that of a relay, which does not wait for a server that has fallen silent; absent: it is waited for, as a move and a start do. */
+export async function openMoveClient(place: string, watch?: ServerWatch): Promise<MoveClient> {
+  const { pool, run, close } = (watch ?? watchServer(place)).openPool({
     connectionsMax: 1,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
   })
-  const ask: typeof run = isHasty ? run : (work) => work(() => undefined)
+  const ask: typeof run = watch === undefined ? (work) => work(() => undefined) : run
   try {
     const client = await ask(() => pool.connect())
     const query: MoveClient['query'] = (text, values = []) => ask(() => client.query({ text, values: [...values] }))
