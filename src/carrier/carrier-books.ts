@@ -8,9 +8,6 @@ import type { QueueBudget, Waiting } from './call-queue.ts'
 import { type CarrierLedgerPorts, createCarrierLedger } from './carrier-ledger.ts'
 import { createSharedCalls } from './shared-budget.ts'
 
-/** A stop waits no longer for a server that says nothing: places lapse by themselves. */
-const CLOSE_MS = 1000
-
 /** The budget, and how it is saved: by this process alone, or in a row that replicas share. */
 export interface CarrierBooks {
   readonly budget: QueueBudget
@@ -63,7 +60,7 @@ function openOwnBooks(options: BooksOptions, memory: CarrierMemory | null, pause
 }
 
 function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierBooks {
-  const { log, clock, startTimer, remember } = options
+  const { log, clock, remember } = options
   const calls = createSharedCalls({ ...options, budget: shared.budget, replica: randomBytes(5).toString('base64url') })
   let isWell = true
   const guard = async (work: () => Promise<boolean>): Promise<boolean> => {
@@ -88,15 +85,6 @@ function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierB
     budget: calls,
     reserve: (waiting) => guard(() => calls.reserve(waiting)),
     keep,
-    close: () => within(CLOSE_MS, keep(), startTimer),
+    close: keep,
   }
-}
-
-/** False if it takes longer. */
-async function within(limitMs: number, work: Promise<boolean>, startTimer: StartTimer): Promise<boolean> {
-  let cancel = (): void => undefined
-  const tooLong = new Promise<boolean>((resolve) => {
-    cancel = startTimer(limitMs, () => resolve(false))
-  })
-  return await Promise.race([work, tooLong]).finally(() => cancel())
 }

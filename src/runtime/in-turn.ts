@@ -2,10 +2,7 @@
  * Runs pieces of work in sequence and rests after each for as long as it took, so that together they use at most half of the resource they
  * share.
  */
-export function createInTurn(
-  monotonic: () => number,
-  rest: (ms: number) => Promise<unknown> = pause,
-): <T>(work: () => Promise<T>) => Promise<T> {
+export function createInTurn(monotonic: () => number, rest: (ms: number) => Promise<unknown>): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return <T>(work: () => Promise<T>) => {
     const turn = last.then(async () => {
@@ -25,7 +22,3 @@ export function createInTurn(
 }
 
 const REST_MS_MAX = 1000
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import { endpointOf, type Role } from '../domain/admin/replica.ts'
@@ -111,8 +111,9 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder } = dispatching
-  const inTurn = createInTurn(ports.clock.monotonic)
   const stopping = new AbortController()
+  const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
+  const inTurn = createInTurn(ports.clock.monotonic, restUnlessStopping)
   const janitor = startJanitor({ ...ports, inTurn, onQueued: wake, onReordered: reorder })
   /** Call when endpoints have changed. */
   const review = () => {

@@ -48,12 +48,13 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
     },
     lapsed: dispatcher.lapsed,
     async stop(interrupt) {
-      wakeup.cancel()
       await worker.stop()
       // Before the interrupt, because the end of an attempt would otherwise begin the next.
       const settled = dispatcher.stop()
       await interrupt()
       await settled
+      // After the last round, which may have set it.
+      wakeup.cancel()
     },
   }
 }

@@ -15,7 +15,7 @@ const FOLLOW_EVERY_MS = 10_000
 type SharedModel = NonNullable<Storage['model']>
 
 export interface DutiesPorts {
-  readonly storage: Pick<Storage, 'replicas' | 'model' | 'write' | 'clock'>
+  readonly storage: Pick<Storage, 'replicas' | 'model' | 'write' | 'clock' | 'clearMoves'>
   readonly commitSignal: CommitSignal
   readonly delivery: Delivery
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
@@ -23,8 +23,6 @@ export interface DutiesPorts {
   readonly closing: Closing
   /** Call when the store is being moved by another replica. */
   readonly followMove: () => void
-  /** Ends what a move that was killed has left. */
-  readonly clearMoves: () => Promise<void>
   /** Call when the feed has grown. */
   readonly tellFollowers: () => void
   readonly log: Log
@@ -33,12 +31,12 @@ export interface DutiesPorts {
 /** Begins to take roles, and to act on what this replica and others commit. */
 export function beginDuties(ports: DutiesPorts): void {
   const { storage, commitSignal, delivery, polling, tellFollowers, log } = ports
-  const { replicas, write, clock } = storage
+  const { replicas } = storage
   commitSignal.follow({
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
-  const tidy = createTidy({ replicas, write, clock, delivery, log, clearMoves: ports.clearMoves })
+  const tidy = createTidy({ ...storage, delivery, log })
   if (storage.model !== null) shareModel(storage.model, ports)
   replicas.begin(
     {
@@ -82,7 +80,7 @@ function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing
   closing.add(leave)
 }
 
-type TidyPorts = Pick<DutiesPorts, 'log' | 'delivery' | 'clearMoves'> & Omit<DutiesPorts['storage'], 'model'>
+type TidyPorts = Pick<DutiesPorts, 'log' | 'delivery'> & Omit<DutiesPorts['storage'], 'model'>
 
 /** Removes endpoints that no config names any more, restores those of this one, and warns of replicas whose configs differ. */
 function createTidy({ replicas, write, clock, delivery, log, clearMoves }: TidyPorts): () => void {

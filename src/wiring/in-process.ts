@@ -4,8 +4,11 @@ import { createSharedModel } from '../flow/polling/shared-model.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { queueInProcess } from '../runtime/commit-queue.ts'
 import { createDiskSign, troubleOn } from '../runtime/disk-watch.ts'
+import { systemClock } from '../runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../runtime/threads/change-table.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
+import { postgresMoves } from '../store/postgres/postgres-moves.ts'
+import { watchServer } from '../store/postgres/server-watch.ts'
 import { openSharedCarrier } from '../store/postgres/shared-carrier.ts'
 import type { HostedReceiver } from './hosted-receiver.ts'
 import type { Storage } from './opened-storage.ts'
@@ -22,10 +25,11 @@ const BATCHES_AT_ONCE = 3
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
 export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
   const changes = createChangeTable()
+  const watch = watchServer(url)
   let replicas: Replicas | null = null
   // First: it makes the tables.
-  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null })
-  const joined = await openReplicas(url, config, log).catch(async (error: unknown) => {
+  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null }, watch)
+  const joined = await openReplicas(url, watch, config, log).catch(async (error: unknown) => {
     await store.close()
     throw error
   })
@@ -41,25 +45,22 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
     log,
   })
   const writes = assembleWriteSide({ ...parts, model: model.keeper, checkpoint: model.checkpoint }, writeRulesOf(config))
-  const openQueue = (atOnce?: () => number) =>
-    queueInProcess(
-      async (batch: readonly Incoming[]) => {
-        const { touchedParcels, ...report } = await writes.record(batch)
-        tellChanged(changes, touchedParcels)
-        return report
-      },
-      config.limits.batch,
-      atOnce,
-    )
+  const record = async (batch: readonly Incoming[]) => {
+    const { touchedParcels, ...report } = await writes.record(batch)
+    tellChanged(changes, touchedParcels)
+    return report
+  }
+  const batchesAtOnce = () => Math.ceil(BATCHES_AT_ONCE / joined.replicas.count())
   const { record: _record, close, ...verbs } = writes
-  const shared = openSharedCarrier(url)
+  const shared = openSharedCarrier(url, watch)
   return {
     clock,
     replicas,
     model,
     changes,
     shared,
-    reads: postgres.openReadStore(url),
+    reads: postgres.openReadStore(url, watch),
+    clearMoves: () => postgresMoves.clear(url, systemClock.now(), watch),
     write: {
       ...verbs,
       async close() {
@@ -72,12 +73,8 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
         return done
       },
     },
-    writer: { queue: openQueue(), drainReplies: () => undefined, died: new Promise(() => undefined) },
-    receiver: hostReceiverInProcess(
-      config,
-      openQueue(() => Math.ceil(BATCHES_AT_ONCE / joined.replicas.count())),
-      { clock, log },
-    ),
+    writer: { queue: queueInProcess(record, config.limits.batch), drainReplies: () => undefined, died: new Promise(() => undefined) },
+    receiver: hostReceiverInProcess(config, queueInProcess(record, config.limits.batch, batchesAtOnce), { clock, log }),
   }
 }
 

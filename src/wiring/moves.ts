@@ -25,7 +25,7 @@ export interface MovesPorts {
   readonly closing: Closing
 }
 
-export interface Moves extends Pick<DutiesPorts, 'followMove' | 'clearMoves'> {
+export interface Moves extends Pick<DutiesPorts, 'followMove'> {
   readonly manage: ManageMoves
 }
 
@@ -85,6 +85,5 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
     followMove() {
       manage.follow().catch((err: unknown) => log.error({ err }, 'the relay cannot follow a move of the store'))
     },
-    clearMoves: () => movesOf(from).clear(from.place, systemClock.now()),
   }
 }

@@ -36,6 +36,8 @@ export interface Storage {
   readonly write: Omit<WriteSide, 'record'>
   /** Refuses all writes from now on; resolves when everything that was taken before is stored and nothing writes any more. */
   readonly endWriting: () => Promise<void>
+  /** Ends what a move that was killed has left in the store, if nobody runs it any more. */
+  readonly clearMoves: () => Promise<void>
   /** What replicas share about the carrier; null: this relay is alone with its store. */
   readonly shared: (SharedCarrier & { readonly flights: SharedFlights }) | null
 }

@@ -16,6 +16,7 @@ import { startRepeating } from '../runtime/repeating.ts'
 import { createServerClock, type ServerClock, type TimeSample } from '../runtime/server-clock.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { openReplicaTable } from '../store/postgres/replica-table.ts'
+import type { ServerWatch } from '../store/postgres/server-watch.ts'
 
 /** A replica that is not seen for so long is declared dead. */
 const TTL_MS = 5000
@@ -72,8 +73,8 @@ export interface Joined {
 }
 
 /** Joins the replicas on a database. From then on the lease is renewed. */
-export async function openReplicas(url: string, config: Config, log: Log): Promise<Joined> {
-  const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS })
+export async function openReplicas(url: string, watch: ServerWatch, config: Config, log: Log): Promise<Joined> {
+  const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS, watch })
   let clock: ServerClock | null = null
   const onServerTime = (sample: TimeSample) => {
     clock ??= createServerClock(systemClock.monotonic, sample)
@@ -102,9 +103,8 @@ export async function openReplicas(url: string, config: Config, log: Log): Promi
       },
       async leave() {
         for (const one of [renewing, lapsing, ...looking]) one.stop()
-        // Otherwise it is declared dead after a while, and a stop need not wait for a server that is not there.
-        if (membership.leftMs() > TTL_MS - 2 * RENEW_EVERY_MS)
-          await membership.leave().catch((err: unknown) => log.debug({ err }, 'left without a word'))
+        // A replica that could not say so is declared dead after a while.
+        await membership.leave().catch((err: unknown) => log.debug({ err }, 'left without a word'))
         await table.close()
       },
     },

@@ -28,8 +28,9 @@ export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log,
     wake: worker.wake,
     rests: worker.rests,
     async stop() {
-      timer.cancel()
       await worker.stop()
+      // After the last pass, which may have failed and set it.
+      timer.cancel()
     },
   }
 }

@@ -2,7 +2,6 @@ import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn } from '../runtime/disk-watch.ts'
 import { systemClock } from '../runtime/system-clock.ts'
-import { postgresMoves } from '../store/postgres/postgres-moves.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
 import { sqlite } from '../store/sqlite/sqlite-engine.ts'
@@ -40,7 +39,8 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
   const receiver = await starting.receiver
   const path = followLinks(given)
   for (const warning of permissionWarnings(path)) log.warn({}, warning)
-  await sqliteMoves.clear(path, systemClock.now())
+  const clearMoves = () => sqliteMoves.clear(path, systemClock.now())
+  await clearMoves()
   const reads = sqlite.openReadStore(path)
   closing.add(() => reads.close(), 'serving')
   closing.add(() => receiver.verbs.close(), 'serving')
@@ -61,6 +61,7 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     reads,
     disk,
     write: refuseWhenLost(writer.verbs, disk),
+    clearMoves,
     shared: null,
     endWriting: createEndWriting(receiver, closeWriter),
   }
@@ -92,8 +93,8 @@ const NO_DISK: DiskWatch = {
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
   // Before anybody asks, if it ran here; otherwise the janitor does it when its replica is no longer seen.
-  await postgresMoves
-    .clear(url, systemClock.now())
+  await hosted
+    .clearMoves()
     .catch((err: unknown) => log.warn({ err }, 'what a move that was killed has left could not be removed; the relay tries again'))
   const closeWriter = once(() => hosted.write.close())
   closing.add(closeWriter, 'serving')

@@ -21,6 +21,8 @@ const SWALLOWED_MS = isLong ? 30_000 : 5000
 const RECOVERY_MS = 5000
 const PARCELS = 10
 const HIT = 'parcel-relay; hit'
+/** Of a flood. */
+const SENDERS = isLong ? 256 : 64
 /** Of each of 64 readers. */
 const READS = isLong ? 200 : 20
 
@@ -89,7 +91,7 @@ test(`S18: of backends that are ended at random under load, ${KILLS} times, each
   expect(relay.process.exitCode).toBeNull()
 }, 240_000)
 
-test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s pushes and reads are answered 503, soon at once, and all is well within 5 s of its end`, async () => {
+test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s each push and read is answered 503 within 1 s, and all is well within 5 s of its end`, async () => {
   const { proxy, relay, asker } = await startThroughProxy()
   const pushes = distinctPushes(PARCELS)
   const load = startLoad(relay.publicUrl, 16, pushes.next)
@@ -104,33 +106,36 @@ test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s pu
     return { code, retryAfter: Number(headers.get('retry-after')), tookMs: performance.now() - begunMs }
   }
   const cold = '/v1/status/880001/all'
-  const first = await Promise.all([cold, hot].map((path) => timed(ask(asker.internalUrl, asker.token, path))))
+  const reads = [cold, hot].map((path) => timed(ask(asker.internalUrl, asker.token, path)))
+  const first = await Promise.all([...reads, timed(push(relay.publicUrl, pushes.next()))])
   for (const { code, retryAfter, tookMs } of first) expect([code, retryAfter > 0, tookMs < 1000]).toEqual([503, true, true])
   const paths = [cold, hot, '/v1/status/880002/latest', '/relay/endpoints', '/relay/events', '/relay/parcels/880001', '/readyz']
   while (performance.now() - fromMs < SWALLOWED_MS) {
     for (const path of paths) {
       const answer = await timed(ask(asker.internalUrl, asker.token, path))
       expect([path, answer.code]).toEqual([path, 503])
-      expect([path, answer.tookMs < (path.startsWith('/v1/') ? 1000 : 2000)]).toEqual([path, true])
+      expect([path, answer.tookMs < 1000]).toEqual([path, true])
       if (path !== '/readyz') expect([path, answer.retryAfter > 0]).toEqual([path, true])
     }
   }
+  const refused = load.answers().filter(({ status }) => status === 503)
+  const longestMs = Math.max(...refused.map(({ begunAtMs, tookMs }) => begunAtMs + tookMs - Math.max(begunAtMs, fromMs)))
   proxy.flow()
   const recoveredMs = await recovery(relay, asker)
-  const answers = await load.stop()
-  await expectNothingLost(answers, pushes, asker)
-  expect(answers.some(({ status }) => status === 503)).toBe(true)
+  await expectNothingLost(await load.stop(), pushes, asker)
   console.log(
-    `first answers of the outage ${first.map(({ tookMs }) => Math.round(tookMs)).join(' and ')} ms, recovered ${Math.round(recoveredMs)} ms`,
+    `first answers of the outage ${first.map(({ tookMs }) => Math.round(tookMs)).join(', ')} ms, the longest of ${refused.length} pushes ${Math.round(longestMs)} ms; ` +
+      `recovered ${Math.round(recoveredMs)} ms`,
   )
+  expect([refused.length > 0, longestMs < 1000]).toEqual([true, true])
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
   expect(relay.process.exitCode).toBeNull()
 }, 90_000)
 
-test('a server that is only busy makes no read fail: beside a flood of pushes each is answered 200', async () => {
+test('a server that is only busy makes nothing fail: in a flood of pushes each of them, and each read, is answered 200', async () => {
   const { relay, asker } = await startOn((await createDatabase('nothing')).url)
   const parcels = 500
-  const load = startLoad(relay.publicUrl, 64, distinctPushes(parcels).next)
+  const load = startLoad(relay.publicUrl, SENDERS, distinctPushes(parcels).next)
   await load.untilAnswered(2 * parcels)
   const longestMs = await Promise.all(
     Array.from({ length: 64 }, async (_, reader) => {
@@ -144,18 +149,23 @@ test('a server that is only busy makes no read fail: beside a flood of pushes ea
       return longest
     }),
   )
-  await load.stop()
-  console.log(`the longest of ${64 * READS} reads took ${Math.round(Math.max(...longestMs))} ms`)
-}, 60_000)
+  const pushes = await load.stop()
+  expect(pushes.filter(({ status }) => status !== 200)).toEqual([])
+  console.log(
+    `the longest of ${64 * READS} reads took ${Math.round(Math.max(...longestMs))} ms, of ${pushes.length} pushes ${Math.round(Math.max(...pushes.map(({ tookMs }) => tookMs)))} ms`,
+  )
+}, 240_000)
 
-test('S18: a relay that is stopped while the network swallows everything waits for no goodbye of the server, and ends well within the 30 s that a supervisor allows', async () => {
+test('S18: a relay that is stopped while the network swallows everything waits for no answer of the server, and ends within seconds', async () => {
   const { proxy, relay } = await startThroughProxy()
   const load = startLoad(relay.publicUrl, 16, distinctPushes(PARCELS).next)
   await load.untilAnswered(50)
   proxy.swallow()
   const fromMs = performance.now()
   expect(await relay.stop()).toEqual({ code: 0, signal: null })
-  expect(performance.now() - fromMs).toBeLessThan(20_000)
+  const tookMs = performance.now() - fromMs
+  console.log(`stopped in ${Math.round(tookMs)} ms`)
+  expect(tookMs).toBeLessThan(10_000)
   await load.stop()
 }, 30_000)
 

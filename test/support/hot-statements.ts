@@ -4,7 +4,6 @@ import { createParcelVersions } from '../../src/store/postgres/parcel-versions.t
 import { createPostgresReader, createPostgresWriter } from '../../src/store/postgres/postgres.ts'
 import { compileForPostgres } from '../../src/store/postgres/postgres-dialect.ts'
 import { createPostgresWriteStore } from '../../src/store/postgres/postgres-write-store.ts'
-import { createReadDeadline } from '../../src/store/postgres/read-deadline.ts'
 import { createReadStore } from '../../src/store/read-store.ts'
 import { openSqliteReader, openSqliteWriter } from '../../src/store/sqlite/sqlite.ts'
 import { compileForSqlite } from '../../src/store/sqlite/sqlite-dialect.ts'
@@ -75,8 +74,7 @@ export async function usedOnPostgres(url: string): Promise<readonly string[]> {
     }),
     openReadStore() {
       const engine = notingReads(createPostgresReader(openTestPool(url, 2), USED), seen)
-      const deadline = createReadDeadline()
-      return { ...createReadStore(engine), parcelVersion: createParcelVersions(noting(engine.session, seen), deadline) }
+      return { ...createReadStore(engine), parcelVersion: createParcelVersions(noting(engine.session, seen)) }
     },
   }
   await useStore(watched, url)

@@ -10,6 +10,7 @@ export interface Answered {
   readonly retryAfter: string | null
   /** When the request started, by `performance.now()`. */
   readonly begunAtMs: number
+  readonly tookMs: number
 }
 
 export interface Load {
@@ -17,6 +18,8 @@ export interface Load {
   inFlight(): number
   /** Number of requests with a response. */
   answered(): number
+  /** What was answered so far. */
+  answers(): readonly Answered[]
   /** Resolves when so many were answered. */
   untilAnswered(count: number): Promise<void>
   /** Sends no more; resolves with the outcome of every request. */
@@ -78,7 +81,7 @@ export function startLoad(
         },
         () => ({ status: null, retryAfter: null }),
       )
-      note({ body, status, retryAfter, begunAtMs })
+      note({ body, status, retryAfter, begunAtMs, tookMs: performance.now() - begunAtMs })
       // The relay is gone.
       if (status === null && !isPatient) return
       if (restMs > 0) await rest(restMs)
@@ -88,6 +91,7 @@ export function startLoad(
   return {
     inFlight: () => begun - answered.length,
     answered: () => answered.length,
+    answers: () => [...answered],
     untilAnswered: (count) =>
       new Promise((resolve) => {
         if (answered.length >= count) resolve()

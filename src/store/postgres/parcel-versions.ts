@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { Session } from '../engine.ts'
 import { rawStatement } from './raw-statement.ts'
-import type { ReadDeadline } from './read-deadline.ts'
 
 /** More in one query would make each of them wait for all. */
 const PARCELS_MAX = 256
@@ -27,7 +26,7 @@ interface Batch {
  * Asks for the versions of parcels, in one query for all that are asked in the same turn of the event loop, and for those that come while as many queries as
  * may be are under way. Each is asked by a query that is sent after the call, so the answer is no older than that.
  */
-export function createParcelVersions(session: Pick<Session, 'all'>, deadline: ReadDeadline): (parcelId: number) => Promise<number | null> {
+export function createParcelVersions(session: Pick<Session, 'all'>): (parcelId: number) => Promise<number | null> {
   const batches: Batch[] = []
   let underWay = 0
   let isPlanned = false
@@ -41,16 +40,14 @@ export function createParcelVersions(session: Pick<Session, 'all'>, deadline: Re
   function open(): Batch {
     const { promise: sent, resolve: send } = Promise.withResolvers<void>()
     const parcelIds = new Set<number>()
-    const asked = read(parcelIds, sent)
+    const versions = read(parcelIds, sent)
     const ended = () => {
       underWay -= 1
       plan()
     }
-    asked.then(ended, ended)
-    const batch = { parcelIds, versions: deadline.run(() => asked), send }
+    versions.then(ended, ended)
+    const batch = { parcelIds, versions, send }
     batches.push(batch)
-    // What is given up before it was sent is not sent.
-    batch.versions.catch(() => batches.includes(batch) && batches.splice(batches.indexOf(batch), 1))
     return batch
   }
 

@@ -1,4 +1,4 @@
-import pg, { type Pool } from 'pg'
+import type { ReadSide } from '../../flow/read-side.ts'
 import type { Engine, OpenWriteStore } from '../contract.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import { createReadStore } from '../read-store.ts'
@@ -7,11 +7,10 @@ import { takePoolerParameter } from './pooler-parameter.ts'
 import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { readMark } from './postgres-move-mark.ts'
-import { nameDatabase, openPool } from './postgres-pool.ts'
+import { nameDatabase } from './postgres-pool.ts'
 import { createPostgresWriteStore, type PostgresWriteOptions } from './postgres-write-store.ts'
-import { createReadDeadline } from './read-deadline.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
-import { watchServer } from './server-watch.ts'
+import { type ServerWatch, type WatchedPool, watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** A little longer than the server lets a statement run, so a server that has not answered by then is gone. */
@@ -19,16 +18,18 @@ const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6
 
+/** `watch`: over all connections of a relay; absent: one for this alone. */
 export interface PostgresEngine extends Engine {
-  openWriteStore(place: string, options?: PostgresWriteOptions): Promise<OpenWriteStore>
+  openWriteStore(place: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
+  openReadStore(place: string, watch?: ServerWatch): ReadSide
 }
 
 /** A place is the address of the database. */
 export const postgres: PostgresEngine = {
   name: 'postgres',
-  async openWriteStore(place, options) {
+  async openWriteStore(place, options, watch) {
     const name = nameDatabase(place)
-    const { pool, options: usage, close } = openPostgres(place, WRITERS)
+    const { pool, options: usage, close } = openPostgres(place, WRITERS, watch)
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
@@ -39,51 +40,33 @@ export const postgres: PostgresEngine = {
     }
     return { ...createPostgresWriteStore(createPostgresWriter(pool, usage), options), close }
   },
-  openReadStore(place) {
-    const { pool, options, close } = openPostgres(place, READERS)
+  openReadStore(place, watch = watchServer(place)) {
+    const { pool, options, close } = openPostgres(place, READERS, watch)
     // On their own connections, so that cached answers do not wait for long lists. They are planned each time, which is cheap: a plan made while the
     // table was small would read all of it.
-    const versions = openPostgres(place, QUERIES_AT_ONCE)
+    const versions = openPostgres(place, QUERIES_AT_ONCE, watch)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
-    const deadline = createReadDeadline()
     const reads = createReadStore({
       ...createPostgresReader(pool, options),
       async close() {
-        deadline.end()
         await Promise.all([close(), versions.close()])
       },
     })
-    return {
-      ...reads,
-      findParcel: (identifier) => deadline.run(() => reads.findParcel(identifier)),
-      parcelVersion: createParcelVersions(ofVersions.session, deadline),
-    }
+    return { ...reads, parcelVersion: createParcelVersions(ofVersions.session) }
   },
 }
 
-export interface Opened {
-  readonly pool: Pool
+export interface Opened extends Pick<WatchedPool, 'pool' | 'close'> {
   readonly options: PostgresOptions
-  /** Once, however often it is asked for. */
-  close(): Promise<void>
 }
 
 /** Connections to a database, with a watch on its server. */
-export function openPostgres(place: string, connectionsMax: number): Opened {
-  const { url, named } = takePoolerParameter(place)
-  const pool = openPool(url, {
+export function openPostgres(place: string, connectionsMax: number, watch = watchServer(place)): Opened {
+  const { pool, run, close } = watch.openPool({
     connectionsMax,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
     pipeline: true,
-    onConnectionLost: () => undefined,
   })
-  const watch = watchServer(pool, () => new pg.Client({ connectionString: url, application_name: 'parcel-relay' }))
-  return {
-    pool,
-    options: { named, watch },
-    async close() {
-      if (!pool.ending) await watch.end()
-    },
-  }
+  return { pool, options: { named: takePoolerParameter(place).named, watch: { run } }, close }
 }

@@ -1,9 +1,9 @@
 import type { QueryResult, QueryResultRow } from 'pg'
 import type { SqlValue } from '../statement.ts'
-import { takePoolerParameter } from './pooler-parameter.ts'
 import { PLAN_SETTINGS } from './postgres.ts'
 import { openingFailure } from './postgres-failure.ts'
-import { nameDatabase, openPool } from './postgres-pool.ts'
+import { nameDatabase } from './postgres-pool.ts'
+import { type ServerWatch, watchServer } from './server-watch.ts'
 
 /** One connection for a move. */
 export interface MoveClient {
@@ -17,17 +17,17 @@ const CONNECT_TIMEOUT_MS = 5000
 /** No statement of a move takes as long; a stop of the relay waits for it. */
 const ANSWER_TIMEOUT_MS = 30_000
 
-export async function openMoveClient(place: string): Promise<MoveClient> {
-  const { url } = takePoolerParameter(place)
-  const pool = openPool(url, {
+/** `watch`: that of a relay, which does not wait for a server that has fallen silent; absent: it is waited for, as a move and a start do. */
+export async function openMoveClient(place: string, watch?: ServerWatch): Promise<MoveClient> {
+  const { pool, run, close } = (watch ?? watchServer(place)).openPool({
     connectionsMax: 1,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
-    onConnectionLost: () => undefined,
   })
+  const ask: typeof run = watch === undefined ? (work) => work(() => undefined) : run
   try {
-    const client = await pool.connect()
-    const query: MoveClient['query'] = (text, values = []) => client.query({ text, values: [...values] })
+    const client = await ask(() => pool.connect())
+    const query: MoveClient['query'] = (text, values = []) => ask(() => client.query({ text, values: [...values] }))
     let isOpen = false
     return {
       query,
@@ -49,11 +49,11 @@ export async function openMoveClient(place: string): Promise<MoveClient> {
       },
       async close() {
         client.release(true)
-        await pool.end()
+        await close()
       },
     }
   } catch (error) {
-    await pool.end()
+    await close()
     throw openingFailure(nameDatabase(place), error)
   }
 }

@@ -5,18 +5,24 @@ import { dropMark, dropMoveParts, failMoves, isBeingMoved, readMark } from './po
 import { locking, openPostgresMoveSource } from './postgres-move-source.ts'
 import { openPostgresMoveTarget } from './postgres-move-target.ts'
 import { nameDatabase } from './postgres-pool.ts'
+import type { ServerWatch } from './server-watch.ts'
 
 /** Moves from and to databases. */
-export const postgresMoves: StoreMoves = {
+export const postgresMoves = {
   nameOf: nameDatabase,
   openSource: openPostgresMoveSource,
   openTarget: openPostgresMoveTarget,
   readMark: (place) => withClient(place, readMark),
-  clear: (place, nowMs) =>
-    withClient(place, async (client) => {
-      const state = (await readMark(client))?.state
-      if ((state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))) await endMove(client, nowMs)
-    }),
+  /** `watch`: that of the relay that uses the store. */
+  clear: (place: string, nowMs: number, watch?: ServerWatch) =>
+    withClient(
+      place,
+      async (client) => {
+        const state = (await readMark(client))?.state
+        if ((state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))) await endMove(client, nowMs)
+      },
+      watch,
+    ),
   release: (place, moveId) =>
     withClient(place, async (client) => {
       const mark = await readMark(client)
@@ -29,7 +35,7 @@ export const postgresMoves: StoreMoves = {
       await endMove(client, nowMs)
       return mark
     }),
-}
+} satisfies StoreMoves
 
 async function endMove(client: MoveClient, nowMs: number): Promise<void> {
   await locking(() =>
@@ -41,8 +47,8 @@ async function endMove(client: MoveClient, nowMs: number): Promise<void> {
   )
 }
 
-async function withClient<T>(place: string, work: (client: MoveClient) => Promise<T>): Promise<T> {
-  const client = await openMoveClient(place)
+async function withClient<T>(place: string, work: (client: MoveClient) => Promise<T>, watch?: ServerWatch): Promise<T> {
+  const client = await openMoveClient(place, watch)
   try {
     return await work(client)
   } finally {

@@ -1,7 +1,8 @@
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import { unescapeNul } from './nul-escape.ts'
 
-interface PoolOptions {
+export interface PoolOptions {
   readonly connectionsMax: number
   /** Whether statements are sent without waiting for the ones before; absent: they are not. */
   readonly pipeline?: boolean
@@ -9,6 +10,8 @@ interface PoolOptions {
   readonly answerTimeoutMs?: number
   /** How long a query waits for a connection. */
   readonly connectTimeoutMs: number
+  /** Makes the socket of a new connection; absent: the driver does. */
+  readonly newSocket?: () => Socket
   /** Told of a connection that was lost while nobody used it: the pool opens another when one is wanted. */
   onConnectionLost(error: Error): void
 }
@@ -23,7 +26,7 @@ const TEXT = 25
  */
 export function openPool(
   url: string,
-  { connectionsMax, connectTimeoutMs, pipeline = false, answerTimeoutMs, onConnectionLost }: PoolOptions,
+  { connectionsMax, connectTimeoutMs, pipeline = false, answerTimeoutMs, newSocket, onConnectionLost }: PoolOptions,
 ): pg.Pool {
   // Throws without the address if it cannot be read, which the pool would do later and with it.
   readAddress(url)
@@ -40,6 +43,7 @@ export function openPool(
     types,
     pipeline,
     ...(answerTimeoutMs === undefined ? {} : { query_timeout: answerTimeoutMs }),
+    ...(newSocket === undefined ? {} : { stream: newSocket }),
   })
   // Without listeners a lost connection would end the process. The pool reports an idle one; the next statement of one in use fails.
   pool.on('error', onConnectionLost)

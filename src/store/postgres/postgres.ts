@@ -6,14 +6,14 @@ import { endlessConflict, isConflict } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
 import { runningFailure } from './postgres-failure.ts'
 import { createSession, type PostgresSession, type Runner, type SessionOptions } from './postgres-session.ts'
-import type { ServerWatch } from './server-watch.ts'
+import type { WatchedPool } from './server-watch.ts'
 
 /** How a pool of connections is used. */
 export interface PostgresOptions {
   /** Whether connections keep statements prepared by name; a pooler may not know them. */
   readonly named: boolean
   /** Notices that the server says nothing any more; absent: nobody does. */
-  readonly watch?: Pick<ServerWatch, 'run'>
+  readonly watch?: Pick<WatchedPool, 'run'>
 }
 
 /** What writes to the database: as many transactions at a time as there are connections. */

@@ -4,11 +4,10 @@ import { dispatcherOf } from '../../domain/admin/replica.ts'
 import { StorageFailure } from '../../domain/errors.ts'
 import type { ReplicaTable } from '../../flow/admin/ports.ts'
 import type { LessonTable } from '../../flow/polling/ports.ts'
-import { takePoolerParameter } from './pooler-parameter.ts'
 import { isStorageFailure } from './postgres.ts'
 import { runningFailure } from './postgres-failure.ts'
-import { openPool } from './postgres-pool.ts'
 import { namesIn } from './replica-fence.ts'
+import { type ServerWatch, type WatchedPool, watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** One renews and looks, the other changes roles, which may wait for a replica that is being fenced. */
@@ -77,24 +76,19 @@ interface RoleRow {
 /** The table of replicas and of the roles they hold, on connections of its own: a renewal waits for no batch. */
 export function openReplicaTable(
   place: string,
-  { answerTimeoutMs }: { readonly answerTimeoutMs: number },
+  { answerTimeoutMs, watch = watchServer(place) }: { readonly answerTimeoutMs: number; readonly watch?: ServerWatch },
 ): ReplicaTable & { readonly lessons: LessonTable } {
-  const { url } = takePoolerParameter(place)
-  const pool = openPool(url, {
-    connectionsMax: CONNECTIONS,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    answerTimeoutMs,
-    onConnectionLost: () => undefined,
-  })
+  const watched = watch.openPool({ connectionsMax: CONNECTIONS, connectTimeoutMs: CONNECT_TIMEOUT_MS, answerTimeoutMs })
+  const { pool, run, close } = watched
   return {
-    register: (replica) => withRoles(pool, (client) => register(client, replica)),
+    register: (replica) => withRoles(watched, (client) => register(client, replica)),
     async renew(id, ttlMs) {
-      const { rows } = await pool.query<Renewed>(RENEW, [id, ttlMs])
+      const { rows } = await run(() => pool.query<Renewed>(RENEW, [id, ttlMs]))
       const [row] = rows
       return row === undefined ? null : { nowMs: row.now_ms, lapsed: row.lapsed }
     },
     async look() {
-      const { rows } = await pool.query<{ name: string; value: number; version: number }>(LOOK)
+      const { rows } = await run(() => pool.query<{ name: string; value: number; version: number }>(LOOK))
       const found = new Map(rows.map((row) => [row.name, row]))
       const counted = (name: string) => found.get(name)?.value ?? 0
       return {
@@ -105,10 +99,10 @@ export function openReplicaTable(
         isMoving: counted('moving') > 0,
       }
     },
-    changeRoles: (id, decide) => withRoles(pool, (client) => changeRoles(client, id, decide)),
-    list: () => list(pool).catch(failAsStorage),
+    changeRoles: (id, decide) => withRoles(watched, (client) => changeRoles(client, id, decide)),
+    list: () => run(() => list(pool)).catch(failAsStorage),
     async configure(id, { configFingerprint, endpoints }) {
-      await withRoles(pool, async (client) => {
+      await withRoles(watched, async (client) => {
         await client.query('update replica set fingerprint = $2, endpoints = $3 where id = $1', [
           id,
           configFingerprint,
@@ -118,23 +112,21 @@ export function openReplicaTable(
       })
     },
     async remove(id) {
-      await withRoles(pool, async (client) => {
+      await withRoles(watched, async (client) => {
         await client.query('delete from replica where id = $1', [id])
         await client.query(ROLES_CHANGED)
       })
     },
     lessons: {
       async add(lesson) {
-        await pool.query('insert into lesson (body) values ($1)', [lesson])
+        await run(() => pool.query('insert into lesson (body) values ($1)', [lesson]))
       },
       async take(replicaId, limit) {
-        const { rows } = await pool.query<{ id: number; body: string }>(TAKE_LESSONS, [replicaId, limit])
+        const { rows } = await run(() => pool.query<{ id: number; body: string }>(TAKE_LESSONS, [replicaId, limit]))
         return rows.toSorted((a, b) => a.id - b.id).map(({ body }) => body)
       },
     },
-    async close() {
-      if (!pool.ending) await pool.end()
-    },
+    close,
   }
 }
 
@@ -165,22 +157,25 @@ function refuseOtherKeys(mine: readonly string[], other: { readonly name: string
 }
 
 /** In a transaction that nobody else changes replicas or roles beside. */
-async function withRoles<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect()
-  let failure: Error | undefined
-  try {
-    await client.query(BEGIN)
-    await client.query(LOCK_ROLES)
-    const result = await work(client)
-    await client.query('commit')
-    return result
-  } catch (error) {
-    failure = error instanceof Error ? error : new Error(String(error))
-    throw error
-  } finally {
-    // After a failure nobody knows where the connection stands.
-    client.release(failure)
-  }
+async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  return await run(async (check) => {
+    const client = await pool.connect()
+    let failure: Error | undefined
+    try {
+      check()
+      await client.query(BEGIN)
+      await client.query(LOCK_ROLES)
+      const result = await work(client)
+      await client.query('commit')
+      return result
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error))
+      throw error
+    } finally {
+      // After a failure nobody knows where the connection stands.
+      client.release(failure)
+    }
+  })
 }
 
 /** Deletes replicas that are no longer seen, which waits for what they still write, and shares the roles anew. Returns those this one holds then. */

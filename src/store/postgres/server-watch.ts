@@ -1,94 +1,102 @@
+import { Socket } from 'node:net'
 import pg from 'pg'
-import { StorageFailure } from '../../domain/errors.ts'
+import { takePoolerParameter } from './pooler-parameter.ts'
+import { openPool, type PoolOptions } from './postgres-pool.ts'
+import { createSilence, type Look, type Silence, TURN_MS } from './server-silence.ts'
 
-/** Time is counted in turns of a timer, so that a process which stood still itself, for however long, has not waited. */
-const TURN_MS = 250
-/** How long an answer is waited for before it is asked whether the server is there at all. */
-const SILENT_TURNS = 4
-/** How long that may take: a busy server needs a while to let somebody in. */
-const LOOK_TURNS = 6
+/** How long a server has to answer goodbyes. */
 const GOODBYE_MS = 1000
 
+/** Watches over all connections of a relay to its server: what one of them hears, all know. */
 export interface ServerWatch {
-  /**
-   * Runs what asks the server. Rejects with a `StorageFailure` at once while the server does not answer, and as soon as that is found out. `check`
-   * throws then too: what has not begun by then is not to begin.
-   */
-  run<T>(work: (check: () => void) => Promise<T>): Promise<T>
-  /** Ends the pool, and is done within seconds though nobody answers its goodbyes. */
-  end(): Promise<void>
+  openPool(options: Omit<PoolOptions, 'newSocket' | 'onConnectionLost'>): WatchedPool
 }
 
-interface Waiting {
-  turns: number
-  fail(error: StorageFailure): void
+export interface WatchedPool extends Pick<Silence, 'run'> {
+  readonly pool: pg.Pool
+  /** Closes the connections, once, however often it is called: at once if the server is silent, otherwise within seconds. */
+  close(): Promise<void>
 }
 
-/**
- * Notices a server that has fallen silent, as behind a cut network, which raises no error. When a query waits long for its answer, the watch tries a new
- * connection. If that fails too, it closes all connections, fails every waiting query, and refuses new ones at once until a connection succeeds again.
- */
-export function watchServer(pool: pg.Pool, connect: () => pg.Client): ServerWatch {
-  const waiting = new Set<Waiting>()
-  const clients = new Set<pg.PoolClient>()
-  let isAway = false
-  let look: { readonly client: pg.Client; turns: number } | null = null
-  let turnsSinceLook = 0
-  pool.on('connect', (client) => clients.add(client))
-  pool.on('remove', (client) => clients.delete(client))
+/** A place is the address of the database. */
+export function watchServer(place: string): ServerWatch {
+  const { url } = takePoolerParameter(place)
+  const pools = new Set<PoolSockets>()
+  const silence = createSilence({
+    // All are asked, so that none keeps what it has heard for later.
+    hasSpoken: () => [...pools].filter((sockets) => sockets.haveHeard()).length > 0,
+    look: () => lookAt(url),
+    cut() {
+      for (const sockets of pools) sockets.cut()
+    },
+  })
+  let timer: NodeJS.Timeout | undefined
 
-  async function begin(): Promise<void> {
-    const client = connect()
-    look = { client, turns: 0 }
-    const isThere = await answers(client)
-    look = null
-    turnsSinceLook = 0
-    if (isThere !== isAway) return
-    isAway = !isThere
-    if (isAway) giveUp()
+  function forget(sockets: PoolSockets): void {
+    pools.delete(sockets)
+    if (pools.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+    silence.end()
   }
-
-  function giveUp(): void {
-    for (const client of clients) client.connection.stream.destroy()
-    for (const one of waiting) one.fail(unanswered())
-  }
-
-  const timer = setInterval(() => {
-    turnsSinceLook += 1
-    for (const one of waiting) one.turns += 1
-    if (look !== null) {
-      look.turns += 1
-      if (look.turns > LOOK_TURNS) look.client.connection.stream.destroy()
-    } else if (isAway || (turnsSinceLook > SILENT_TURNS && [...waiting].some(({ turns }) => turns > SILENT_TURNS))) void begin()
-  }, TURN_MS).unref()
 
   return {
-    async run(work) {
-      if (isAway) throw unanswered()
-      const { promise: found, reject } = Promise.withResolvers<never>()
-      const one = { turns: 0, fail: reject }
-      waiting.add(one)
-      const check = () => {
-        if (!waiting.has(one)) throw unanswered()
+    openPool(options) {
+      const sockets = createPoolSockets()
+      const pool = openPool(url, { ...options, newSocket: sockets.open, onConnectionLost: () => undefined })
+      pools.add(sockets)
+      timer ??= setInterval(silence.turn, TURN_MS).unref()
+      return {
+        pool,
+        run: silence.run,
+        async close() {
+          if (pool.ending) return
+          const ended = pool.end()
+          // The pool does not wait for the answers to its goodbyes, and the process would.
+          if (silence.isSilent()) sockets.cut()
+          else setTimeout(sockets.cut, GOODBYE_MS).unref()
+          await ended
+          forget(sockets)
+        },
       }
-      try {
-        return await Promise.race([work(check), found])
-      } finally {
-        waiting.delete(one)
-      }
-    },
-    async end() {
-      // The pool does not wait for the answers itself, and the process would.
-      setTimeout(giveUp, GOODBYE_MS).unref()
-      await pool.end()
-      clearInterval(timer)
-      look?.client.connection.stream.destroy()
     },
   }
 }
 
-function unanswered(): StorageFailure {
-  return new StorageFailure('the database does not answer')
+/** The sockets of a pool, from before its connections are made until they are closed. Under TLS too, they are those of the network. */
+interface PoolSockets {
+  open(): Socket
+  /** Whether any has received something since the last call. */
+  haveHeard(): boolean
+  cut(): void
+}
+
+function createPoolSockets(): PoolSockets {
+  const heardBytes = new Map<Socket, number>()
+  return {
+    open() {
+      const socket = new Socket()
+      heardBytes.set(socket, 0)
+      return socket.once('close', () => heardBytes.delete(socket))
+    },
+    haveHeard() {
+      let haveHeard = false
+      for (const [socket, before] of heardBytes) {
+        if (socket.bytesRead === before) continue
+        haveHeard = true
+        heardBytes.set(socket, socket.bytesRead)
+      }
+      return haveHeard
+    },
+    cut() {
+      for (const socket of heardBytes.keys()) socket.destroy()
+    },
+  }
+}
+
+function lookAt(url: string): Look {
+  const client = new pg.Client({ connectionString: url, application_name: 'parcel-relay' })
+  return { isThere: answers(client), giveUp: () => client.connection.stream.destroy() }
 }
 
 /** Whether a server says anything to a newcomer, be it that there is no room. */
@@ -102,5 +110,6 @@ async function answers(client: pg.Client): Promise<boolean> {
     return error instanceof pg.DatabaseError
   } finally {
     client.end().catch(() => undefined)
+    setTimeout(() => client.connection.stream.destroy(), GOODBYE_MS).unref()
   }
 }

@@ -1,12 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { StorageFailure } from '../../../src/domain/errors.ts'
+import { expect, test, vi } from 'vitest'
 import type { Session } from '../../../src/store/engine.ts'
 import { createParcelVersions, QUERIES_AT_ONCE } from '../../../src/store/postgres/parcel-versions.ts'
-import { createReadDeadline } from '../../../src/store/postgres/read-deadline.ts'
-
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
-afterEach(() => void vi.useRealTimers())
 
 interface Query {
   readonly ids: readonly number[]
@@ -29,8 +24,7 @@ function createWorld() {
       return promise
     },
   }
-  const deadline = createReadDeadline()
-  return { queries, versionOf: createParcelVersions(session, deadline), ids: () => queries.map(({ ids }) => ids) }
+  return { queries, versionOf: createParcelVersions(session), ids: () => queries.map(({ ids }) => ids) }
 }
 
 test('all that is asked in one turn of the event loop is asked in one query, each parcel once', async () => {
@@ -83,37 +77,4 @@ test('a query that fails fails those who asked in it, and nobody else', async ()
   await vi.waitUntil(() => queries.length === 2)
   queries[1]?.answer({ 2: 5 })
   expect(await second).toBe(5)
-})
-
-test('S18: a server that answers nothing fails each who asked 0.9 s after the call, also those whose query was not sent', async () => {
-  const { queries, versionOf } = createWorld()
-  const failed: number[] = []
-  let nowMs = 0
-  const ask = (id: number) => versionOf(id).catch((error: unknown) => error instanceof StorageFailure && failed.push(nowMs))
-  const pass = async (ms: number) => {
-    for (let passed = 0; passed < ms; passed += 100) {
-      nowMs += 100
-      await vi.advanceTimersByTimeAsync(100)
-      await nextTurn()
-    }
-  }
-  for (let id = 1; id <= QUERIES_AT_ONCE; id++) {
-    void ask(id)
-    await nextTurn()
-  }
-  await pass(500)
-  void ask(7)
-  await pass(300)
-  expect(failed).toEqual([])
-  await pass(100)
-  expect(failed).toEqual([900, 900])
-  await pass(500)
-  expect(failed).toEqual([900, 900, 1400])
-  // What was given up is not sent later; what is asked now is.
-  const later = versionOf(8)
-  for (const query of queries) query.fail(new Error('closed'))
-  await vi.waitUntil(() => queries.length === 3)
-  expect(queries[2]?.ids).toEqual([8])
-  queries[2]?.answer({ 8: 1 })
-  expect(await later).toBe(1)
 })

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { StorageFailure } from '../../../src/domain/errors.ts'
+import { watchServer } from '../../../src/store/postgres/server-watch.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { startTcpProxy } from '../../support/tcp-proxy.ts'
+
+const POOL = { connectionsMax: 2, connectTimeoutMs: 30_000, answerTimeoutMs: 30_000 }
+
+test('S18: pools under one watch fail together within a second, answered or not, and are closed at once, connections that are being made too', async () => {
+  const { url } = await createDatabase('nothing')
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const through = new URL(url)
+  through.port = String(proxy.port)
+  const watch = watchServer(through.href)
+  const [used, fresh] = [watch.openPool(POOL), watch.openPool(POOL)]
+  expect((await used.run(() => used.pool.query('select 1 as one'))).rows).toEqual([{ one: 1 }])
+  proxy.swallow()
+  const fromMs = performance.now()
+  const asked = [used, fresh].map(({ pool, run }) => run(() => pool.query('select 1')))
+  const failures = (await Promise.allSettled(asked)).map((result) => (result.status === 'rejected' ? result.reason : null))
+  expect(failures).toEqual([expect.any(StorageFailure), expect.any(StorageFailure)])
+  expect(performance.now() - fromMs).toBeLessThan(1000)
+  await Promise.all([used, fresh].map((one) => one.close()))
+  expect(performance.now() - fromMs).toBeLessThan(1200)
+})
+
+test('a statement that takes longer than a second is waited for, and pools are closed in peace', async () => {
+  const { url } = await createDatabase('nothing')
+  const { pool, run, close } = watchServer(url).openPool(POOL)
+  expect((await run(() => pool.query("select 'slept' as what from pg_sleep(1.5)"))).rows).toEqual([{ what: 'slept' }])
+  await close()
+  await close()
+})
