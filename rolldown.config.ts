@@ -4,9 +4,9 @@ import { defineConfig } from 'rolldown'
 export default defineConfig({
   input: {
     main: 'src/main.ts',
-    'receiver-thread': 'src/wiring/receiver-thread.ts',
-    'writer-thread': 'src/wiring/writer-thread.ts',
-    'mover-thread': 'src/wiring/mover-thread.ts',
+    'receiver-thread': 'src/wiring/hosting/receiver-thread.ts',
+    'writer-thread': 'src/wiring/hosting/writer-thread.ts',
+    'mover-thread': 'src/wiring/moving/mover-thread.ts',
     'sqlite-checkpoint-thread': 'src/store/sqlite/sqlite-checkpoint-thread.ts',
   },
   platform: 'node',

@@ -1,9 +1,9 @@
 import { startRelay } from './app.ts'
 import type { Config } from './config/config.ts'
 import type { Log } from './flow/ports.ts'
-import { followMoves } from './wiring/follow-moves.ts'
+import type { Threads } from './wiring/hosting/threads.ts'
+import { followMoves } from './wiring/moving/follow-moves.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
-import type { Threads } from './wiring/threads.ts'
 
 /** How long requests that are under way may hold up the relay that takes over. */
 const LAST_REQUESTS_MS = 1000

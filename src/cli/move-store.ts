@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from 'commander'
 import { loadConfig } from '../config/config.ts'
-import { postgresMoves } from '../store/postgres/postgres-moves.ts'
+import { postgresMoves } from '../store/postgres/moving/postgres-moves.ts'
 import { sqliteMoves } from '../store/sqlite/sqlite-moves.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { createProgressLine } from './progress-line.ts'

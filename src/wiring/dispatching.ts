@@ -1,4 +1,4 @@
-import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../flow/delivery/dispatcher.ts'
+import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../flow/delivery/dispatching/dispatcher.ts'
 import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
 

@@ -7,7 +7,7 @@ import type { WriteSide } from '../flow/write-side.ts'
 import type { CommitQueue } from '../runtime/commit-queue.ts'
 import type { DiskWatch } from '../runtime/disk-watch.ts'
 import type { ChangeTable } from '../runtime/threads/change-table.ts'
-import type { HostedReceiver } from './hosted-receiver.ts'
+import type { HostedReceiver } from './hosting/hosted-receiver.ts'
 import type { Replicas } from './replicas.ts'
 
 /** The store, with whatever writes to it and receives pushes for it. */

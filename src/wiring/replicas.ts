@@ -15,7 +15,7 @@ import { VERSION } from '../package-files.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createServerClock, type ServerClock, type TimeSample } from '../runtime/server-clock.ts'
 import { systemClock } from '../runtime/system-clock.ts'
-import { openReplicaTable } from '../store/postgres/replica-table.ts'
+import { openReplicaTable } from '../store/postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../store/postgres/server-watch.ts'
 
 /** A replica that is not seen for so long is declared dead. */

@@ -10,8 +10,8 @@ import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { createMetrics, ENDPOINT_LABELS_MAX } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
+import type { ReceiverNews } from './hosting/receive-side.ts'
 import type { Storage } from './opened-storage.ts'
-import type { ReceiverNews } from './receive-side.ts'
 import type { openRecording } from './recording.ts'
 
 export interface ReportingPorts {

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { ManageMovesPorts } from '../flow/admin/manage-moves.ts'
-import type { Threads } from './threads.ts'
+import type { Threads } from './hosting/threads.ts'
 
 /** A relay that was started. */
 export interface RunningRelay {

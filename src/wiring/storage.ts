@@ -9,10 +9,10 @@ import { followLinks } from '../store/sqlite/sqlite-identity.ts'
 import { sqliteMoves } from '../store/sqlite/sqlite-moves.ts'
 import { permissionWarnings } from '../store/sqlite/sqlite-permissions.ts'
 import type { Closing } from './closing.ts'
-import { hostInProcess } from './in-process.ts'
+import { hostInProcess } from './hosting/in-process.ts'
+import { startThreads, type Threads } from './hosting/threads.ts'
 import type { Storage } from './opened-storage.ts'
 import { soleReplica } from './replicas.ts'
-import { startThreads, type Threads } from './threads.ts'
 
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 

@@ -92,7 +92,7 @@ export const ROOMS: readonly Room[] = [
       'runtime/',
       'sandbox/',
       'store/',
-    ].concat('wiring/running-relay.ts', 'wiring/threads.ts'),
+    ].concat('wiring/running-relay.ts', 'wiring/hosting/threads.ts'),
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // A command is given names of files to read and write.
     platform: [...EDGE, ...FILES],
@@ -157,9 +157,9 @@ export const ASSERTS_TYPES = [
   // A message between threads carries no types; both ends are compiled together.
   'runtime/threads/thread.ts',
   'runtime/threads/event-codec.ts',
-  'wiring/mover-thread.ts',
-  'wiring/receiver-thread.ts',
-  'wiring/writer-thread.ts',
+  'wiring/moving/mover-thread.ts',
+  'wiring/hosting/receiver-thread.ts',
+  'wiring/hosting/writer-thread.ts',
   // What `encodeContent` wrote, read where it is kept and where it travels.
   'domain/history/content.ts',
 ]

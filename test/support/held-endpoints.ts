@@ -1,4 +1,4 @@
-import type { HeldEndpoints } from '../../src/flow/delivery/held-endpoints.ts'
+import type { HeldEndpoints } from '../../src/flow/delivery/dispatching/held-endpoints.ts'
 
 /** A relay without replicas delivers to all endpoints. */
 export const allEndpoints: HeldEndpoints = {

@@ -1,6 +1,6 @@
 import type { Engine } from '../../src/store/contract.ts'
 import type { ReadEngine, Session } from '../../src/store/engine.ts'
-import { createParcelVersions } from '../../src/store/postgres/parcel-versions.ts'
+import { createParcelVersions } from '../../src/store/postgres/history/parcel-versions.ts'
 import { createPostgresReader, createPostgresWriter } from '../../src/store/postgres/postgres.ts'
 import { compileForPostgres } from '../../src/store/postgres/postgres-dialect.ts'
 import { createPostgresWriteStore } from '../../src/store/postgres/postgres-write-store.ts'

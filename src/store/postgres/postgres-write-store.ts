@@ -11,21 +11,26 @@ import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
-import { applyBatch } from './apply-batch.ts'
+import { namesIn, proveHeld } from './admin/replica-fence.ts'
 import { announceOrder, createSequence, lockCounter } from './counter.ts'
-import { createDueFronts, type DueFronts } from './due-fronts.ts'
-import { createInboxNumbers, type InboxNumbers } from './inbox-numbers.ts'
-import { loadBatch, loadNeeded } from './load-batch.ts'
+import { createDueFronts, type DueFronts } from './delivery/due-fronts.ts'
+import { lockParcels, lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
+import { readSubscribers, type Subscribers } from './delivery/subscribers.ts'
+import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './delivery/transaction-endpoints.ts'
+import { applyBatch } from './history/apply-batch.ts'
+import { createInboxNumbers, type InboxNumbers } from './history/inbox-numbers.ts'
+import { loadBatch, loadNeeded } from './history/load-batch.ts'
+import {
+  createKnownContents,
+  createTransactionContents,
+  type KnownContents,
+  type TransactionContents,
+} from './history/postgres-contents.ts'
+import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
+import { PROVISIONAL } from './history/provisional.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
-import { createKnownContents, createTransactionContents, type KnownContents, type TransactionContents } from './postgres-contents.ts'
-import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './postgres-parcels.ts'
 import type { PostgresSession } from './postgres-session.ts'
-import { PROVISIONAL } from './provisional.ts'
-import { lockParcels, lockQueues, saveSettlementsInSets } from './queue-deliveries.ts'
 import { rawStatement } from './raw-statement.ts'
-import { namesIn, proveHeld } from './replica-fence.ts'
-import { readSubscribers, type Subscribers } from './subscribers.ts'
-import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './transaction-endpoints.ts'
 
 /** What a replica remembers between transactions: nothing that another replica's commit can make wrong. */
 interface Memory {

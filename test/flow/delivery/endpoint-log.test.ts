@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
-import { createEndpointLog } from '../../../src/flow/delivery/endpoint-log.ts'
+import { createEndpointLog } from '../../../src/flow/delivery/dispatching/endpoint-log.ts'
 import { createLogBook } from '../../support/log-book.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createEndpointRates } from '../../../src/flow/delivery/endpoint-rates.ts'
+import { createEndpointRates } from '../../../src/flow/delivery/dispatching/endpoint-rates.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 const endpoint = (ratePerSecond: number | null) => ({ ...endpointSettings, id: '1', ratePerSecond })

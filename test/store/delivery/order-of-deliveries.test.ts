@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
-import { createDispatcher, type Dispatcher } from '../../../src/flow/delivery/dispatcher.ts'
+import { createDispatcher, type Dispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { engines, runsOn } from '../../support/engines.ts'
 import { allEndpoints } from '../../support/held-endpoints.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
+import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { postgresMoves } from '../../../src/store/postgres/postgres-moves.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'

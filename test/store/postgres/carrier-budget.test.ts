@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import type { BudgetRequest, SharedLimits } from '../../../src/domain/polling/shared-budget.ts'
-import { createSharedBudget, settleBy } from '../../../src/store/postgres/carrier-budget.ts'
+import { createSharedBudget, settleBy } from '../../../src/store/postgres/polling/carrier-budget.ts'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { createBudgetRow } from '../../support/budget-row.ts'
 import { createDatabase } from '../../support/postgres-database.ts'

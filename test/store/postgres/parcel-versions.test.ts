@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { Session } from '../../../src/store/engine.ts'
-import { createParcelVersions, QUERIES_AT_ONCE } from '../../../src/store/postgres/parcel-versions.ts'
+import { createParcelVersions, QUERIES_AT_ONCE } from '../../../src/store/postgres/history/parcel-versions.ts'
 
 interface Query {
   readonly ids: readonly number[]

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { openReplicaTable } from '../../../src/store/postgres/replica-table.ts'
+import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 
 const replica = (name: string, atRestKeys: readonly string[], ttlMs = 60_000) => ({

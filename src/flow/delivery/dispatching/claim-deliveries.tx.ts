@@ -1,0 +1,147 @@
+import type {
+  ClaimedDelivery,
+  ClaimRef,
+  DeliveryRules,
+  DispatchRound,
+  DispatchRoundReport,
+  NextDelivery,
+} from '../../../domain/delivery/dispatch-round.ts'
+import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
+import { type EndpointHealth, isProbeDue, onlyFailedParcel } from '../../../domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { WriteTx } from '../../write-store.ts'
+
+export type ClaimOptions = Pick<DeliveryRules, 'perEndpoint' | 'claimsPerAttempt'>
+
+export interface DeliveryClaims {
+  readonly states: readonly EndpointState[]
+  readonly request: DispatchRound
+}
+
+/**
+ * Claims due deliveries for every enabled endpoint with room, and reports when to look again. An endpoint without room is looked at when
+ * one of its attempts ends. A claim blocks its parcel at that endpoint: two deliveries of one parcel are never under way there (DOMAIN
+ * 7.3).
+ */
+export async function claimDeliveries(
+  tx: WriteTx,
+  { states, request }: DeliveryClaims,
+  options: ClaimOptions,
+): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
+  const enabled = states.filter(({ disabled, endpoint }) => disabled === null && request.held?.includes(endpoint.id) !== false)
+  // All at once, because an engine on a network answers together what is asked together.
+  const claims = await Promise.all(enabled.map((state) => claimFor(tx, state, request, options)))
+  return {
+    claimed: interleave(claims.map(({ found }) => found)),
+    overtaken: claims.flatMap(({ overtaken }) => overtaken),
+    more: enabled.filter((_, at) => claims[at]?.isMoreDue === true).map(({ endpoint }) => endpoint.id),
+    nextAtMs: claims.map(({ nextAtMs }) => nextAtMs).reduce(earlier, null),
+  }
+}
+
+interface FoundClaims {
+  readonly found: readonly NextDelivery[]
+  /** Whether more is due than there is room for. */
+  readonly isMoreDue: boolean
+  /** When to look again, epoch milliseconds; null: this endpoint needs no time. */
+  readonly nextAtMs: number | null
+}
+
+async function claimFor(
+  tx: WriteTx,
+  state: EndpointState,
+  request: DispatchRound,
+  options: ClaimOptions,
+): Promise<FoundClaims & { readonly overtaken: readonly ClaimRef[] }> {
+  const endpointId = state.endpoint.id
+  const underWay = request.inFlight[endpointId] ?? []
+  const [overtaken, found] = await Promise.all([tx.findOvertaken(underWay), findClaims(tx, state, { ...request, underWay }, options)])
+  return { ...found, overtaken: overtaken.map((deliveryId) => ({ endpointId, deliveryId })) }
+}
+
+async function findClaims(
+  tx: WriteTx,
+  state: EndpointState,
+  request: DispatchRound & { readonly underWay: readonly number[] },
+  options: ClaimOptions,
+): Promise<FoundClaims> {
+  const { nowMs, underWay } = request
+  const room = roomOf(state, request, options)
+  if (room <= 0) return { found: [], isMoreDue: true, nextAtMs: null }
+  const { round, wokenAtMs, probing } = state.health
+  if (probing !== null) {
+    // One probe at a time: the outcome of the current one comes first.
+    const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
+    return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
+  }
+  const asked = { endpointId: state.endpoint.id, round, wokenAtMs, underWay, limit: room, nowMs }
+  const { deliveries: next, lookAgainAtMs } = await tx.findNextDeliveries(asked)
+  const due = next.filter(({ dueAtMs }) => dueAtMs <= nowMs)
+  return { found: due, isMoreDue: due.length === room, nextAtMs: earlier(next[due.length]?.dueAtMs ?? null, lookAgainAtMs) }
+}
+
+interface ProbeLook {
+  readonly probe: NextDelivery | null
+  /** When to look again, epoch milliseconds; null: this endpoint needs no time. */
+  readonly atMs: number | null
+}
+
+const NO_PROBE: ProbeLook = { probe: null, atMs: null }
+
+/** Finds the probe for a failing endpoint, or when the next one is due. */
+async function findProbe(
+  tx: WriteTx,
+  probing: NonNullable<EndpointHealth['probing']>,
+  { endpoint, health }: EndpointState,
+  nowMs: number,
+): Promise<ProbeLook> {
+  const endpointId = endpoint.id
+  if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe({ endpointId, exceptParcelId: null, nowMs }), atMs: null }
+  // All failures are of one parcel. A delivery of another parcel need not wait to show whose fault it is.
+  const exceptParcelId = onlyFailedParcel(health.failedParcels)
+  const other = exceptParcelId === null ? null : await tx.findProbe({ endpointId, exceptParcelId, nowMs })
+  return { probe: other, atMs: other === null ? probing.atMs : null }
+}
+
+/**
+ * Interleaves deliveries: the first of each endpoint, then the second of each, so that answers arrive from all at about the same time and
+ * one round settles them. The endpoint furthest behind starts; otherwise the one that starts would always be answered first, and equal
+ * endpoints would drift apart.
+ */
+function interleave(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
+  const ordered = lists.toSorted(
+    ([one], [other]) => (one?.dueAtMs ?? 0) - (other?.dueAtMs ?? 0) || (one?.sequence ?? 0) - (other?.sequence ?? 0),
+  )
+  const longest = Math.max(0, ...ordered.map(({ length }) => length))
+  const turns: NextDelivery[] = []
+  for (let nth = 0; nth < longest; nth++) {
+    for (const list of ordered) {
+      const delivery = list[nth]
+      if (delivery !== undefined) turns.push(delivery)
+    }
+  }
+  return turns
+}
+
+/**
+ * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
+ * before the last is written down. One with a rate does not, or it would be sent in a burst what should be spread out.
+ */
+function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
+  const atOnce = endpoint.concurrency ?? perEndpoint
+  const isFlowing = health.failingSinceMs === null && endpoint.ratePerSecond === null
+  return Math.min(
+    atOnce * (isFlowing ? claimsPerAttempt : 1) - (request.inFlight[endpoint.id]?.length ?? 0),
+    allowanceOf(endpoint, request),
+  )
+}
+
+/** The first round does not know yet that the endpoint has a rate; one attempt fits any rate. */
+function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
+  const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
+  return Math.min(allowed, claimsMax)
+}
+
+function earlier(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other)
+}

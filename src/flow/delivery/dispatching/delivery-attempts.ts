@@ -1,0 +1,100 @@
+import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
+import type { ClaimedDelivery, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import type { Clock, Meter } from '../../ports.ts'
+import type { EndpointLog } from './endpoint-log.ts'
+import type { EndpointQueue, EndpointQueues } from './endpoint-queues.ts'
+import type { EndpointRates } from './endpoint-rates.ts'
+import type { SendDelivery } from './send-delivery.ts'
+
+export interface DeliveryAttemptsPorts {
+  readonly send: SendDelivery
+  readonly queues: EndpointQueues
+  readonly rates: EndpointRates
+  readonly clock: Clock
+  readonly random: () => number
+  readonly meter: Pick<Meter, 'deliveryAttempted'>
+  readonly endpointLog: EndpointLog
+  /** Whether attempts to an endpoint may start now. */
+  readonly mayBegin: (endpointId: string) => boolean
+  /** See `HeldEndpoints`. */
+  readonly term: () => number
+  /** Called when an attempt has ended. Returns what to do once its endpoint's next attempts have started. */
+  readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
+}
+
+/** Starts attempts as endpoints have room, and counts those under way. */
+export interface DeliveryAttempts {
+  /** Starts the next attempt if there is room for it. Returns whether it did. */
+  beginNext(queue: EndpointQueue): boolean
+  /** Starts as many attempts as there is room for. */
+  beginAll(queue: EndpointQueue): void
+  /** Resolves when no attempt is under way. To be called once, when no more are started. */
+  ended(): Promise<void>
+}
+
+export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAttempts {
+  const { send, queues, rates, clock, meter, endpointLog } = ports
+  let underWay = 0
+  let whenIdle = (): void => {}
+
+  function beginNext(queue: EndpointQueue): boolean {
+    const next = queue.waiting[0]
+    if (next === undefined || !ports.mayBegin(next.endpointId)) return false
+    const delivery = queues.takeNext(queue)
+    if (delivery !== null) begin(delivery, queue)
+    return delivery !== null
+  }
+
+  function beginAll(queue: EndpointQueue): void {
+    if (queue.isBeginning) return
+    queue.isBeginning = true
+    try {
+      while (beginNext(queue));
+    } finally {
+      queue.isBeginning = false
+    }
+  }
+
+  function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
+    const atMs = clock.now()
+    const term = ports.term()
+    underWay += 1
+    const onResend = () => rates.started(delivery.endpointId)
+    const onEnd = (result: AttemptResult) => {
+      if (term === ports.term()) end(delivery, queue, atMs, result)
+      else drop(delivery, queue)
+    }
+    send(delivery, queue.state, atMs, { onResend, onEnd })
+  }
+
+  /** Another replica delivers to its endpoint now, and attempts it again. */
+  function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
+    queues.dropped(queue, deliveryId)
+    underWay -= 1
+    if (underWay === 0) whenIdle()
+  }
+
+  function end(delivery: ClaimedDelivery, queue: EndpointQueue, atMs: number, result: AttemptResult): void {
+    const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs } = delivery
+    const attempted = { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs }
+    const goOn = ports.onEnded({ ...attempted, result, atMs, random: ports.random() })
+    queues.ended(queue, deliveryId, result)
+    underWay -= 1
+    const name = queue.state?.endpoint.name ?? 'removed'
+    meter.deliveryAttempted(name, result.kind, result.durationMs)
+    endpointLog.attempted(name, result)
+    beginAll(queue)
+    goOn(queue)
+    if (underWay === 0) whenIdle()
+  }
+
+  return {
+    beginNext,
+    beginAll,
+    ended: () =>
+      new Promise<void>((resolve) => {
+        whenIdle = resolve
+        if (underWay === 0) resolve()
+      }),
+  }
+}

@@ -1,0 +1,179 @@
+import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { Clock, Log } from '../../ports.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { EndpointLog } from './endpoint-log.ts'
+import type { EndpointQueues } from './endpoint-queues.ts'
+import type { EndpointRates } from './endpoint-rates.ts'
+import type { HeldEndpoints } from './held-endpoints.ts'
+import { createRoundFailures } from './round-failures.ts'
+import type { RoundTimes } from './round-times.ts'
+
+export interface DispatchRoundsPorts {
+  readonly write: Pick<WriteSide, 'dispatchRound'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly queues: EndpointQueues
+  readonly rates: EndpointRates
+  readonly endpointLog: EndpointLog
+  readonly times: RoundTimes
+  readonly held: HeldEndpoints
+}
+
+/** Settles attempts that ended and claims the next deliveries, in one transaction of the writer. */
+export interface DispatchRounds {
+  /** Keeps an ended attempt for the next round. Returns whether it is the first. */
+  add(attempt: SettledAttempt): boolean
+  hasEnded(): boolean
+  /** The endpoints, or the order of waiting deliveries, have changed. */
+  review(): void
+  /** Whether a round has reported since the last such change. */
+  isReviewed(): boolean
+  isDue(): boolean
+  /** Resolves when nothing of an endpoint is under way or waits to be written down. It is for one that `HeldEndpoints` no longer names. */
+  drained(endpointId: string): Promise<void>
+  /** Returns the claims. If the store fails it returns none, and ended attempts wait for the next round. Never rejects. */
+  run(claimsMax: number): Promise<readonly ClaimedDelivery[]>
+}
+
+export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds {
+  const { write, clock, queues, rates, times, held } = ports
+  let endpoints: readonly EndpointState[] = []
+  const ended = createEndedAttempts(ports)
+  /** The number of changes, and how many of them the last round has seen. */
+  let reviews = 0
+  let reviewed = 0
+  let isRunning = false
+  const drains = createDrains(queues)
+  const failures = createRoundFailures(ports)
+
+  function takeBack(settled: readonly SettledAttempt[]): void {
+    // Attempts that are not written down before the relay dies are repeated.
+    queues.notSettled(settled)
+    ended.putBack(settled)
+    // No attempt should start whose result cannot be written down.
+    queues.release('all')
+    times.retryLater()
+  }
+
+  /** Null: there is nothing to settle, and nothing may be claimed. */
+  function nextRound(claimsMax: number): DispatchRound | null {
+    const endpointIds = held.endpoints()
+    const settled = ended.take()
+    if (endpointIds?.length === 0 && settled.length === 0) return null
+    queues.settling()
+    const allowance = rates.allowance(
+      endpoints.map(({ endpoint }) => endpoint),
+      clock.monotonic(),
+    )
+    const round = { settled, inFlight: queues.inFlight(), allowance, claimsMax, nowMs: clock.now() }
+    return endpointIds === null ? round : { ...round, held: endpointIds }
+  }
+
+  async function exchange(claimsMax: number): Promise<readonly ClaimedDelivery[]> {
+    const asOf = reviews
+    const term = held.term()
+    times.clear()
+    const beganMs = clock.monotonic()
+    const round = nextRound(claimsMax)
+    if (round === null) return []
+    try {
+      const report = await failures.follow(round.settled.length, () => write.dispatchRound(round))
+      queues.settled(round.settled)
+      // The endpoints were lost meanwhile, and the claims with them.
+      if (term !== held.term()) return []
+      if (report.isBusy === true) times.spaceOut(beganMs)
+      endpoints = report.endpoints
+      takeIn(report, ports)
+      reviewed = asOf
+      return report.claimed
+    } catch {
+      takeBack(round.settled)
+      return []
+    }
+  }
+
+  return {
+    add: ended.add,
+    hasEnded: () => ended.count() > 0,
+    review() {
+      reviews += 1
+    },
+    isReviewed: () => reviewed === reviews,
+    isDue: () => times.isLookDue() || (ended.count() > 0 && (times.isWaitOver() || queues.isRoundWorthwhile())),
+    drained(endpointId) {
+      queues.release('surplus')
+      const drained = drains.open(endpointId)
+      if (!isRunning) drains.check()
+      return drained
+    },
+    async run(claimsMax) {
+      isRunning = true
+      const claimed = await exchange(claimsMax)
+      isRunning = false
+      drains.check()
+      return claimed
+    },
+  }
+}
+
+/** Attempts that have ended and are not written down. Those from before the endpoints were lost are of no concern any more. */
+function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 'held' | 'queues' | 'times'>) {
+  let attempts: SettledAttempt[] = []
+  let term = held.term()
+  return {
+    count: () => attempts.length,
+    /** Returns whether it is the first. */
+    add(attempt: SettledAttempt): boolean {
+      const isFirst = attempts.length === 0
+      if (isFirst) times.beginWait()
+      attempts.push(attempt)
+      return isFirst
+    },
+    take(): readonly SettledAttempt[] {
+      if (term !== held.term()) {
+        term = held.term()
+        attempts = []
+        queues.release('all')
+      }
+      const taken = attempts
+      attempts = []
+      return taken
+    },
+    putBack(settled: readonly SettledAttempt[]): void {
+      attempts = [...settled, ...attempts]
+    },
+  }
+}
+
+/** Those who wait until nothing of an endpoint is under way. */
+function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
+  const waiting = new Map<string, PromiseWithResolvers<void>>()
+  return {
+    open(endpointId: string): Promise<void> {
+      const drain = waiting.get(endpointId) ?? Promise.withResolvers<void>()
+      waiting.set(endpointId, drain)
+      return drain.promise
+    },
+    check(): void {
+      for (const [endpointId, drain] of waiting) {
+        if (!queues.isIdle(endpointId)) continue
+        waiting.delete(endpointId)
+        drain.resolve()
+      }
+    },
+  }
+}
+
+/** Queues the claims, and plans the next look. */
+function takeIn(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
+  queues.update(report.endpoints, report.more)
+  for (const { endpointId } of report.claimed) rates.started(endpointId)
+  queues.claimed(report.claimed)
+  const waitMs = rates.waitMs()
+  if (waitMs !== null) times.lookAt(clock.now() + waitMs)
+  endpointLog.follow(report.endpoints)
+  if (report.nextAtMs !== null) times.lookAt(report.nextAtMs)
+  // Releases claims that were overtaken and those of endpoints that get nothing now.
+  if (queues.release('surplus') + queues.releaseThese(report.overtaken) > 0) times.lookAt(clock.now())
+}

@@ -1,0 +1,163 @@
+import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
+import type { Clock, Log, Meter } from '../../ports.ts'
+import type { WriteSide } from '../../write-side.ts'
+import { createDeliveryAttempts, type DeliveryAttempts } from './delivery-attempts.ts'
+import { createDispatchRounds, type DispatchRounds } from './dispatch-rounds.ts'
+import { createEndpointLog } from './endpoint-log.ts'
+import { createEndpointQueues, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'
+import { createEndpointRates } from './endpoint-rates.ts'
+import type { HeldEndpoints } from './held-endpoints.ts'
+import { createRoundTimes, type RoundTimes } from './round-times.ts'
+import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
+
+export interface DispatcherPorts extends SendDeliveryPorts {
+  readonly write: Pick<WriteSide, 'dispatchRound'>
+  readonly clock: Clock
+  /** From 0 (inclusive) to 1 (exclusive). */
+  readonly random: () => number
+  readonly meter: Pick<Meter, 'deliveryAttempted'>
+  readonly log: Log
+  readonly held: HeldEndpoints
+  /** Requests another pass, at once (null) or at a time of the wall clock, epoch milliseconds. */
+  readonly wake: (atMs: number | null) => void
+  /** Handles the writer's replies at once if it is on a thread: it idles until the next round is requested. */
+  readonly drainReplies?: () => void
+  /** Resolves when pending network events have been handled. */
+  readonly yieldToIo: () => Promise<void>
+}
+
+export interface DispatcherOptions extends SendDeliveryOptions {
+  /** The maximum of deliveries claimed for one endpoint per round. */
+  readonly claimsMax: number
+  /** Concurrent attempts to an endpoint that sets no limit of its own. */
+  readonly perEndpoint: () => number
+  /** See `DeliveryRules`. */
+  readonly claimsPerAttempt: number
+}
+
+/** Sends queued deliveries to their endpoints. */
+export interface Dispatcher {
+  /** Something may have become due: the next pass asks the writer. */
+  look(): void
+  /** The endpoints, or the order of waiting deliveries, have changed: nothing that waits is sent until the writer has reported. */
+  review(): void
+  /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */
+  pass(): Promise<'idle'>
+  /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and everything that ended is written down. */
+  drained(endpointId: string): Promise<void>
+  /** Forgets claims that are not attempted yet: the endpoints are lost, for now at least. */
+  lapsed(): void
+  /** Claims and starts nothing from now on; resolves when every attempt has ended and is settled. */
+  stop(): Promise<void>
+}
+
+/** After this many attempts are started, pending network events are handled, so that these leave while the rest is being signed. */
+const SENT_AT_ONCE = 4
+
+/** The state of a dispatcher. */
+interface Dispatch {
+  /** The next round, if it was started before the last one's claims were sent. */
+  asked: Promise<readonly ClaimedDelivery[]> | null
+  stopping: boolean
+}
+
+interface DispatchParts {
+  readonly queues: EndpointQueues
+  readonly times: RoundTimes
+  readonly rounds: DispatchRounds
+  readonly attempts: DeliveryAttempts
+}
+
+/**
+ * Delivers events to endpoints. Queued deliveries are in the store and only claims are here, so a relay that dies sends its deliveries
+ * again under the same ids when it restarts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need not wait for
+ * the store between two attempts. A claim counts until it is written down, so at most `claimsPerAttempt` times an endpoint's concurrency
+ * can arrive twice.
+ */
+export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
+  const dispatch: Dispatch = { asked: null, stopping: false }
+  const endpointLog = createEndpointLog(ports)
+  const rates = createEndpointRates()
+  const queues = createEndpointQueues({ ...limits, delivers: ports.held.delivers })
+  const times = createRoundTimes(ports)
+  const rounds = createDispatchRounds({ ...ports, queues, rates, endpointLog, times })
+  const goOn = (isFirst: boolean, queue: EndpointQueue) => {
+    if (queues.isRoundWorthwhileFor(queue)) ports.wake(null)
+    else if (isFirst) times.wakeAfterWait()
+    ports.drainReplies?.()
+  }
+  const attempts = createDeliveryAttempts({
+    ...ports,
+    send: createSendDelivery(ports, { relayId }),
+    queues,
+    rates,
+    endpointLog,
+    mayBegin: (endpointId) => !dispatch.stopping && rounds.isReviewed() && ports.held.delivers(endpointId),
+    term: ports.held.term,
+    onEnded(attempt) {
+      const isFirst = rounds.add(attempt)
+      return (queue) => goOn(isFirst, queue)
+    },
+  })
+  const ask = () => rounds.run(dispatch.stopping ? 0 : claimsMax)
+  return {
+    look: times.lookNow,
+    review() {
+      rounds.review()
+      times.lookNow()
+    },
+    async pass() {
+      if (dispatch.asked === null && !isRoundDue({ rounds, times }, ports)) return 'idle'
+      const claimed = await (dispatch.asked ?? ask())
+      dispatch.asked = null
+      // Before anything is sent, or the writer would idle meanwhile.
+      if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {
+        dispatch.asked = ask()
+        ports.wake(null)
+      }
+      await sendAll(claimed, { queues, attempts }, ports.yieldToIo)
+      return 'idle'
+    },
+    drained(endpointId) {
+      times.lookNow()
+      return rounds.drained(endpointId)
+    },
+    lapsed: () => void queues.release('all'),
+    async stop() {
+      dispatch.stopping = true
+      await attempts.ended()
+      // Its claims are no longer sent.
+      await dispatch.asked
+      if (rounds.hasEnded()) await ask()
+    },
+  }
+}
+
+/** Whether a round is due. If not, requests a pass for when it is. */
+function isRoundDue({ rounds, times }: Pick<DispatchParts, 'rounds' | 'times'>, { wake, clock }: DispatcherPorts): boolean {
+  const restMs = times.restMs()
+  if (restMs > 0) {
+    wake(clock.now() + restMs)
+    return false
+  }
+  if (rounds.isDue()) return true
+  // The timer holds only the earliest time, so a later one has to be set again.
+  times.wakeWhenDue()
+  if (rounds.hasEnded()) times.wakeAfterWait()
+  return false
+}
+
+async function sendAll(
+  claimed: readonly ClaimedDelivery[],
+  { queues, attempts }: Pick<DispatchParts, 'queues' | 'attempts'>,
+  yieldToIo: () => Promise<void>,
+): Promise<void> {
+  let begun = 0
+  for (const { endpointId } of claimed) {
+    if (!attempts.beginNext(queues.of(endpointId))) continue
+    begun += 1
+    if (begun % SENT_AT_ONCE === 0) await yieldToIo()
+  }
+  // These waited until it was known that they may be sent.
+  for (const queue of queues.all()) attempts.beginAll(queue)
+}

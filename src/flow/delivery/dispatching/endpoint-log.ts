@@ -1,0 +1,70 @@
+import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { Clock, Log } from '../../ports.ts'
+
+/** Logs what operators should know about endpoints: each change of state, and failures at most once a minute per endpoint. */
+export interface EndpointLog {
+  /** Takes the state of all endpoints. Costs nothing while it is the same list. */
+  follow(states: readonly EndpointState[]): void
+  /** An attempt for the endpoint with this name has ended. */
+  attempted(endpoint: string, result: AttemptResult): void
+}
+
+type Standing = 'active' | 'failing' | 'disabled' | 'gone' | 'given up'
+
+const EVERY_MS = 60_000
+
+const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
+  failing: 'an endpoint is failing: it is sent one delivery at a time until one succeeds',
+  disabled: 'an endpoint is disabled; everything for it waits',
+  gone: 'an endpoint answered 410 and is disabled; everything for it waits',
+  'given up': 'an endpoint only failed for 120 h and is disabled; everything for it waits',
+}
+
+export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'info' | 'warn'>; readonly clock: Clock }): EndpointLog {
+  const standings = new Map<string, Standing>()
+  const failures = new Map<string, { count: number; loggedAtMs: number }>()
+  let known: readonly EndpointState[] = []
+
+  return {
+    follow(states) {
+      if (states === known) return
+      known = states
+      for (const state of states) {
+        const { id, name } = state.endpoint
+        const before = standings.get(id) ?? 'active'
+        const now = standingOf(state)
+        if (now === before) continue
+        standings.set(id, now)
+        if (now === 'active') log.info({ endpoint: name, before }, 'an endpoint is sent events again, all that waited included')
+        else log.warn({ endpoint: name, before }, MESSAGES[now])
+      }
+      const ids = new Set(states.map(({ endpoint }) => endpoint.id))
+      const names = new Set(states.map(({ endpoint }) => endpoint.name))
+      for (const id of standings.keys()) if (!ids.has(id)) standings.delete(id)
+      for (const name of failures.keys()) if (!names.has(name)) failures.delete(name)
+    },
+    attempted(endpoint, result) {
+      if (result.kind === 'accepted' || (result.kind === 'failed' && result.reason === 'interrupted')) return
+      const nowMs = clock.monotonic()
+      const failed = failures.get(endpoint) ?? { count: 0, loggedAtMs: Number.NEGATIVE_INFINITY }
+      failures.set(endpoint, failed)
+      failed.count += 1
+      if (nowMs - failed.loggedAtMs < EVERY_MS) return
+      log.warn({ endpoint, count: failed.count, last: causeOf(result) }, 'attempts to deliver to an endpoint failed')
+      failed.count = 0
+      failed.loggedAtMs = nowMs
+    },
+  }
+}
+
+function standingOf({ disabled, health }: EndpointState): Standing {
+  if (disabled === 'operator') return 'disabled'
+  if (disabled === 'gone') return 'gone'
+  if (disabled === 'failing') return 'given up'
+  return health.probing === null ? 'active' : 'failing'
+}
+
+function causeOf(result: Exclude<AttemptResult, { readonly kind: 'accepted' }>): string {
+  return result.kind === 'rejected' ? `status ${result.status}` : result.reason
+}

@@ -1,0 +1,54 @@
+import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
+
+/** Keeps endpoints within their `rate` with a token bucket each, which holds one second's worth. */
+export interface EndpointRates {
+  /** How many attempts may start now, by endpoint id; endpoints without a rate are left out. */
+  allowance(endpoints: Iterable<Endpoint>, monotonicMs: number): Readonly<Record<string, number>>
+  started(endpointId: string): void
+  /** How long until an exhausted bucket has a token again, in milliseconds; null: none is exhausted. */
+  waitMs(): number | null
+}
+
+interface Bucket {
+  readonly ratePerSecond: number
+  tokens: number
+  filledAtMs: number
+}
+
+type RatedEndpoint = Endpoint & { readonly ratePerSecond: number }
+
+export function createEndpointRates(): EndpointRates {
+  const buckets = new Map<string, Bucket>()
+
+  function filled({ id, ratePerSecond }: RatedEndpoint, nowMs: number): Bucket {
+    const known = buckets.get(id)
+    const capacity = Math.max(1, ratePerSecond)
+    const tokens = known === undefined ? capacity : Math.min(capacity, known.tokens + ((nowMs - known.filledAtMs) / 1000) * ratePerSecond)
+    return { ratePerSecond, tokens, filledAtMs: nowMs }
+  }
+
+  return {
+    allowance(endpoints, nowMs) {
+      const rated = [...endpoints].filter(hasRate)
+      const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
+      // A kept bucket of an endpoint without a rate would be charged further, and be in debt when the rate returns.
+      buckets.clear()
+      for (const [id, bucket] of current) buckets.set(id, bucket)
+      return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))
+    },
+    started(endpointId) {
+      const bucket = buckets.get(endpointId)
+      if (bucket !== undefined) bucket.tokens -= 1
+    },
+    waitMs() {
+      const waits = [...buckets.values()]
+        .filter(({ tokens }) => tokens < 1)
+        .map(({ tokens, ratePerSecond }) => ((1 - tokens) / ratePerSecond) * 1000)
+      return waits.length === 0 ? null : Math.ceil(Math.min(...waits))
+    },
+  }
+}
+
+function hasRate(endpoint: Endpoint): endpoint is RatedEndpoint {
+  return endpoint.ratePerSecond !== null
+}

@@ -1,0 +1,67 @@
+import { createDeliverySigner, type DeliverySigner, type SigningKeys } from '../../../domain/delivery/delivery-request.ts'
+import { keysAt, keysChangeAtMs } from '../../../domain/delivery/endpoint-keys.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { digest } from '../../../domain/digest.ts'
+import type { Log, Memory } from '../../ports.ts'
+import type { Vault } from '../vault.ts'
+import type { SignerOf } from './send-delivery.ts'
+
+export interface EndpointSignersPorts {
+  readonly vault: Vault
+  /** The key of an endpoint in the config file; undefined: there is none. */
+  readonly configuredKey: (state: EndpointState) => string | undefined
+  /** A cache of signers, because opening a key and preparing it costs more than signing. */
+  readonly made: Memory<DeliverySigner>
+  readonly log: Log
+}
+
+/** Finds the signer of an endpoint, from its key in the config file or from its sealed keys in the store. */
+export function createEndpointSigners({ vault, configuredKey, made, log }: EndpointSignersPorts): SignerOf {
+  const unreadable = new Set<string>()
+
+  async function keysOf(state: EndpointState, nowMs: number): Promise<SigningKeys | null> {
+    const { endpoint } = state
+    if (state.keys === null) {
+      const configured = configuredKey(state)
+      return configured === undefined ? null : { current: configured }
+    }
+    const { current, next, previous } = keysAt(state.keys, nowMs)
+    const open = async (sealed: string | undefined) => (sealed === undefined ? null : await vault.open(sealed, endpoint.id))
+    const [opened, openedNext, openedPrevious] = await Promise.all([open(current), open(next?.sealed), open(previous?.sealed)])
+    return opened === null ? null : { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }
+  }
+
+  /** The same state has the same keys, until a rotation of them ends. */
+  const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
+
+  return (state, nowMs) => {
+    const found = known.get(state)
+    return found !== undefined && nowMs < found.untilMs ? found.signer : loadSigner(state, nowMs)
+  }
+
+  async function loadSigner(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
+    const signer = await signerOf(state, nowMs)
+    const untilMs = state.keys === null ? Number.POSITIVE_INFINITY : keysChangeAtMs(keysAt(state.keys, nowMs))
+    if (signer !== null) known.set(state, { signer, untilMs })
+    return signer
+  }
+
+  async function signerOf(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
+    const { endpoint, keys } = state
+    const inUse = keys === null ? configuredKey(state) : keysAt(keys, nowMs)
+    const name = digest(JSON.stringify([endpoint.id, endpoint.signature, inUse]))
+    const ready = made.get(name)
+    if (ready !== undefined) return ready
+    const texts = await keysOf(state, nowMs)
+    if (texts === null) {
+      if (!unreadable.has(name)) {
+        log.error({ endpoint: endpoint.name }, 'the key of an endpoint cannot be opened: is the key that encrypts the keys still the same?')
+      }
+      unreadable.add(name)
+      return null
+    }
+    const signer = createDeliverySigner(texts, endpoint.signature)
+    made.set(name, signer)
+    return signer
+  }
+}

@@ -1,0 +1,83 @@
+import type { Clock } from '../../ports.ts'
+
+export interface RoundTimesPorts {
+  readonly clock: Clock
+  /** Requests another pass of the dispatcher at a time of the wall clock. */
+  readonly wake: (atMs: number) => void
+}
+
+/** Decides when the dispatcher starts its next round. Times for `lookAt` are epoch milliseconds. */
+export interface RoundTimes {
+  /** Something may be due already: the next pass starts a round. */
+  lookNow(): void
+  /** Something falls due at that time; the earliest time counts. */
+  lookAt(atMs: number): void
+  /** A round has started; it finds out again when something falls due. */
+  clear(): void
+  /** The first attempt since the last round has ended: it waits a moment for others. */
+  beginWait(): void
+  /** Requests a pass for when that wait is over. */
+  wakeAfterWait(): void
+  /** The store failed: ended attempts wait for another try. */
+  retryLater(): void
+  /** Many pushes are being recorded: keeps rounds apart, counted from the start of this one (monotonic milliseconds). */
+  spaceOut(beganMs: number): void
+  /** How long until the next round may start, in milliseconds; 0 or less: now. */
+  restMs(): number
+  /** Whether something may be due. */
+  isLookDue(): boolean
+  /** Whether the first ended attempt has waited long enough. */
+  isWaitOver(): boolean
+  /** Requests a pass for when something falls due, if that time is known. */
+  wakeWhenDue(): void
+}
+
+/** How long after a failure of the store the next try follows. */
+const RETRY_MS = 1000
+/** How long an ended attempt may wait to be settled with others. */
+const WAIT_MS = 5
+/**
+ * The minimum time between two rounds while pushes arrive as fast as they are recorded: fewer, larger rounds keep their senders waiting
+ * less.
+ */
+const BUSY_ROUND_MS = 10
+
+export function createRoundTimes({ clock, wake }: RoundTimesPorts): RoundTimes {
+  /** Epoch milliseconds. */
+  let lookAtMs = Number.NEGATIVE_INFINITY
+  /** Monotonic milliseconds, like the next. */
+  let waitUntilMs = 0
+  let restUntilMs = Number.NEGATIVE_INFINITY
+
+  function lookAt(atMs: number): void {
+    lookAtMs = Math.min(lookAtMs, atMs)
+    wake(lookAtMs)
+  }
+
+  return {
+    lookNow() {
+      lookAtMs = Number.NEGATIVE_INFINITY
+    },
+    lookAt,
+    clear() {
+      lookAtMs = Number.POSITIVE_INFINITY
+    },
+    beginWait() {
+      waitUntilMs = clock.monotonic() + WAIT_MS
+    },
+    wakeAfterWait: () => wake(clock.now() + Math.max(0, waitUntilMs - clock.monotonic())),
+    retryLater() {
+      waitUntilMs = clock.monotonic() + RETRY_MS
+      lookAt(clock.now() + RETRY_MS)
+    },
+    spaceOut(beganMs) {
+      restUntilMs = beganMs + BUSY_ROUND_MS
+    },
+    restMs: () => restUntilMs - clock.monotonic(),
+    isLookDue: () => clock.now() >= lookAtMs,
+    isWaitOver: () => clock.monotonic() >= waitUntilMs,
+    wakeWhenDue() {
+      if (lookAtMs < Number.POSITIVE_INFINITY) wake(lookAtMs)
+    },
+  }
+}

@@ -1,0 +1,84 @@
+import type { AttemptResult, FailureReason } from '../../../domain/delivery/delivery.ts'
+import type { DeliverySigner } from '../../../domain/delivery/delivery-request.ts'
+import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { Route } from '../../../domain/delivery/post-request.ts'
+import type { DeliverySender } from '../ports.ts'
+
+/**
+ * Finds the signer of an endpoint at a time; while its key is being replaced, it signs with both keys. Returns at once if the signer is
+ * cached; null: its key cannot be opened.
+ */
+export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
+
+/** Finds how to reach an endpoint. */
+export type RouteOf = (state: EndpointState) => Route
+
+export interface SendDeliveryPorts {
+  readonly sender: Pick<DeliverySender, 'post'>
+  /** See `SignerOf`; null: nothing can be sent to the endpoint. */
+  readonly signerOf: SignerOf
+  readonly routeOf: RouteOf
+}
+
+export interface SendDeliveryOptions {
+  /** The prefix of event ids. */
+  readonly relayId: string
+}
+
+/** Makes one attempt of a delivery. `state` null: its endpoint was removed. */
+export type SendDelivery = (
+  delivery: ClaimedDelivery,
+  state: EndpointState | null,
+  nowMs: number,
+  /** `onResend`: the attempt goes over the network a second time. */
+  callbacks: { readonly onResend: () => void; readonly onEnd: (result: AttemptResult) => void },
+) => void
+
+export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPorts, { relayId }: SendDeliveryOptions): SendDelivery {
+  return (delivery, state, nowMs, { onResend, onEnd }) => {
+    const { sequence, previousSequence, body } = delivery
+    if (body === null) {
+      onEnd(unsent('body_gone', 'the bytes of the push are no longer kept'))
+      return
+    }
+    const signed = (signer: DeliverySigner | null) => {
+      if (state === null || signer === null) {
+        onEnd(unsent('forbidden', 'the key of the endpoint cannot be opened'))
+        return
+      }
+      const content = { webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }
+      const post = (exchanged: 'exchanged' | undefined, then: (result: AttemptResult) => void) => {
+        const headers = signer.headers(content, nowMs, exchanged)
+        sender.post({ url: state.endpoint.url, headers, body, route: routeOf(state) }, then)
+      }
+      const nextKey = signer.hasNext ? state.keys?.next?.sealed : undefined
+      post(undefined, (result) => {
+        if (nextKey === undefined || !isRefusedSignature(result)) {
+          onEnd(result)
+          return
+        }
+        // The receiver may have the next key already and check only one header.
+        onResend()
+        post('exchanged', (again) => onEnd(secondOf(result, again, nextKey)))
+      })
+    }
+    const signer = state === null ? null : signerOf(state, nowMs)
+    if (signer instanceof Promise) void signer.then(signed)
+    else signed(signer)
+  }
+}
+
+function isRefusedSignature(result: AttemptResult): boolean {
+  return result.kind === 'rejected' && (result.status === 401 || result.status === 403)
+}
+
+/** The result of an attempt that was sent twice: the second outcome, with the duration of both. */
+function secondOf(first: AttemptResult, second: AttemptResult, byNextKey: string): AttemptResult {
+  const durationMs = first.durationMs + second.durationMs
+  return second.kind === 'accepted' ? { ...second, durationMs, byNextKey } : { ...second, durationMs }
+}
+
+function unsent(reason: FailureReason, detail: string): AttemptResult {
+  return { kind: 'failed', reason, detail, durationMs: 0, answerStart: new Uint8Array() }
+}

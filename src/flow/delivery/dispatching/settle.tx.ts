@@ -1,0 +1,178 @@
+import { countAttempt, settle } from '../../../domain/delivery/delivery.ts'
+import type { DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import {
+  addFailingTime,
+  type EndpointHealth,
+  healthAfter,
+  isProbeDue,
+  newHealth,
+  shouldProbe,
+  startProbing,
+} from '../../../domain/delivery/endpoint-health.ts'
+import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
+import type { ConfiguredEndpoint, EndpointNotice, EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { OPERATOR_NAME, type OperatorEvent } from '../../../domain/delivery/operator-event.ts'
+import { backfillSpan } from '../../../domain/history/audience.ts'
+import type { Clock } from '../../ports.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { WriteStore, WriteTx } from '../../write-store.ts'
+import { createEditEndpoints, type EditEndpoints } from '../edit-endpoints.tx.ts'
+import { queueOperatorEvent, saveOperator } from '../operator-events.tx.ts'
+import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
+import { claimDeliveries } from './claim-deliveries.tx.ts'
+import { createFailureWatch, type FailureLook } from './failure-watch.ts'
+
+/** Read again for every round. */
+export type DispatchRoundOptions = DeliveryRules
+
+/** Operators are not notified when a shorter failure is over. */
+const RECOVERY_NOTICE_MS = 60 * 60 * 1000
+
+/** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
+export function createDispatchRound(
+  store: WriteStore,
+  options: DispatchRoundOptions,
+  clock: Pick<Clock, 'monotonic'>,
+): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | 'queueOperatorEvent' | keyof EditEndpoints> {
+  const watch = createFailureWatch(clock.monotonic)
+  return {
+    ...createEditEndpoints(store),
+
+    async dispatchRound(request) {
+      const look = watch.look()
+      const report = await store.transaction(
+        async (tx) => {
+          const { states, notices } = await settleAll(tx, request, look, options)
+          return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, request }, options)) }
+        },
+        { ofRole: 'any' },
+      )
+      look.keep()
+      return report
+    },
+
+    queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs), { ofRole: 'poller' }),
+
+    syncEndpoints: (configured, nowMs, operatorUrl) =>
+      store.transaction(async (tx) => {
+        const standing = await tx.listEndpoints()
+        for (const endpoint of configured) await saveConfigured(tx, standing, endpoint)
+        await removeUnnamed(tx, [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])], nowMs)
+        if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
+      }),
+
+    removeUnnamedEndpoints: (nowMs) => store.transaction((tx) => removeUnnamed(tx, [], nowMs), { ofRole: 'janitor' }),
+  }
+}
+
+/** Settles ended attempts. Returns the new state of all endpoints, and what operators are notified of. */
+async function settleAll(
+  tx: WriteTx,
+  request: DispatchRound,
+  look: FailureLook,
+  options: DispatchRoundOptions,
+): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
+  const before = await tx.listEndpoints()
+  const states = [...before]
+  const places = new Map(before.map(({ endpoint }, place) => [endpoint.id, place]))
+  const settled: Settled[] = []
+  const notices: EndpointNotice[] = []
+  for (const attempt of request.settled) {
+    const place = places.get(attempt.endpointId)
+    const state = place === undefined ? undefined : states[place]
+    // The endpoint was removed during the attempt: the delivery is cancelled, whatever the outcome.
+    if (place === undefined || state === undefined) continue
+    const seen = seenFailing(state, attempt, look)
+    const one = settleOne(seen, attempt, request.nowMs, options)
+    const health = await healthOf(tx, seen, attempt, request.nowMs)
+    const after = stateAfter(seen, one, health)
+    settled.push({ ...one, round: health.round })
+    states[place] = after
+    if (after !== state) notices.push(...noticesOf(state, after))
+  }
+  tx.saveSettlements(settled, request.nowMs)
+  for (const [place, state] of states.entries()) {
+    const known = before[place]
+    if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
+    else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
+  }
+  // Trouble of the operator's own endpoint is only logged, because an event about it could not arrive.
+  const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
+  for (const notice of notices.filter((one) => !isOperator(one))) await queueOperatorEvent(tx, operatorEvent(notice), request.nowMs)
+  return { states, notices }
+}
+
+function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: FailureLook): EndpointState {
+  if (result.kind === 'accepted') return state
+  const health = addFailingTime(state.health, result, look.failedAfterMs(endpointId))
+  return health === state.health ? state : { ...state, health }
+}
+
+/** Settles one attempt. An attempt before its time, or a probe, uses up nothing of the schedule. */
+function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
+  const { result, random, plannedAtMs, atMs } = attempt
+  const { probing } = state.health
+  const isSpared = plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
+  const counted = countAttempt(attempt, result, nowMs, isSpared)
+  const { scheduleMs } = state.endpoint
+  const policy = scheduleMs === null ? options.policy : { ...options.policy, scheduleMs }
+  const settlement = settle(counted, result, nowMs, policy, state.health, random, isSpared ? plannedAtMs : null)
+  return { ...attempt, ...counted, settlement }
+}
+
+/** The health of the endpoint after an attempt. */
+async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttempt, nowMs: number): Promise<EndpointHealth> {
+  const { parcelId, result: outcome, atMs } = attempt
+  const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
+  const verdict = shouldProbe(health)
+  if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, parcelId)))) return health
+  return startProbing(health, outcome, nowMs)
+}
+
+/** The state of the endpoint after an attempt. */
+function stateAfter(state: EndpointState, { result, settlement }: Omit<Settled, 'round'>, health: EndpointHealth): EndpointState {
+  const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
+  const used = result.kind === 'accepted' ? result.byNextKey : undefined
+  const keys = state.keys === null || used === undefined ? state.keys : keysAfterUse(state.keys, used)
+  return health === state.health && disabled === state.disabled && keys === state.keys ? state : { ...state, health, disabled, keys }
+}
+
+function noticesOf(before: EndpointState, after: EndpointState): readonly EndpointNotice[] {
+  const endpoint = after.endpoint.name
+  const endpointId = after.endpoint.id
+  if (before.disabled === null && after.disabled === 'gone') return [{ endpoint, endpointId, kind: 'disabled_gone' }]
+  if (before.disabled === null && after.disabled === 'failing') return [{ endpoint, endpointId, kind: 'disabled_failing' }]
+  const recovered = after.health.failingSinceMs === null && before.health.failedForMs >= RECOVERY_NOTICE_MS
+  return recovered ? [{ endpoint, endpointId, kind: 'recovered' }] : []
+}
+
+function operatorEvent({ endpoint: name, endpointId: id, kind }: EndpointNotice): OperatorEvent {
+  const endpoint = { id, name }
+  if (kind === 'recovered') return { event: 'endpoint_recovered', endpoint }
+  return { event: 'endpoint_disabled', endpoint, because: kind === 'disabled_gone' ? 'gone' : 'failing' }
+}
+
+async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], configured: ConfiguredEndpoint): Promise<void> {
+  const { from = null, ...endpoint } = configured
+  const known = standing.find((state) => state.endpoint.name === endpoint.name)
+  if (known !== undefined && known.origin !== 'config') {
+    throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
+  }
+  const id = known?.endpoint.id ?? ''
+  const byOrder = known?.disabled === 'operator' ? null : (known?.disabled ?? null)
+  const disabled = endpoint.enabled ? byOrder : 'operator'
+  const start = known === undefined ? await startPosition(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
+  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
+  const { queuedTo } = start
+  const health = known?.health ?? newHealth
+  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await firstUnqueuedSequence(tx, queuedTo))
+  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo, backfilled })
+}
+
+/** Removes the endpoints that a config defined and none defines any more: neither this one nor that of another replica. */
+async function removeUnnamed(tx: WriteTx, names: readonly string[], nowMs: number): Promise<void> {
+  const unnamed = (await tx.listEndpoints()).filter(({ endpoint, origin }) => origin !== 'managed' && !names.includes(endpoint.name))
+  if (unnamed.length === 0) return
+  const elsewhere = await tx.endpointsConfigured()
+  for (const { endpoint } of unnamed) if (!elsewhere.includes(endpoint.name)) await tx.removeEndpoint(endpoint.id, nowMs)
+}

@@ -1,0 +1,230 @@
+import type { Pool, PoolClient } from 'pg'
+import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
+import { dispatcherOf } from '../../../domain/admin/replica.ts'
+import { StorageFailure } from '../../../domain/errors.ts'
+import type { ReplicaTable } from '../../../flow/admin/ports.ts'
+import type { LessonTable } from '../../../flow/polling/ports.ts'
+import { isStorageFailure } from '../postgres.ts'
+import { runningFailure } from '../postgres-failure.ts'
+import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
+import { namesIn } from './replica-fence.ts'
+
+const CONNECT_TIMEOUT_MS = 5000
+/** One renews and looks, the other changes roles, which may wait for a replica that is being fenced. */
+const CONNECTIONS = 2
+
+/** The time of the server in milliseconds: clocks of replicas may differ. */
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+const BEGIN = 'begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = 2000'
+
+const LOCK_ROLES = "select value from counter where name = 'roles' for update"
+const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
+const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms)
+  select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint from (select ${NOW_MS} as now_ms) as clock returning id, seen_at_ms as now_ms`
+const RENEW = `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + $2::bigint from (select ${NOW_MS} as now_ms) as clock
+  where id = $1 returning seen_at_ms as now_ms,
+  (select count(*) from replica as other where other.id <> $1 and other.until_ms <= ${NOW_MS})::integer as lapsed`
+const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
+/** An endpoint of a replica that was killed in the middle of a rollout must not lose its place before that is there again. */
+const KEPT_MS = 600_000
+const FENCE = `with kept as (delete from fenced_replica where until_ms <= ${NOW_MS}),
+  gone as (delete from replica where until_ms <= ${NOW_MS} returning endpoints)
+  insert into fenced_replica (until_ms, endpoints) select ${NOW_MS} + ${KEPT_MS}, endpoints from gone`
+const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
+const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
+const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
+
+const TAKE_LESSONS = `with alive as (select id from replica where id = $1 for key share)
+  delete from lesson where id in (select id from lesson order by id limit $2) and exists (select 1 from alive) returning id, body`
+
+interface Registered {
+  readonly id: number
+  readonly now_ms: number
+}
+
+interface Renewed {
+  readonly now_ms: number
+  readonly lapsed: number
+}
+
+interface ReplicaRow {
+  readonly id: number
+  readonly name: string
+  readonly version: string
+  readonly fingerprint: string
+  readonly started_at_ms: number
+  readonly seen_at_ms: number
+}
+
+interface LiveRow {
+  readonly id: number
+  /** The names of the endpoints that its config defines, as JSON. */
+  readonly endpoints: string
+}
+
+interface EndpointRow {
+  readonly id: number
+  readonly name: string
+  readonly origin: string
+}
+
+interface RoleRow {
+  readonly name: Role
+  readonly replica_id: number
+}
+
+/** The table of replicas and of the roles they hold, on connections of its own: a renewal waits for no batch. */
+export function openReplicaTable(
+  place: string,
+  { answerTimeoutMs, watch = watchServer(place) }: { readonly answerTimeoutMs: number; readonly watch?: ServerWatch },
+): ReplicaTable & { readonly lessons: LessonTable } {
+  const watched = watch.openPool({ connectionsMax: CONNECTIONS, connectTimeoutMs: CONNECT_TIMEOUT_MS, answerTimeoutMs })
+  const { pool, run, close } = watched
+  return {
+    register: (replica) => withRoles(watched, (client) => register(client, replica)),
+    async renew(id, ttlMs) {
+      const { rows } = await run(() => pool.query<Renewed>(RENEW, [id, ttlMs]))
+      const [row] = rows
+      return row === undefined ? null : { nowMs: row.now_ms, lapsed: row.lapsed }
+    },
+    async look() {
+      const { rows } = await run(() => pool.query<{ name: string; value: number; version: number }>(LOOK))
+      const found = new Map(rows.map((row) => [row.name, row]))
+      const counted = (name: string) => found.get(name)?.value ?? 0
+      return {
+        sequence: counted('sequence'),
+        endpoints: found.get('sequence')?.version ?? 0,
+        roles: counted('roles'),
+        orders: counted('orders'),
+        isMoving: counted('moving') > 0,
+      }
+    },
+    changeRoles: (id, decide) => withRoles(watched, (client) => changeRoles(client, id, decide)),
+    list: () => run(() => list(pool)).catch(failAsStorage),
+    async configure(id, { configFingerprint, endpoints }) {
+      await withRoles(watched, async (client) => {
+        await client.query('update replica set fingerprint = $2, endpoints = $3 where id = $1', [
+          id,
+          configFingerprint,
+          JSON.stringify(endpoints),
+        ])
+        await client.query(ROLES_CHANGED)
+      })
+    },
+    async remove(id) {
+      await withRoles(watched, async (client) => {
+        await client.query('delete from replica where id = $1', [id])
+        await client.query(ROLES_CHANGED)
+      })
+    },
+    lessons: {
+      async add(lesson) {
+        await run(() => pool.query('insert into lesson (body) values ($1)', [lesson]))
+      },
+      async take(replicaId, limit) {
+        const { rows } = await run(() => pool.query<{ id: number; body: string }>(TAKE_LESSONS, [replicaId, limit]))
+        return rows.toSorted((a, b) => a.id - b.id).map(({ body }) => body)
+      },
+    },
+    close,
+  }
+}
+
+async function register(
+  client: PoolClient,
+  { name, version, configFingerprint, endpoints, atRestKeys, ttlMs }: Parameters<ReplicaTable['register']>[0],
+): Promise<{ readonly id: number; readonly nowMs: number }> {
+  const others = await client.query<{ name: string; keys: string }>(OTHERS)
+  for (const other of others.rows) refuseOtherKeys(atRestKeys, { name: other.name, keys: namesIn(other.keys) })
+  const values = [name, version, configFingerprint, JSON.stringify(endpoints), JSON.stringify(atRestKeys), ttlMs]
+  const { rows } = await client.query<Registered>(REGISTER, values)
+  const [row] = rows
+  if (row === undefined) throw new Error('a replica could not be registered')
+  await client.query(ROLES_CHANGED)
+  return { id: row.id, nowMs: row.now_ms }
+}
+
+/** Each must be able to open what the other encrypts. */
+function refuseOtherKeys(mine: readonly string[], other: { readonly name: string; readonly keys: readonly string[] }): void {
+  const [myFirst] = mine
+  const [otherFirst] = other.keys
+  const opens = (keys: readonly string[], first: string | undefined) => first === undefined || keys.includes(first)
+  if (opens(mine, otherFirst) && opens(other.keys, myFirst)) return
+  throw new Error(
+    `secrets.atRestKeys: another relay on this database, ${other.name}, has other keys, so that one could not open what the other encrypts. Give both ` +
+      'the same keys. To replace a key, first add the new one at the end everywhere, then move it to the front. If that relay was just stopped, start again in a few seconds.',
+  )
+}
+
+/** In a transaction that nobody else changes replicas or roles beside. */
+async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  return await run(async (check) => {
+    const client = await pool.connect()
+    let failure: Error | undefined
+    try {
+      check()
+      await client.query(BEGIN)
+      await client.query(LOCK_ROLES)
+      const result = await work(client)
+      await client.query('commit')
+      return result
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error))
+      throw error
+    } finally {
+      // After a failure nobody knows where the connection stands.
+      client.release(failure)
+    }
+  })
+}
+
+/** Deletes replicas that are no longer seen, which waits for what they still write, and shares the roles anew. Returns those this one holds then. */
+async function changeRoles(client: PoolClient, id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]> {
+  const fenced = await client.query(FENCE)
+  const live = await client.query<LiveRow>('select id, endpoints from replica order by id')
+  const held = await client.query<RoleRow>('select name, replica_id from role order by name')
+  const endpoints = await client.query<EndpointRow>('select id, name, origin from endpoint where removed_at_ms is null order by id')
+  const { take, giveUp } = decide({
+    live: live.rows.map((row) => row.id),
+    holders: new Map(held.rows.map((row) => [row.name, row.replica_id])),
+    roles: ['poller', 'janitor', ...endpoints.rows.map((row) => dispatcherOf(String(row.id)))],
+    only: candidatesOf(endpoints.rows, live.rows),
+  })
+  await client.query(RELEASE, [id, giveUp])
+  await client.query(TAKE, [id, take])
+  // Only a change: the others look at the roles after it.
+  if ((fenced.rowCount ?? 0) + take.length + giveUp.length > 0) await client.query(ROLES_CHANGED)
+  const left = held.rows.filter((row) => row.replica_id === id && !giveUp.includes(row.name)).map(({ name }) => name)
+  return [...left, ...take]
+}
+
+/** Only a replica whose config defines an endpoint knows its key, and how to reach it; those managed by API are in the store. */
+function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[]): NonNullable<Assignment['only']> {
+  const named = live.map(({ id, endpoints: names }) => ({ id, names: new Set(namesIn(names)) }))
+  const configured = endpoints.filter(({ origin }) => origin !== 'managed')
+  return new Map(
+    configured.map(({ id, name }) => [dispatcherOf(String(id)), named.filter(({ names }) => names.has(name)).map((one) => one.id)]),
+  )
+}
+
+/** Whoever asks need not know how a server fails. */
+function failAsStorage(error: unknown): never {
+  if (!isStorageFailure(error)) throw error
+  throw new StorageFailure(runningFailure(error), error)
+}
+
+async function list(pool: Pool): Promise<readonly Replica[]> {
+  const [replicas, roles] = await Promise.all([
+    pool.query<ReplicaRow>('select * from replica order by id'),
+    pool.query<RoleRow>('select name, replica_id from role order by name'),
+  ])
+  return replicas.rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    version: row.version,
+    configFingerprint: row.fingerprint,
+    startedAtMs: row.started_at_ms,
+    lastSeenAtMs: row.seen_at_ms,
+    roles: roles.rows.filter(({ replica_id }) => replica_id === row.id).map(({ name }) => name),
+  }))
+}

@@ -1,0 +1,115 @@
+import { sql } from 'kysely'
+import type { NextDeliveries, NextRequest } from '../../../domain/delivery/dispatch-round.ts'
+import {
+  findNextDeliveries,
+  type NextFound,
+  type NextLook,
+  type NextRow,
+  nextWoken,
+  waitingBesides,
+} from '../../delivery/next-deliveries.ts'
+import type { Session } from '../../engine.ts'
+import { statement } from '../../statement.ts'
+import { rawStatement } from '../raw-statement.ts'
+
+/** How long a front is relied on, and so how long a delivery that falls due before it may have to wait. */
+const FRONT_LASTS_MS = 2000
+/** A transaction rarely takes longer to queue a delivery. */
+const LATE_MS = 3000
+
+/** Where the deliveries begin that are due at an endpoint. */
+interface Front {
+  readonly takenAtMs: number
+  readonly round: number
+  /** The first planned time of what was not attempted since it was queued, epoch milliseconds. */
+  readonly untriedFromMs: number
+  /** The same for what was attempted since the endpoint was woken. */
+  readonly retriedFromMs: number
+  /** Whether anything was last attempted before the endpoint was woken. */
+  readonly hasWoken: boolean
+}
+
+export interface DueFronts {
+  /** See `DeliveryTx.findNextDeliveries`. */
+  find(session: Session, request: NextRequest): Promise<NextDeliveries>
+  /** Something may have fallen due before the front of this endpoint; absent: of any. */
+  forget(endpointId?: string): void
+}
+
+/**
+ * Begins each look for what is due where it begins, instead of at the front of the index. As long as anybody holds a transaction open, all that was
+ * delivered since stays there, and every look would pass over it. So only the look for the front does, every two seconds.
+ */
+export function createDueFronts(): DueFronts {
+  const fronts = new Map<string, Front>()
+  /** Null: there is none, or too much may have happened since. */
+  function knownFront({ endpointId, round, nowMs }: NextRequest): Front | null {
+    const front = fronts.get(endpointId)
+    const ageMs = nowMs - (front?.takenAtMs ?? 0)
+    return front !== undefined && front.round === round && ageMs >= 0 && ageMs < FRONT_LASTS_MS ? front : null
+  }
+  return {
+    async find(session, request) {
+      const known = knownFront(request)
+      const front = known ?? (await readFront(session, request))
+      fronts.set(request.endpointId, front)
+      const lookAgainAtMs = known === null ? null : known.takenAtMs + FRONT_LASTS_MS
+      return await findNextDeliveries(session, request, async (look) => ({ ...(await findFrom(session, front, look)), lookAgainAtMs }))
+    },
+    forget(endpointId) {
+      if (endpointId === undefined) fronts.clear()
+      else fronts.delete(endpointId)
+    },
+  }
+}
+
+const first = rawStatement<{ endpointId: number; round: number }>()(
+  (p) => sql<{ untried: number | null; retried: number | null; has_woken: boolean }>`
+    select
+      (select min(next_attempt_at_ms) from delivery where endpoint_id = ${p.endpointId} and state = 1 and round = 0) as untried,
+      (select min(next_attempt_at_ms) from delivery where endpoint_id = ${p.endpointId} and state = 1 and round = ${p.round}) as retried,
+      exists (select 1 from delivery where endpoint_id = ${p.endpointId} and state = 1 and round > 0 and round < ${p.round}) as has_woken`,
+)
+
+async function readFront(session: Session, { endpointId, round, nowMs }: NextRequest): Promise<Front> {
+  const [row] = await session.all(first, { endpointId: Number(endpointId), round })
+  const from = (firstMs: number | null | undefined) => Math.min(firstMs ?? nowMs, nowMs) - LATE_MS
+  return {
+    takenAtMs: nowMs,
+    round,
+    untriedFromMs: from(row?.untried),
+    retriedFromMs: from(row?.retried),
+    hasWoken: row?.has_woken === true,
+  }
+}
+
+/** All kinds in one statement, each in the order of the index. */
+const nextFromFront = statement<NextLook & { untriedFromMs: number; retriedFromMs: number }>()((db, p, dialect) => {
+  const asked = waitingBesides(db, p, dialect, 'is due').where('round', '=', -1).orderBy('next_attempt_at_ms')
+  const untried = waitingBesides(db, p, dialect, 'is due')
+    .where('round', '=', 0)
+    .where('next_attempt_at_ms', '>=', p.untriedFromMs)
+    .orderBy('next_attempt_at_ms')
+  const retried = waitingBesides(db, p, dialect, 'by its time')
+    .where('round', '=', p.round)
+    .where('next_attempt_at_ms', '>=', p.retriedFromMs)
+    .orderBy('next_attempt_at_ms')
+  return db
+    .selectFrom(asked.as('asked'))
+    .selectAll()
+    .unionAll(db.selectFrom(untried.as('untried')).selectAll())
+    .unionAll(db.selectFrom(retried.as('retried')).selectAll())
+})
+
+async function findFrom(
+  session: Session,
+  { untriedFromMs, retriedFromMs, hasWoken }: Front,
+  look: NextLook,
+): Promise<Omit<NextFound, 'lookAgainAtMs'>> {
+  const [rows, woken] = await Promise.all([
+    session.all(nextFromFront, { ...look, untriedFromMs, retriedFromMs }),
+    hasWoken ? session.all(nextWoken, look) : [],
+  ])
+  const isUntried = ({ round }: NextRow) => round < look.round
+  return { untried: rows.filter(isUntried), woken, retried: rows.filter((row) => !isUntried(row)) }
+}

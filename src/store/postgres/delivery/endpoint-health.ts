@@ -1,0 +1,39 @@
+import { sql } from 'kysely'
+import type { EndpointHealth } from '../../../domain/delivery/endpoint-health.ts'
+import { encodeHealth } from '../../codec.ts'
+import type { Session } from '../../engine.ts'
+import { rawStatement } from '../raw-statement.ts'
+
+type Health = ReturnType<typeof encodeHealth>
+type HealthParams = { readonly id: number } & { readonly [Name in keyof Health]: Health[Name] }
+type SavedParams = HealthParams & { readonly before: string }
+
+/** The health of a row as one text, so that it is compared at once. */
+const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, round, woken_at_ms)`
+
+function textOf(health: EndpointHealth): string {
+  const { succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed, round, wokenAtMs } = encodeHealth(health)
+  return JSON.stringify([succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed, round, wokenAtMs])
+}
+
+const save = rawStatement<SavedParams>()(
+  (p) => sql`
+    update endpoint set succeeded_at_ms = ${p.succeededAtMs}::bigint, failing_since_ms = ${p.failingSinceMs}::bigint, failed_for_ms = ${p.failedForMs}::bigint,
+      failed_parcels = ${p.failedParcels}::text, probe_at_ms = ${p.probeAtMs}::bigint, probes_failed = ${p.probesFailed}::integer, woken_at_ms = ${p.wokenAtMs}::bigint,
+      round = ${p.round}::bigint / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end)
+    where id = ${p.id}::bigint`,
+)
+const hold = rawStatement<{ id: number; before: string }>()(
+  (p) => sql`
+    select 1 / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end) from endpoint where id = ${p.id}::bigint for no key update`,
+)
+
+/** Saves what was computed from `before`. Fails as a conflict (it divides by nothing) if another transaction has changed that, such as an operator's retry. */
+export function saveHealthAfter(session: Session, endpointId: string, health: EndpointHealth, before: EndpointHealth): void {
+  session.enqueueWrite(save, { id: Number(endpointId), ...encodeHealth(health), before: textOf(before) })
+}
+
+/** Fails as a conflict if the health of an endpoint is not `before` any more; otherwise it stays so until the transaction ends. */
+export function healthStays(session: Session, endpointId: string, before: EndpointHealth): void {
+  session.enqueueWrite(hold, { id: Number(endpointId), before: textOf(before) })
+}

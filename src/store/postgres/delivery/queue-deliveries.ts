@@ -1,0 +1,130 @@
+import { sql } from 'kysely'
+import type { QueuedDelivery, Settled } from '../../../domain/delivery/dispatch-round.ts'
+import { hasEnded, isPlainlyAccepted, saveAttempted } from '../../delivery/settlements.ts'
+import type { Session } from '../../engine.ts'
+import { real } from '../history/provisional.ts'
+import { rawStatement } from '../raw-statement.ts'
+
+const insertAll = rawStatement<{
+  endpointIds: readonly number[]
+  parcelIds: readonly number[]
+  sequences: readonly number[]
+  inboxIds: readonly (number | null)[]
+  nowMs: readonly number[]
+}>()(
+  (p) => sql`
+    insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms)
+    select endpoint_id, parcel_id, sequence,
+      coalesce(lag(sequence) over in_order, (select max(before.sequence) from delivery as before where before.endpoint_id = queued.endpoint_id and before.parcel_id = queued.parcel_id), 0),
+      inbox_id,
+      case when row_number() over in_order > 1 then 0 else coalesce((
+        select 0 from delivery as waiting where waiting.endpoint_id = queued.endpoint_id and waiting.parcel_id = queued.parcel_id and waiting.state < 2 limit 1
+      ), 1) end,
+      0, now_ms, now_ms
+    from (
+      select u.endpoint_id, u.parcel_id, ${real(sql.ref('u.sequence'))} as sequence, u.inbox_id, u.now_ms
+      from unnest(${p.endpointIds}::bigint[], ${p.parcelIds}::bigint[], ${p.sequences}::bigint[], ${p.inboxIds}::bigint[], ${p.nowMs}::bigint[])
+        as u (endpoint_id, parcel_id, sequence, inbox_id, now_ms)
+    ) as queued
+    window in_order as (partition by endpoint_id, parcel_id order by sequence)`,
+)
+
+/**
+ * Queues deliveries of new events, which come after all that their parcels have: due at once, or behind what of their parcel has not ended (DOMAIN 7.3).
+ * Their parcels are locked. Whether anything waits is looked up per row: an `exists` may be planned as one read of all that waits, while that is little.
+ */
+export function enqueueDeliveries(session: Session, deliveries: readonly QueuedDelivery[]): void {
+  if (deliveries.length === 0) return
+  session.enqueueWrite(insertAll, {
+    endpointIds: deliveries.map(({ endpointId }) => Number(endpointId)),
+    parcelIds: deliveries.map(({ parcelId }) => parcelId),
+    sequences: deliveries.map(({ sequence }) => sequence),
+    inboxIds: deliveries.map(({ inboxId }) => inboxId),
+    nowMs: deliveries.map(({ nowMs }) => nowMs),
+  })
+}
+
+const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql`
+    select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
+)
+const lockEndpointsOf = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql`
+    select id from endpoint where id in (select endpoint_id from delivery where id = any(${p.ids}::bigint[]) and parcel_id = 0) order by id for no key update`,
+)
+const lockAll = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
+)
+const lockEndpoint = rawStatement<{ id: number }>()((p) => sql`select id from endpoint where id = ${p.id} for no key update`)
+
+/** A parcel that was joined to another while it was waited for holds nothing any more: dividing by nothing fails the transaction, which is begun again. */
+const refuseJoined = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql`select 1 / (case when exists (select 1 from feed where kind = 4 and entry = any(${p.ids}::bigint[])) then 0 else 1 end)`,
+)
+
+/** Keeps others from some parcels until the transaction ends. */
+export function lockParcels(session: Session, parcelIds: readonly number[]): void {
+  session.enqueueWrite(lockAll, { ids: parcelIds })
+  session.enqueueWrite(refuseJoined, { ids: parcelIds })
+}
+
+/**
+ * Keeps others from what waits of some parcels until the transaction ends: of a parcel at an endpoint, enqueuing, settling and replaying exclude each other.
+ * Operator events are of no parcel; of those it is the endpoint that is locked.
+ */
+export function lockQueues(session: Session, endpointId: string, parcelIds: readonly number[]): void {
+  lockParcels(session, parcelIds)
+  if (parcelIds.includes(0)) session.enqueueWrite(lockEndpoint, { id: Number(endpointId) })
+}
+
+/** Of each parcel what waits next, when these have ended. One that failed before keeps its time. */
+const releaseAll = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
+  (p) => sql`
+    update delivery set state = 1, next_attempt_at_ms = case when attempts > 0 then next_attempt_at_ms else least(next_attempt_at_ms, ${p.nowMs}) end
+    where state = 0 and id in (
+      select following.id from (
+        select distinct endpoint_id, parcel_id from delivery where id = any(${p.ids}::bigint[]) and state < 2
+      ) as ending cross join lateral (
+        select id from delivery where endpoint_id = ending.endpoint_id and parcel_id = ending.parcel_id and state < 2 and id <> all(${p.ids}::bigint[])
+        order by sequence limit 1
+      ) as following
+    )`,
+)
+const acceptAll = rawStatement<{
+  ids: readonly number[]
+  attempts: readonly number[]
+  atMs: readonly number[]
+  durationMs: readonly number[]
+  statuses: readonly number[]
+  nowMs: number
+}>()(
+  (p) => sql`
+    update delivery set attempts = u.attempts, state = 2, settled_at_ms = ${p.nowMs}, accepted_at_ms = u.at_ms, accepted_duration_ms = u.duration_ms,
+      accepted_status = u.status
+    from unnest(${p.ids}::bigint[], ${p.attempts}::integer[], ${p.atMs}::bigint[], ${p.durationMs}::bigint[], ${p.statuses}::integer[])
+      as u (id, attempts, at_ms, duration_ms, status)
+    where delivery.id = u.id and delivery.state < 2`,
+)
+
+/** See the verb of the same name. Parcels that are joined while their locks are waited for are others by then, so they are looked for twice. */
+export function saveSettlementsInSets(session: Session, settled: readonly Settled[], nowMs: number): void {
+  if (settled.length === 0) return
+  const ids = settled.map(({ deliveryId }) => deliveryId)
+  session.enqueueWrite(lockParcelsOf, { ids })
+  session.enqueueWrite(lockParcelsOf, { ids })
+  session.enqueueWrite(lockEndpointsOf, { ids })
+  const ended = settled.filter(hasEnded)
+  if (ended.length > 0) session.enqueueWrite(releaseAll, { ids: ended.map(({ deliveryId }) => deliveryId), nowMs })
+  const accepted = settled.filter(isPlainlyAccepted)
+  if (accepted.length > 0) {
+    session.enqueueWrite(acceptAll, {
+      ids: accepted.map(({ deliveryId }) => deliveryId),
+      attempts: accepted.map(({ attempts }) => attempts),
+      atMs: accepted.map(({ atMs }) => atMs),
+      durationMs: accepted.map(({ result }) => Math.round(result.durationMs)),
+      statuses: accepted.map(({ result }) => result.status),
+      nowMs,
+    })
+  }
+  for (const one of settled) if (!isPlainlyAccepted(one)) saveAttempted(session, one, nowMs)
+}

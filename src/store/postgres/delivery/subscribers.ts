@@ -1,0 +1,29 @@
+import { sql } from 'kysely'
+import type { Subscriber } from '../../../domain/history/snapshot.ts'
+import { decodeEndpoint } from '../../codec.ts'
+import type { Session } from '../../engine.ts'
+import type { Tables } from '../../schema.ts'
+import { rawStatement } from '../raw-statement.ts'
+
+/** The endpoints that batches are decided with, as of a version of them. */
+export interface Subscribers {
+  readonly version: number
+  readonly endpoints: readonly Subscriber[]
+}
+
+type EndpointRow = { readonly [Column in keyof Parameters<typeof decodeEndpoint>[0]]: Parameters<typeof decodeEndpoint>[0][Column] }
+
+const sinceVersion = rawStatement<{ known: number }>()(
+  (p) => sql<EndpointRow & Pick<Tables['counter'], 'version'>>`
+    select counter.version, endpoint.* from counter
+    left join endpoint on endpoint.removed_at_ms is null and counter.version <> ${p.known}::bigint
+    where counter.name = 'sequence' order by endpoint.id`,
+)
+
+/** Reads them again only if they have changed. */
+export async function readSubscribers(session: Session, known: Subscribers | null): Promise<Subscribers> {
+  const rows = await session.all(sinceVersion, { known: known?.version ?? -1 })
+  const version = rows[0]?.version ?? 0
+  if (known !== null && version === known.version) return known
+  return { version, endpoints: rows.flatMap((row) => (row.id === null ? [] : [decodeEndpoint(row)])) }
+}

@@ -1,0 +1,127 @@
+import { sql } from 'kysely'
+import type { ParcelState } from '../../../domain/history/parcel-state.ts'
+import { decodeParcel, encodeParcel } from '../../codec.ts'
+import type { Session } from '../../engine.ts'
+import { decodeIdentifier } from '../../history/parcels.ts'
+import { statement } from '../../statement.ts'
+import type { Parcels } from '../../write-verbs.ts'
+import { rawStatement } from '../raw-statement.ts'
+
+/**
+ * The first of a run of numbers that nothing has, longer than any batch: the sequence goes in steps of 10,000. Each run is above all that were taken before,
+ * so that of two parcels the one with the lower number is the older.
+ */
+export const takeParcelNumbers = rawStatement()(() => sql<{ first: number }>`select nextval('parcel_numbers') as first`)
+
+export const lockIdentifiers = statement<{ values: readonly string[] }>()((db, p, { oneOfTexts }) =>
+  db
+    .selectFrom('identifier')
+    .select(['value', 'parcel_id', 'is_tracking_id'])
+    .where('value', 'in', oneOfTexts(p.values))
+    .orderBy('value')
+    .forUpdate(),
+)
+const lockParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)).orderBy('id').forNoKeyUpdate(),
+)
+/**
+ * The microsecond of the server's clock. A count would do, but after a failover that lost commits it would come to the same numbers again, for other
+ * contents than other replicas have cached.
+ */
+const firstVersion = sql`(extract(epoch from clock_timestamp()) * 1000000)::bigint`
+/** Whatever the server's clock does, a version is above the one before. */
+const nextVersion = sql`greatest(parcel.version + 1, ${firstVersion})`
+
+const insertOne = rawStatement<{ id: number; nowMs: number }>()(
+  (p) => sql`
+    insert into parcel (id, revived_at_ms, entry_count, failures, is_full, version) values (${p.id}, ${p.nowMs}, 0, 0, 0, ${firstVersion})`,
+)
+/**
+ * Another transaction may have given an identifier to another parcel since it was looked for; then dividing by nothing fails this one, which is begun again.
+ */
+const saveIdentifiers = rawStatement<{ values: readonly string[]; parcelIds: readonly number[]; flags: readonly number[] }>()(
+  (p) => sql`
+    insert into identifier (value, parcel_id, is_tracking_id)
+    select * from unnest(${p.values}::text[], ${p.parcelIds}::bigint[], ${p.flags}::smallint[]) as u (value, parcel_id, is_tracking_id) order by value collate "C"
+    on conflict (value) do update set
+      is_tracking_id = excluded.is_tracking_id / (case when identifier.parcel_id = excluded.parcel_id then 1 else 0 end)`,
+)
+
+export interface NamedIdentifier {
+  readonly value: string
+  readonly parcelId: number
+  readonly isTrackingId: boolean
+}
+
+/** The last of those that name one value counts. */
+export function enqueueIdentifiers(session: Session, identifiers: readonly NamedIdentifier[]): void {
+  if (identifiers.length === 0) return
+  const rows = [...new Map(identifiers.map((one) => [one.value, one])).values()]
+  session.enqueueWrite(saveIdentifiers, {
+    values: rows.map(({ value }) => value),
+    parcelIds: rows.map(({ parcelId }) => parcelId),
+    flags: rows.map(({ isTrackingId }) => (isTrackingId ? 1 : 0)),
+  })
+}
+
+/** Parcels within one transaction. What is read is locked until it ends: identifiers first, then parcels. */
+export function createPostgresParcels(session: Session): Parcels {
+  return {
+    findIdentifiers: async (values) => (values.length === 0 ? [] : (await session.all(lockIdentifiers, { values })).map(decodeIdentifier)),
+    saveIdentifier: (identifier) => enqueueIdentifiers(session, [identifier]),
+    async create(nowMs) {
+      const [taken] = await session.all(takeParcelNumbers, {})
+      if (taken === undefined) throw new Error('the sequence of parcels gave no number')
+      await session.run(insertOne, { id: taken.first, nowMs })
+      const [state] = await findParcels(session, [taken.first])
+      if (state === undefined) throw new Error('a parcel was inserted and is not there')
+      return state
+    },
+    find: async (parcelId) => (await findParcels(session, [parcelId]))[0] ?? null,
+    save: (state) => enqueueParcels(session, [state]),
+    forget: () => undefined,
+  }
+}
+
+/** Locked until the transaction ends. */
+export async function findParcels(session: Session, ids: readonly number[]): Promise<readonly ParcelState[]> {
+  return (await session.all(lockParcels, { ids })).map(decodeParcel)
+}
+
+type ParcelColumns = { readonly [Column in keyof ReturnType<typeof encodeParcel>]: readonly ReturnType<typeof encodeParcel>[Column][] }
+
+const saveAll = rawStatement<ParcelColumns>()(
+  (p) => sql`
+    insert into parcel (id, watched_at_ms, first_pushed_at_ms, revived_at_ms, entry_count, latest_status, latest_at_ms, heard_at_ms, checked_at_ms,
+      failures, next_poll_at_ms, stopped, is_full, version)
+    select u.*, ${firstVersion} from unnest(${p.id}::bigint[], ${p.watched_at_ms}::bigint[], ${p.first_pushed_at_ms}::bigint[], ${p.revived_at_ms}::bigint[],
+      ${p.entry_count}::integer[], ${p.latest_status}::text[], ${p.latest_at_ms}::bigint[], ${p.heard_at_ms}::bigint[], ${p.checked_at_ms}::bigint[],
+      ${p.failures}::integer[], ${p.next_poll_at_ms}::bigint[], ${p.stopped}::text[], ${p.is_full}::smallint[]) as u
+    on conflict (id) do update set watched_at_ms = excluded.watched_at_ms, first_pushed_at_ms = excluded.first_pushed_at_ms,
+      revived_at_ms = excluded.revived_at_ms, entry_count = excluded.entry_count, latest_status = excluded.latest_status,
+      latest_at_ms = excluded.latest_at_ms, heard_at_ms = excluded.heard_at_ms, checked_at_ms = excluded.checked_at_ms,
+      failures = excluded.failures, next_poll_at_ms = excluded.next_poll_at_ms, stopped = excluded.stopped, is_full = excluded.is_full,
+      version = ${nextVersion}`,
+)
+
+/** Saves parcels and raises their versions. A transaction that changes what is served about a parcel also saves the parcel. */
+export function enqueueParcels(session: Session, states: readonly ParcelState[]): void {
+  if (states.length === 0) return
+  const rows = states.map(encodeParcel)
+  const column = <Name extends keyof ParcelColumns>(name: Name) => rows.map((row) => row[name])
+  session.enqueueWrite(saveAll, {
+    id: column('id'),
+    watched_at_ms: column('watched_at_ms'),
+    first_pushed_at_ms: column('first_pushed_at_ms'),
+    revived_at_ms: column('revived_at_ms'),
+    entry_count: column('entry_count'),
+    latest_status: column('latest_status'),
+    latest_at_ms: column('latest_at_ms'),
+    heard_at_ms: column('heard_at_ms'),
+    checked_at_ms: column('checked_at_ms'),
+    failures: column('failures'),
+    next_poll_at_ms: column('next_poll_at_ms'),
+    stopped: column('stopped'),
+    is_full: column('is_full'),
+  })
+}

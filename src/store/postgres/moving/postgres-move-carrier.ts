@@ -1,0 +1,61 @@
+import type { UnavailableReason } from '../../../domain/polling/carrier-answer.ts'
+import type { CarrierMemory } from '../../../domain/polling/carrier-memory.ts'
+import type { MoveClient } from './postgres-move-client.ts'
+
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+/** Pauses are in the budget's clock, which goes on when the server's is set back. */
+const BUDGET_MS = `greatest(budget.seen_ms, ${NOW_MS} + budget.offset_ms)`
+
+interface SharedRow {
+  readonly now_ms: number
+  readonly days: Readonly<Record<string, number>>
+  readonly paused_ms: number
+  readonly token_paused_ms: number
+  readonly refused_ms: number | null
+  readonly tries: number
+  readonly mark: string | null
+}
+
+/** What replicas share about the carrier, as a relay that is alone keeps it; null: they have made no call and know of no trouble. */
+export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierMemory | null> {
+  const { rows } = await query<SharedRow>(`select ${NOW_MS} as now_ms, days, budget.paused_until_ms - ${BUDGET_MS} as paused_ms,
+      token.paused_until_ms - ${BUDGET_MS} as token_paused_ms, token.refused_until_ms - ${BUDGET_MS} as refused_ms, tries, mark
+    from carrier_budget as budget, carrier_token as token where budget.id = 1 and token.id = 1`)
+  const [row] = rows
+  if (row === undefined) return null
+  const until = (leftMs: number) => (leftMs > 0 ? row.now_ms + leftMs : null)
+  const memory: CarrierMemory = {
+    atMs: row.now_ms,
+    days: Object.entries(row.days).map(([day, calls]) => ({ day: Number(day), calls: Number(calls) })),
+    pausedUntilMs: until(row.paused_ms),
+    tokenPausedUntilMs: until(row.token_paused_ms),
+    refusal:
+      row.refused_ms === null ? null : { tries: row.tries, untilMs: row.now_ms + Math.max(0, row.refused_ms), mark: readMarkOf(row.mark) },
+  }
+  const { days, pausedUntilMs, tokenPausedUntilMs, refusal } = memory
+  return days.length === 0 && pausedUntilMs === null && tokenPausedUntilMs === null && refusal === null ? null : memory
+}
+
+/** The other way round. A wait that a clock has put into the past is over. */
+export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierMemory): Promise<void> {
+  const { days, pausedUntilMs, tokenPausedUntilMs, refusal } = memory
+  const calls = Object.fromEntries(days.map((one) => [one.day, one.calls]))
+  await query('update carrier_budget set days = $1::text::jsonb, paused_until_ms = $2 where id = 1', [
+    JSON.stringify(calls),
+    pausedUntilMs ?? 0,
+  ])
+  // A relay that is alone keeps no other wait than one that the token endpoint asked for.
+  const trouble: UnavailableReason | null = tokenPausedUntilMs === null ? null : 'rate_limited'
+  await query('update carrier_token set paused_until_ms = $1, trouble = $2, tries = $3, refused_until_ms = $4, mark = $5 where id = 1', [
+    tokenPausedUntilMs ?? 0,
+    trouble,
+    refusal?.tries ?? 0,
+    refusal?.untilMs ?? null,
+    refusal?.mark === null || refusal === null ? null : JSON.stringify(refusal.mark),
+  ])
+}
+
+function readMarkOf(text: string | null): NonNullable<CarrierMemory['refusal']>['mark'] {
+  // Only the shared token writes it.
+  return text === null ? null : (JSON.parse(text) as { readonly salt: string; readonly digest: string })
+}

@@ -1,0 +1,59 @@
+import type { QueryResult, QueryResultRow } from 'pg'
+import type { SqlValue } from '../../statement.ts'
+import { PLAN_SETTINGS } from '../postgres.ts'
+import { openingFailure } from '../postgres-failure.ts'
+import { nameDatabase } from '../postgres-pool.ts'
+import { type ServerWatch, watchServer } from '../server-watch.ts'
+
+/** One connection for a move. */
+export interface MoveClient {
+  query<Row extends QueryResultRow>(text: string, values?: readonly SqlValue[]): Promise<QueryResult<Row>>
+  /** A transaction in which plans are made as the relay makes them, or a part of the one under way. `settings` are those of the server. */
+  transaction<T>(settings: Readonly<Record<string, string | number>>, work: () => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+const CONNECT_TIMEOUT_MS = 5000
+/** No statement of a move takes as long; a stop of the relay waits for it. */
+const ANSWER_TIMEOUT_MS = 30_000
+
+/** `watch`: that of a relay, which does not wait for a server that has fallen silent; absent: it is waited for, as a move and a start do. */
+export async function openMoveClient(place: string, watch?: ServerWatch): Promise<MoveClient> {
+  const { pool, run, close } = (watch ?? watchServer(place)).openPool({
+    connectionsMax: 1,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+  })
+  const ask: typeof run = watch === undefined ? (work) => work(() => undefined) : run
+  try {
+    const client = await ask(() => pool.connect())
+    const query: MoveClient['query'] = (text, values = []) => ask(() => client.query({ text, values: [...values] }))
+    let isOpen = false
+    return {
+      query,
+      async transaction(settings, work) {
+        if (isOpen) return await work()
+        const set = Object.entries({ ...PLAN_SETTINGS, ...settings }).map(([name, value]) => `set local ${name} = ${value}`)
+        isOpen = true
+        try {
+          await query(['begin', ...set].join('; '))
+          const result = await work()
+          await query('commit')
+          return result
+        } catch (error) {
+          await query('rollback').catch(() => undefined)
+          throw error
+        } finally {
+          isOpen = false
+        }
+      },
+      async close() {
+        client.release(true)
+        await close()
+      },
+    }
+  } catch (error) {
+    await close()
+    throw openingFailure(nameDatabase(place), error)
+  }
+}

@@ -1,0 +1,116 @@
+import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark, type MoveSide } from '../../moving/move-mark.ts'
+import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
+import type { MoveClient } from './postgres-move-client.ts'
+
+/** What a move has written into the store; null: nothing. */
+export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<MoveMark | null> {
+  const { rows: found } = await query<{ there: string | null }>('select to_regclass($1)::text as there', [MARK_TABLE])
+  if (found[0]?.there === null) return null
+  const { rows } = await query<MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`)
+  return rows[0] === undefined ? null : decodeMark(rows[0])
+}
+
+/** Writes the mark in place of any other. */
+export async function writeMark({ query }: MoveClient, mark: MoveMark): Promise<void> {
+  await query(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
+    peer text not null, address text not null, at_ms bigint not null,
+    replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`)
+  await query(`delete from ${MARK_TABLE}`)
+  await query(`insert into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`, encodeMark(mark))
+}
+
+export async function dropMark({ query }: MoveClient): Promise<void> {
+  await query(`drop table if exists ${MARK_TABLE}`)
+  await query(`delete from counter where name = '${MOVING}'`)
+}
+
+/** The counter that every replica sees: above 0, nobody is to write. */
+const MOVING = 'moving'
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+/** A switch that takes longer is given up. So is one whose connection is gone; behind a pooler that says nothing. */
+const PAUSE_MS_MAX = 10_000
+
+/** Asks all replicas to write no more. They see it as they see each other's commits. */
+export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
+  await transaction({}, async () => {
+    await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [
+      moveId,
+    ])
+    await query(`insert into counter (name, value, base, version) values ('${MOVING}', 1, 0, 0) on conflict (name) do update set value = 1`)
+  })
+}
+
+/** How many replicas have not left yet. */
+export async function countReplicas({ query }: MoveClient): Promise<number> {
+  const { rows } = await query<{ n: number }>(`select count(*) as n from replica where until_ms > ${NOW_MS}`)
+  return rows[0]?.n ?? 0
+}
+
+/** Fails if the move has been given up by another replica, because the one that runs it seemed to be gone. */
+export async function proveMine({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing')`, [moveId])
+  if (rowCount !== 1) throw new Error('another replica has given the move up')
+}
+
+/** Whether somebody moves the store now: a replica that lives copies it, or a switch has begun that is not too long ago. */
+export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
+    where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
+      or (state = 'pausing' and paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid))`)
+  return rowCount === 1
+}
+
+/** Where the keys of a table's changed rows are kept. */
+export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
+
+/** A statement fires each of its triggers once, for all its rows. An insert that meets a row and updates it fires both. */
+const EVENTS = {
+  insert: { names: 'referencing new table as added', rows: ['added'] },
+  update: { names: 'referencing old table as gone new table as added', rows: ['gone', 'added'] },
+  delete: { names: 'referencing old table as gone', rows: ['gone'] },
+} as const
+
+/** From now on, the key of every changed row is recorded; if the key itself changes, both the old and the new one are. Waits for transactions that are writing to the table. */
+export async function keepChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
+  const changes = changesOf(table)
+  const names = keyOf(table).map(({ name }) => name)
+  const columns = keyOf(table).map(({ name, kind }) => `${name} ${kind === 'number' ? 'bigint' : kind === 'bytes' ? 'bytea' : 'text'}`)
+  await query(`create table ${changes} (seq bigint primary key generated always as identity, ${columns.join(', ')})`)
+  for (const [event, { names: transitions, rows }] of Object.entries(EVENTS)) {
+    const keys = rows.map((row) => `select ${names.join(', ')} from ${row}`).join(' union ')
+    await query(`create function ${changes}_${event}() returns trigger language plpgsql as $$ begin
+      insert into ${changes} (${names.join(', ')}) ${keys}; return null; end $$`)
+    await query(`create trigger ${changes}_${event} after ${event} on ${table.name} ${transitions}
+      for each statement execute function ${changes}_${event}()`)
+  }
+}
+
+/** Refuses every write from now on, by any relay that has the store open. */
+export async function refuseWrites({ query }: MoveClient): Promise<void> {
+  await query(`create function moved_refuse() returns trigger language plpgsql as $$ begin
+    raise exception 'the store was moved' using errcode = 'object_not_in_prerequisite_state'; end $$`)
+  for (const table of REFUSING)
+    await query(`create trigger moved_refuse before insert or update or delete or truncate on ${table} for each statement
+      execute function moved_refuse()`)
+}
+
+/** Whoever gives a number or changes an endpoint writes the counter too. */
+export const REFUSING: readonly string[] = ['counter', ...MOVED_TABLES.map(({ name }) => name)]
+
+/** Everything that a move adds to a store, but for the mark, is gone. */
+export async function dropMoveParts({ query }: MoveClient): Promise<void> {
+  const functions = MOVED_TABLES.flatMap((table) => Object.keys(EVENTS).map((event) => `${changesOf(table)}_${event}()`))
+  await query(`drop function if exists ${['moved_refuse()', ...functions].join(', ')} cascade`)
+  await query(`drop table if exists ${MOVED_TABLES.map(changesOf).join(', ')}`)
+}
+
+/** Jobs of moves that did not end have failed. */
+export async function failMoves({ query }: MoveClient, failure: string, nowMs: number): Promise<void> {
+  await query("update job set state = 'failed', failure = $1, ended_at_ms = $2 where kind = 'move' and ended_at_ms is null", [
+    failure,
+    nowMs,
+  ])
+}
+
+/** Finds the mark of a move that fills this store, and keeps another move from taking it until the transaction ends. */
+export const MARK_IS_MINE = `select 1 from ${MARK_TABLE} where state = 'receiving' and move_id = $1 for share`

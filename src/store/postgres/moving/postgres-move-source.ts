@@ -1,0 +1,144 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Cell, StoreNumbers } from '../../../domain/admin/store-move.ts'
+import type { MoveSource } from '../../../flow/admin/move-ports.ts'
+import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
+import { keyOf, MOVED_TABLES, movedTable } from '../../moving/moved-tables.ts'
+import { isConflict } from '../conflicts.ts'
+import { readSharedCarrier } from './postgres-move-carrier.ts'
+import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import {
+  askToPause,
+  changesOf,
+  countReplicas,
+  dropMark,
+  dropMoveParts,
+  failMoves,
+  isBeingMoved,
+  keepChanges,
+  proveMine,
+  REFUSING,
+  readMark,
+  refuseWrites,
+  writeMark,
+} from './postgres-move-mark.ts'
+import { createStoredTables } from './postgres-stored-tables.ts'
+
+/** Whoever writes waits no longer than this for a table whose lock the move in turn waits for. */
+const LOCK_TIMEOUT_MS = 250
+const ATTEMPTS_MAX = 12
+const REST_MS = 50
+/** Longer would be a longer pause than a move may make. */
+const ALONE_MS_MAX = 4000
+const LOCK_NOT_AVAILABLE = '55P03'
+/** A replica uses up a run of numbers, so the last one may be anywhere in it. */
+const RUN = 10_000
+
+/** Copies from a database while replicas write to it. */
+export async function openPostgresMoveSource(place: string, side: MoveSide): Promise<MoveSource> {
+  const client = await openMoveClient(place)
+  const { query, transaction } = client
+  const numberIn: NumberIn = async (text) => Number((await query<{ n: number | null }>(text)).rows[0]?.n ?? 0)
+  return {
+    ...createStoredTables(client),
+    tables: MOVED_TABLES,
+    async announce() {
+      if ((await readMark(client)) !== null && (await isBeingMoved(client))) throw new Error('store: another replica is moving it already.')
+      await transaction({}, () => writeMark(client, { ...side, state: 'copying' }))
+    },
+    async begin() {
+      await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => dropMoveParts(client)))
+      // A table at a time, so that nobody who writes waits for more than one.
+      for (const table of MOVED_TABLES)
+        await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => keepChanges(client, table)))
+    },
+    count: (copied) => {
+      const { name } = movedTable(copied)
+      // Of many rows the server has an estimate, and to count them would take long.
+      return numberIn(`select case when reltuples > 1000000 then reltuples else (select count(*) from ${name}) end as n
+        from pg_class where oid = '${name}'::regclass`)
+    },
+    async changes(copied, limit) {
+      const table = movedTable(copied)
+      const names = keyOf(table).map(({ name }) => name)
+      const { rows } = await query<Record<string, Cell>>(`select seq, ${names.join(', ')} from ${changesOf(table)} order by seq limit $1`, [
+        limit,
+      ])
+      return { marks: rows.map(({ seq }) => Number(seq)), keys: rows.map((row) => names.map((name) => row[name] ?? null)) }
+    },
+    async forget(copied, marks) {
+      await query(`delete from ${changesOf(movedTable(copied))} where seq = any($1::bigint[])`, [[...marks]])
+    },
+    countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
+    pause: () => askToPause(client, side),
+    numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
+    async seal(work) {
+      await untilAlone(client)
+      // Nobody writes from the lock to the commit, and after it a trigger refuses it.
+      await locking(() => lockAndSeal(client, work, { ...side, state: 'moved' }))
+    },
+    async abandon(failure, nowMs) {
+      await locking(() =>
+        transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
+          await dropMoveParts(client)
+          await dropMark(client)
+          await failMoves(client, failure, nowMs)
+        }),
+      )
+    },
+    close: client.close,
+  }
+}
+
+/** Waits for replicas that were asked to pause. Those that seal a store without a word have nobody beside them. */
+async function untilAlone(client: MoveClient): Promise<void> {
+  for (let waitedMs = 0; (await countReplicas(client)) > 0; waitedMs += REST_MS) {
+    if (waitedMs >= ALONE_MS_MAX) throw new Error('another replica has not stopped writing in time')
+    await pause(REST_MS)
+  }
+}
+
+type NumberIn = (text: string) => Promise<number>
+
+async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carrier'>> {
+  const lastOf = (sequence: string, step = 1) =>
+    numberIn(`select case when is_called then last_value else last_value - ${step} end as n from ${sequence}`)
+  const runOf = async (sequence: string) => {
+    const first = await lastOf(sequence, RUN)
+    return first === 0 ? 0 : first + RUN - 1
+  }
+  return {
+    sequence: await numberIn("select value as n from counter where name = 'sequence'"),
+    parcel: Math.max(await runOf('parcel_numbers'), await numberIn('select max(id) as n from parcel')),
+    inbox: await numberIn('select max(id) as n from inbox'),
+    endpoint: await lastOf('endpoint_id_seq'),
+    job: await lastOf('job_id_seq'),
+  }
+}
+
+/** Resolves when it is done; what `work` throws is thrown as it is, and never tried again. */
+async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
+  await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
+    await proveMine(client, mark)
+    await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
+    await client.query('set local lock_timeout = 0')
+    await work().catch((cause: unknown) => {
+      throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
+    })
+    // What keeps the changes stays behind: to drop it would wait for everyone who reads.
+    await refuseWrites(client)
+    await writeMark(client, mark)
+  })
+}
+
+/** Tries again while others hold locks. */
+export async function locking<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      const isHeld = isConflict(error) || (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE)
+      if (!isHeld || attempt === ATTEMPTS_MAX) throw error
+      await pause(REST_MS)
+    }
+  }
+}

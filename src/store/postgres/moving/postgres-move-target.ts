@@ -1,0 +1,120 @@
+import type { MoveTarget } from '../../../flow/admin/move-ports.ts'
+import { type MoveSide, refuseMoved, refuseTaken } from '../../moving/move-mark.ts'
+import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../../moving/moved-tables.ts'
+import { takePoolerParameter } from '../pooler-parameter.ts'
+import { migratePostgres } from '../postgres-migrate.ts'
+import { nameDatabase, openPool } from '../postgres-pool.ts'
+import { refuseUnsafeServer } from '../refuse-unsafe-server.ts'
+import { writeSharedCarrier } from './postgres-move-carrier.ts'
+import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import { dropMark, MARK_IS_MINE, readMark, writeMark } from './postgres-move-mark.ts'
+import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
+
+const CONNECT_TIMEOUT_MS = 5000
+/** Parcels and pushes get their numbers in runs of this length. */
+const RUN = 10_000
+/** Everything is synced at the end, when it counts. */
+const COPYING = { synchronous_commit: 'off' }
+
+/** Fills a database. */
+export async function openPostgresMoveTarget(place: string, side: MoveSide): Promise<MoveTarget> {
+  await prepareSchema(place)
+  const client = await openMoveClient(place)
+  const { query, transaction } = client
+  try {
+    await refuseOther(client, nameDatabase(place))
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+  const mine = async () => {
+    const { rowCount } = await query(MARK_IS_MINE, [side.moveId])
+    if (rowCount !== 1) throw new Error(`store: another move has begun to fill ${nameDatabase(place)}`)
+  }
+  return {
+    ...createStoredTables(client),
+    async claim() {
+      await transaction({}, async () => {
+        await query(`truncate ${MOVED_TABLES.map(({ name }) => name).join(', ')}`)
+        await writeMark(client, { ...side, state: 'receiving' })
+      })
+    },
+    async replace(copied, keys, rows) {
+      const table = movedTable(copied)
+      await transaction(COPYING, async () => {
+        await mine()
+        await remove(client, table, keySet(table, keys), matchesKey(table))
+        await clear(client, table, uniqueAmong(table, rows))
+        if (rows.length === 0) return
+        const { text, values } = rowSet(table.columns, rows, 'added')
+        await query(`insert into ${table.name} (${columnsOf(table)}) select * from ${text}`, values)
+      })
+    },
+    async complete(numbers, { jobId, done, nowMs }) {
+      await transaction({}, async () => {
+        await mine()
+        await query("update counter set value = $1, base = $1 where name = 'sequence'", [numbers.sequence])
+        for (const name of ['parcel', 'inbox'] as const)
+          await query('select setval($1::regclass, $2, false)', [`${name}_numbers`, (Math.floor(numbers[name] / RUN) + 1) * RUN])
+        for (const name of ['endpoint', 'job'] as const) await setIdentity(client, name, numbers[name])
+        for (const name of ['content', 'delivery', 'attempt'] as const) {
+          const { rows } = await query<{ last: number | null }>(`select max(id) as last from ${name}`)
+          await setIdentity(client, name, rows[0]?.last ?? 0)
+        }
+        if (numbers.carrier !== null) await writeSharedCarrier(client, numbers.carrier)
+        await query("update job set state = 'done', done = $1, ended_at_ms = $2 where id = $3", [done, nowMs, jobId])
+      })
+    },
+    release: () => dropMark(client),
+    close: client.close,
+  }
+}
+
+/** Refuses a server that could lose what it confirms, and makes the tables. */
+async function prepareSchema(place: string): Promise<void> {
+  const name = nameDatabase(place)
+  const { url } = takePoolerParameter(place)
+  const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs: CONNECT_TIMEOUT_MS, onConnectionLost: () => undefined })
+  try {
+    await refuseUnsafeServer(pool, name)
+    await migratePostgres(pool, name)
+  } finally {
+    await pool.end()
+  }
+}
+
+async function refuseOther(client: MoveClient, name: string): Promise<void> {
+  const mark = await readMark(client)
+  if (mark?.state === 'receiving') return
+  refuseMoved(mark, name)
+  for (const table of MOVED_TABLES) {
+    const { rowCount } = await client.query(`select 1 from ${table.name} limit 1`)
+    if (rowCount !== 0) refuseTaken(name, table.name)
+  }
+}
+
+async function setIdentity({ query }: MoveClient, table: string, last: number): Promise<void> {
+  await query("select setval(pg_get_serial_sequence($1, 'id'), $2, $3)", [table, Math.max(last, 1), last > 0 ? 'true' : 'false'])
+}
+
+async function remove(
+  { query }: MoveClient,
+  { name }: MovedTable,
+  { text, values }: ReturnType<typeof keySet>,
+  condition: string,
+): Promise<void> {
+  await query(`delete from ${name} as stored using ${text} where ${condition}`, values)
+}
+
+/** Rows that stand in the way of a new one by a unique key are of an older state: their own change is still to come. */
+async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows): Promise<void> {
+  const { unique } = table
+  if (unique === null || rows.length === 0) return
+  const columns = unique.columns.flatMap((at) => table.columns[at] ?? [])
+  const matches = columns.map(({ name }) => `stored.${name} = k.${name}`)
+  const conditions = unique.whenNull === null ? matches : [...matches, `stored.${table.columns[unique.whenNull]?.name} is null`]
+  const keys = rows.map((row) => unique.columns.map((at) => row[at] ?? null))
+  await remove(client, table, rowSet(columns, keys, 'k'), conditions.join(' and '))
+}
+
+type MoveTargetRows = Parameters<MoveTarget['replace']>[2]

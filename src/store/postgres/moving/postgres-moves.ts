@@ -1,0 +1,57 @@
+import { MOVE_WAS_KILLED } from '../../moving/move-mark.ts'
+import type { StoreMoves } from '../../moving/store-moves.ts'
+import { nameDatabase } from '../postgres-pool.ts'
+import type { ServerWatch } from '../server-watch.ts'
+import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import { dropMark, dropMoveParts, failMoves, isBeingMoved, readMark } from './postgres-move-mark.ts'
+import { locking, openPostgresMoveSource } from './postgres-move-source.ts'
+import { openPostgresMoveTarget } from './postgres-move-target.ts'
+
+/** Moves from and to databases. */
+export const postgresMoves = {
+  nameOf: nameDatabase,
+  openSource: openPostgresMoveSource,
+  openTarget: openPostgresMoveTarget,
+  readMark: (place) => withClient(place, readMark),
+  /** `watch`: that of the relay that uses the store. */
+  clear: (place: string, nowMs: number, watch?: ServerWatch) =>
+    withClient(
+      place,
+      async (client) => {
+        const state = (await readMark(client))?.state
+        if ((state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))) await endMove(client, nowMs)
+      },
+      watch,
+    ),
+  release: (place, moveId) =>
+    withClient(place, async (client) => {
+      const mark = await readMark(client)
+      if (mark?.state === 'receiving' && mark.moveId === moveId) await dropMark(client)
+    }),
+  undo: (place, nowMs) =>
+    withClient(place, async (client) => {
+      const mark = await readMark(client)
+      if (mark?.state !== 'moved') return null
+      await endMove(client, nowMs)
+      return mark
+    }),
+} satisfies StoreMoves
+
+async function endMove(client: MoveClient, nowMs: number): Promise<void> {
+  await locking(() =>
+    client.transaction({}, async () => {
+      await dropMoveParts(client)
+      await dropMark(client)
+      await failMoves(client, MOVE_WAS_KILLED, nowMs)
+    }),
+  )
+}
+
+async function withClient<T>(place: string, work: (client: MoveClient) => Promise<T>, watch?: ServerWatch): Promise<T> {
+  const client = await openMoveClient(place, watch)
+  try {
+    return await work(client)
+  } finally {
+    await client.close()
+  }
+}

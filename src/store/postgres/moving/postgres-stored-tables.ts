@@ -1,0 +1,65 @@
+import type { Cell, StoredRow } from '../../../domain/admin/store-move.ts'
+import type { StoredTables } from '../../../flow/admin/move-ports.ts'
+import { columnsOf, keyOf, type MovedTable, movedTable } from '../../moving/moved-tables.ts'
+import type { SqlValue } from '../../statement.ts'
+import { escapeNul } from '../nul-escape.ts'
+import type { MoveClient } from './postgres-move-client.ts'
+
+const ARRAYS = { number: 'bigint[]', text: 'text[]', bytes: 'bytea[]' } as const
+
+/** Reads rows as a move sees them. */
+export function createStoredTables({ query, transaction }: MoveClient): StoredTables {
+  const read = async (table: MovedTable, text: string, values: readonly SqlValue[]) => {
+    const { rows } = await transaction({}, () => query<Readonly<Record<string, Cell>>>(text, values))
+    return rows.map((row): StoredRow => table.columns.map(({ name }) => row[name] ?? null))
+  }
+  return {
+    async page(copied, { after, upTo, limit }) {
+      const table = movedTable(copied)
+      const names = keyOf(table).map(({ name }) => name)
+      const values: SqlValue[] = [limit, ...(after ?? []), ...(upTo ?? [])].map(escaped)
+      const places = (from: number) => `(${names.map((_, at) => `$${from + at}`).join(', ')})`
+      const conditions = [
+        'true',
+        ...(after === null ? [] : [`(${names.join(', ')}) > ${places(2)}`]),
+        ...(upTo === null ? [] : [`(${names.join(', ')}) <= ${places(2 + (after?.length ?? 0))}`]),
+      ].join(' and ')
+      const text = `select ${columnsOf(table)} from ${table.name} where ${conditions} order by ${names.join(', ')} limit $1`
+      return await read(table, text, values)
+    },
+    async find(copied, keys) {
+      if (keys.length === 0) return []
+      const table = movedTable(copied)
+      const { text, values } = keySet(table, keys)
+      return await read(
+        table,
+        `select ${columnsOf(table, 'stored.')} from ${table.name} as stored join ${text} on ${matchesKey(table)}`,
+        values,
+      )
+    },
+  }
+}
+
+/** Keys as a table `k`, with a parameter for each column. */
+export function keySet(table: MovedTable, keys: readonly StoredRow[]): { readonly text: string; readonly values: readonly SqlValue[] } {
+  return rowSet(keyOf(table), keys, 'k')
+}
+
+export function matchesKey(table: MovedTable): string {
+  return keyOf(table)
+    .map(({ name }) => `stored.${name} = k.${name}`)
+    .join(' and ')
+}
+
+/** Rows as a table, with a parameter for each column. */
+export function rowSet(columns: MovedTable['columns'], rows: readonly StoredRow[], name: string) {
+  const arrays = columns.map(({ kind }, at) => `$${at + 1}::${ARRAYS[kind]}`)
+  return {
+    text: `unnest(${arrays.join(', ')}) as ${name} (${columns.map((column) => column.name).join(', ')})`,
+    values: columns.map((_, at) => rows.map((row) => escaped(row[at] ?? null))),
+  }
+}
+
+function escaped<Value>(value: Value): Value | string {
+  return typeof value === 'string' ? escapeNul(value) : value
+}

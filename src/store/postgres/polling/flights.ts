@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import type { FlightEnd } from '../../../domain/polling/shared-budget.ts'
+import type { SharedFlights } from '../../../flow/history/ports.ts'
+import type { PostgresWriter } from '../postgres.ts'
+import { rawStatement } from '../raw-statement.ts'
+import { BUDGET_MS } from './carrier-budget.ts'
+
+/** How long the end of a flight is kept for those who wait for it. They look several times a second. */
+const KEPT_MS = 3000
+/** How many old rows an end removes, in place of the one it leaves. */
+const REMOVED = sql.lit(8)
+
+interface Ended {
+  readonly outcome: FlightEnd['kind']
+  readonly retry_after_ms: number | null
+}
+
+/** Takes a row that is not there, has lapsed, or holds an end that is not for the caller; else changes nothing. */
+const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number }>()(
+  (p) => sql<{ holder: string }>`
+    insert into flight (key, holder, until_ms) values (${p.key}::text, ${p.holder}::text, ${BUDGET_MS} + ${p.leaseMs}::bigint)
+    on conflict (key) do update set holder = excluded.holder, until_ms = excluded.until_ms, outcome = null, retry_after_ms = null
+    where flight.until_ms <= ${BUDGET_MS}
+      or (flight.outcome is not null and ${p.waited}::bigint = 0)
+    returning holder`,
+)
+const read = rawStatement<{ key: string }>()(
+  (p) =>
+    sql<Ended>`select outcome, retry_after_ms from flight where key = ${p.key}::text and outcome is not null and until_ms > ${BUDGET_MS}`,
+)
+const renew = rawStatement<{ key: string; holder: string; leaseMs: number }>()(
+  (p) => sql`
+    update flight set until_ms = ${BUDGET_MS} + ${p.leaseMs}::bigint
+    where key = ${p.key}::text and holder = ${p.holder}::text and outcome is null`,
+)
+const end = rawStatement<{ key: string; holder: string; outcome: string; retryAfterMs: number | null; keptMs: number }>()(
+  (p) => sql`
+    update flight set until_ms = ${BUDGET_MS} + ${p.keptMs}::bigint, outcome = ${p.outcome}::text, retry_after_ms = ${p.retryAfterMs}::bigint
+    where key = ${p.key}::text and holder = ${p.holder}::text`,
+)
+const sweep = rawStatement()(
+  () => sql`
+    delete from flight where key = any(array(select key from flight where until_ms <= ${BUDGET_MS} order by until_ms limit ${REMOVED}))
+      and until_ms <= ${BUDGET_MS}`,
+)
+
+/** Flights as lease rows: of those that want the same at once, over all replicas, one makes the call. */
+export function createSharedFlights(writer: PostgresWriter): SharedFlights {
+  return {
+    async take({ waited, ...request }) {
+      const holder = randomBytes(8).toString('hex')
+      const [taken] = await writer.transaction((session) => session.all(take, { ...request, holder, waited: waited ? 1 : 0 }))
+      if (taken !== undefined) return { kind: 'taken', holder }
+      const [ended] = waited ? await writer.transaction((session) => session.all(read, { key: request.key })) : []
+      if (ended === undefined) return { kind: 'held' }
+      return { kind: 'ended', end: { kind: ended.outcome, retryAfterMs: ended.retry_after_ms } }
+    },
+    async renew(request) {
+      await writer.transaction((session) => session.run(renew, request))
+    },
+    async end({ end: { kind, retryAfterMs }, ...flight }) {
+      await writer.transaction((session) => session.run(end, { ...flight, outcome: kind, retryAfterMs, keptMs: KEPT_MS }))
+      // Nobody waits for it; what stays is removed by a later end.
+      writer.transaction((session) => session.run(sweep, {})).catch(() => undefined)
+    },
+  }
+}

@@ -1,0 +1,74 @@
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/config.ts'
+import type { Log } from '../../flow/ports.ts'
+import type { LogLine } from '../../ops/log.ts'
+import { createDiskSign, type DiskSign } from '../../runtime/disk-watch.ts'
+import type { RingBuffer } from '../../runtime/threads/ring-buffer.ts'
+import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
+import { type ReceiverNews, type ReceiveSettings, type ReceiveSide, receiveSettingsOf } from './receive-side.ts'
+
+/** Start data of the receiver's thread. */
+export interface ReceiverData {
+  readonly settings: ReceiveSettings
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+  /** Receives the thread's log lines. */
+  readonly logPort: MessagePort
+  /** The channel to the writer's thread. */
+  readonly writer: { readonly ring: RingBuffer; readonly port: MessagePort }
+  readonly diskSign: DiskSign
+}
+
+interface OnThread extends ReceiveSide {
+  /** Ends the thread. */
+  close(): Promise<void>
+}
+
+export interface HostedReceiver {
+  readonly verbs: Omit<OnThread, 'news'>
+  readonly died: Hosted<unknown>['died']
+  /** Shows the thread whether there is trouble with the disk. */
+  readonly diskSign: DiskSign
+  /** Starts forwarding the thread's reports and log lines. Call once. */
+  follow(tell: (news: ReceiverNews) => void, log: Log): void
+}
+
+const VERBS = ['listen', 'replaceKeys', 'news', 'waiting', 'drained', 'stop', 'close'] as const
+/** Enough that a push in flight does not survive a scavenge; more makes nothing faster. */
+const YOUNG_MB = 24
+
+/** Hosts receiving on a thread of its own, so that a flood of pushes does not delay answers to apps. */
+export async function hostReceiver(config: Config, writer: ReceiverData['writer']): Promise<HostedReceiver> {
+  const lines = new MessageChannel()
+  const diskSign = createDiskSign()
+  const data: ReceiverData = {
+    logLevel: config.log.level,
+    logPort: lines.port1,
+    writer,
+    diskSign,
+    settings: receiveSettingsOf(config),
+  }
+  // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  const { verbs, died } = await hostOnThread<OnThread>(
+    file,
+    { name: 'receiver', data, ends: [lines.port1, writer.port], youngMb: YOUNG_MB },
+    VERBS,
+  )
+  const hand = async (tell: (news: ReceiverNews) => void) => {
+    for (;;) {
+      // A failing call means that the thread has ended, which `died` reports.
+      const news = await verbs.news().catch(() => null)
+      if (news === null) return
+      tell(news)
+    }
+  }
+  return {
+    verbs,
+    died,
+    diskSign,
+    follow(tell, log) {
+      lines.port2.on('message', ({ level, fields, message }: LogLine) => log[level](fields, message))
+      void hand(tell)
+    },
+  }
+}

@@ -1,0 +1,111 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/config.ts'
+import type { WriteSide } from '../../flow/write-side.ts'
+import type { CommitQueue } from '../../runtime/commit-queue.ts'
+import type { ChangeTable } from '../../runtime/threads/change-table.ts'
+import { createRingBuffer, type RingBuffer } from '../../runtime/threads/ring-buffer.ts'
+import { queueOnWriter, RING_VERBS, type RingVerbs } from '../../runtime/threads/ring-recorder.ts'
+import { createReportDecoder, type EncodedReport, type EncodedRound, encodeRound } from '../../runtime/threads/round-codec.ts'
+import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
+import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
+
+/** Start data of the writer's thread. */
+export interface WriterData {
+  readonly options: WriteSideOptions
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+  /** The maximum of observations in one transaction. */
+  readonly batchMax: number
+  /** Carries observations from the main thread. */
+  readonly ring: RingBuffer
+  /** Carries observations and calls from the receiver's thread. */
+  readonly receiver: { readonly ring: RingBuffer; readonly port: MessagePort }
+  /** Updated after each commit. */
+  readonly changes: ChangeTable
+}
+
+/** The write side as its thread offers it; large or frequent data is encoded. */
+interface OnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
+  dispatchRound(turn: EncodedRound): Promise<EncodedReport>
+}
+
+export interface HostedWriter extends Omit<Hosted<unknown>, 'verbs'> {
+  readonly verbs: Omit<WriteSide, 'record'>
+  /** The queue for observations from this thread. */
+  readonly queue: CommitQueue
+}
+
+/** Small, because polled observations keep only their place in the ring. */
+const RING_BYTES = 64 * 1024
+/** The thread's objects live for one message, so more room would only take memory. */
+const YOUNG_MB = 16
+
+const VERBS = [
+  ...RING_VERBS,
+  'claimDuePolls',
+  'claimPoll',
+  'notePollFailure',
+  'noteNotPollable',
+  'noteLanguageAsked',
+  'watch',
+  'watchMany',
+  'unwatch',
+  'shiftSchedule',
+  'carrierMemory',
+  'rememberCarrier',
+  'pushChannel',
+  'checkpointModel',
+  'settleMissedPushes',
+  'dispatchRound',
+  'adjustDelivery',
+  'syncEndpoints',
+  'removeUnnamedEndpoints',
+  'queueOperatorEvent',
+  'replayFeed',
+  'reserveEndpoint',
+  'addEndpoint',
+  'changeEndpoint',
+  'removeEndpoint',
+  'replayDeliveries',
+  'reprocess',
+  'cancelRemoved',
+  'startJob',
+  'workOnJobs',
+  'noteMove',
+  'cancelJob',
+  'retryEndpoint',
+  'retryDelivery',
+  'relayId',
+  'tokenKey',
+  'close',
+] as const
+
+/** Hosts SQLite's one writer on a thread, so that no sync to disk blocks an event loop that answers requests. */
+export async function hostWriter(
+  config: Config,
+  sqlitePath: string,
+  { receiver, changes }: Pick<WriterData, 'receiver' | 'changes'>,
+): Promise<HostedWriter> {
+  const ring = createRingBuffer(RING_BYTES)
+  const data: WriterData = {
+    logLevel: config.log.level,
+    ring,
+    receiver,
+    changes,
+    batchMax: config.limits.batch,
+    options: { sqlitePath, ...writeRulesOf(config) },
+  }
+  // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  const { verbs, died, drainReplies } = await hostOnThread<OnThread>(
+    file,
+    { name: 'writer', data, ends: [receiver.port], youngMb: YOUNG_MB },
+    VERBS,
+  )
+  const unpackReport = createReportDecoder()
+  return {
+    verbs: { ...verbs, dispatchRound: async (turn) => unpackReport(await verbs.dispatchRound(encodeRound(turn))) },
+    queue: queueOnWriter(ring, verbs, { bodyBytesMax: 0, drainReplies }),
+    died,
+    drainReplies,
+  }
+}

@@ -1,0 +1,101 @@
+import type { Config } from '../../config/config.ts'
+import type { Incoming } from '../../domain/history/recording.ts'
+import { createSharedModel } from '../../flow/polling/shared-model.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import { queueInProcess } from '../../runtime/commit-queue.ts'
+import { createDiskSign, troubleOn } from '../../runtime/disk-watch.ts'
+import { systemClock } from '../../runtime/system-clock.ts'
+import { createChangeTable, tellChanged } from '../../runtime/threads/change-table.ts'
+import { postgresMoves } from '../../store/postgres/moving/postgres-moves.ts'
+import { openSharedCarrier } from '../../store/postgres/polling/shared-carrier.ts'
+import { postgres } from '../../store/postgres/postgres-engine.ts'
+import { watchServer } from '../../store/postgres/server-watch.ts'
+import type { Storage } from '../opened-storage.ts'
+import { openReplicas, type Replicas } from '../replicas.ts'
+import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
+import type { HostedReceiver } from './hosted-receiver.ts'
+import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
+
+/**
+ * While one batch waits for the server, others are decided and sent. All replicas together commit one at a time, so more batches would only be smaller, and
+ * each pays for its statements.
+ */
+const BATCHES_AT_ONCE = 3
+
+/** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
+export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
+  const changes = createChangeTable()
+  const watch = watchServer(url)
+  let replicas: Replicas | null = null
+  // First: it makes the tables.
+  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null }, watch)
+  const joined = await openReplicas(url, watch, config, log).catch(async (error: unknown) => {
+    await store.close()
+    throw error
+  })
+  replicas = joined.replicas
+  const { clock } = joined
+  const parts = await openModel(store, { clock, log })
+  const model = createSharedModel({
+    table: joined.lessons,
+    keeper: parts.model,
+    checkpoint: parts.checkpoint,
+    isPoller: () => joined.replicas.holds('poller'),
+    replicaId: joined.replicas.id,
+    log,
+  })
+  const writes = assembleWriteSide({ ...parts, model: model.keeper, checkpoint: model.checkpoint }, writeRulesOf(config))
+  const record = async (batch: readonly Incoming[]) => {
+    const { touchedParcels, ...report } = await writes.record(batch)
+    tellChanged(changes, touchedParcels)
+    return report
+  }
+  const batchesAtOnce = () => Math.ceil(BATCHES_AT_ONCE / joined.replicas.count())
+  const { record: _record, close, ...verbs } = writes
+  const shared = openSharedCarrier(url, watch)
+  return {
+    clock,
+    replicas,
+    model,
+    changes,
+    shared,
+    reads: postgres.openReadStore(url, watch),
+    clearMoves: () => postgresMoves.clear(url, systemClock.now(), watch),
+    write: {
+      ...verbs,
+      async close() {
+        await Promise.all([close(), shared.close()])
+        await joined.replicas.leave()
+      },
+      async reprocess(request) {
+        const done = await writes.reprocess(request)
+        if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
+        return done
+      },
+    },
+    writer: { queue: queueInProcess(record, config.limits.batch), drainReplies: () => undefined, died: new Promise(() => undefined) },
+    receiver: hostReceiverInProcess(config, queueInProcess(record, config.limits.batch, batchesAtOnce), { clock, log }),
+  }
+}
+
+interface ReceiverPorts {
+  readonly clock: Clock
+  readonly log: Log
+}
+
+function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, { clock, log }: ReceiverPorts): HostedReceiver {
+  const diskSign = createDiskSign()
+  const disk = { trouble: () => troubleOn(diskSign) }
+  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk, clock, log })
+  return {
+    verbs: { ...verbs, close: async () => undefined },
+    died: new Promise(() => undefined),
+    diskSign,
+    follow(tell) {
+      const forward = async (): Promise<void> => {
+        for (;;) tell(await news())
+      }
+      void forward()
+    },
+  }
+}

@@ -1,0 +1,142 @@
+import type { Config } from '../../config/config.ts'
+import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
+import { type CommitStats, commitStatsOf } from '../../flow/history/commit-stats.ts'
+import { type CachedTemplate, createEventTemplateCache } from '../../flow/ingest/event-template-cache.ts'
+import { createReceive } from '../../flow/ingest/receive.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import { createAddressOf } from '../../http/server/client-address.ts'
+import { createCountFailure } from '../../http/server/failures.ts'
+import { createPerMinute } from '../../http/server/per-minute.ts'
+import { createPublicListener } from '../../http/server/public.ts'
+import { createRawBodies } from '../../http/server/raw-body.ts'
+import type { CommitQueue } from '../../runtime/commit-queue.ts'
+import type { DiskWatch } from '../../runtime/disk-watch.ts'
+import { refuseInTrouble } from '../../runtime/disk-watch.ts'
+import { boundsOf, createGroupCommit } from '../../runtime/group-commit.ts'
+import { createMemory } from '../../runtime/memory.ts'
+import { createTurnReport } from '../../runtime/threads/turn-report.ts'
+import { type Listening, listen } from '../listen.ts'
+
+/** The settings that receiving needs, as plain data. */
+export interface ReceiveSettings extends Pick<Config, 'limits'> {
+  readonly listen: Config['listen']['public']
+  readonly webhook: Pick<Config['webhook'], 'path' | 'bodyBytesMax'>
+  readonly sharedKeys: readonly string[]
+}
+
+export interface ReceiveSidePorts {
+  readonly queue: CommitQueue
+  readonly disk: Pick<DiskWatch, 'trouble'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What has happened since the last report. */
+export interface ReceiverNews {
+  readonly pushes: readonly PushCount[]
+  /** Commits in order; a failed one is its error. */
+  readonly commits: readonly (CommitStats | Error)[]
+}
+
+interface PushCount {
+  readonly outcome: string
+  readonly keyIndex: number | null
+  readonly count: number
+}
+
+/** Everything that receives pushes, as one value, independent of the thread that hosts it. */
+export interface ReceiveSide {
+  /** Starts taking pushes, as soon as nobody else has the address, for at most so long. Resolves with the address as bound. */
+  listen(patienceMs: number): Promise<Omit<Listening, 'stop'>>
+  replaceKeys(sharedKeys: readonly string[]): Promise<void>
+  /** Resolves when there is something to report. The host calls it again each time. */
+  news(): Promise<ReceiverNews>
+  /** How many pushes wait for their commit. `news` reports everything that happened before this call before it answers. */
+  waiting(): Promise<number>
+  /** Resolves when everything that was taken so far is on disk. */
+  drained(): Promise<void>
+  /** Accepts nothing new; resolves when everything in flight is on disk and answered, or the time is over. */
+  stop(timeoutMs: number): Promise<void>
+}
+
+export function receiveSettingsOf(config: Config): ReceiveSettings {
+  return {
+    listen: config.listen.public,
+    limits: config.limits,
+    webhook: { path: config.webhook.path, bodyBytesMax: config.webhook.bodyBytesMax },
+    sharedKeys: config.webhook.sharedKeys.map((key) => key.reveal()),
+  }
+}
+
+const EVENT_FORMS_MAX = 4096
+
+export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
+  const { limits, webhook } = settings
+  const pushes = new Map<string, PushCount>()
+  let commits: (CommitStats | Error)[] = []
+  const report = createTurnReport((): ReceiverNews => {
+    const news = { pushes: [...pushes.values()], commits }
+    pushes.clear()
+    commits = []
+    return news
+  })
+  const meter = {
+    pushReceived(outcome: string, keyIndex: number | null) {
+      const name = `${outcome} ${keyIndex}`
+      pushes.set(name, { outcome, keyIndex, count: (pushes.get(name)?.count ?? 0) + 1 })
+      report.changed(false)
+    },
+  }
+  const addCommit = (commit: CommitStats | Error) => {
+    commits.push(commit)
+    // Deliveries wait for their commit, and `/readyz` for a failure.
+    report.changed(commit instanceof Error || commit.queued || commit.joined)
+  }
+  const groupCommit = createGroupCommit(
+    {
+      queue,
+      monotonic: clock.monotonic,
+      onCommitted: (committed) => addCommit(commitStatsOf(committed)),
+      onFailed: (error) => addCommit(error instanceof Error ? error : new Error(String(error))),
+    },
+    boundsOf(limits.batch),
+  )
+  const recorder = refuseInTrouble(groupCommit, disk)
+  let current = createVerifier(settings.sharedKeys)
+  // Looked up at every push, because a reload replaces it.
+  const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
+  const parseEvent = createEventTemplateCache(createMemory<CachedTemplate>({ entriesMax: EVENT_FORMS_MAX }))
+  const listener = createPublicListener({
+    log,
+    meter,
+    receive: createReceive({ verifier, parseEvent, recorder, meter, clock }),
+    path: webhook.path,
+    countFailure: createCountFailure(createPerMinute(limits.failuresPerMinute), createAddressOf(settings.listen.trustProxy)),
+    bodies: createRawBodies({
+      bodyBytesMax: webhook.bodyBytesMax,
+      bytesInFlightMax: limits.bodyBytesInFlight,
+      connectionsMax: limits.connections,
+    }),
+  })
+  let stopListening: Listening['stop'] = async () => {}
+  return {
+    async listen(patienceMs) {
+      const { url, port, stop } = await listen('public', { ...settings.listen, limits, patienceMs }, listener)
+      stopListening = stop
+      return { url, port }
+    },
+    async replaceKeys(sharedKeys) {
+      current = createVerifier(sharedKeys)
+    },
+    news: report.next,
+    async waiting() {
+      report.flush()
+      return recorder.pending()
+    },
+    drained: () => recorder.drained(),
+    async stop(timeoutMs) {
+      await stopListening(timeoutMs)
+      await recorder.drained()
+    },
+  }
+}

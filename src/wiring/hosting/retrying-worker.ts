@@ -1,0 +1,36 @@
+import { createFailureLog } from '../../flow/failure-log.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
+import { startWorker } from '../../runtime/worker.ts'
+
+/** How long a worker rests after a failed pass. */
+const REST_MS = 1000
+
+export interface RetryingWorkerOptions {
+  readonly log: Log
+  readonly clock: Clock
+  /** Logged when a pass fails. */
+  readonly failure: string
+  /** Whether this replica still holds the role it works for: a pass that fails because it does not is no failure. */
+  readonly holds: () => boolean
+}
+
+/** A worker that retries by itself after a failed pass. */
+export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log, clock, failure, holds }: RetryingWorkerOptions) {
+  const failures = createFailureLog({ log, clock })
+  const worker = startWorker(pass, (error) => {
+    if (holds()) failures.add('error', { err: error }, failure)
+    else log.debug({ err: error }, failure)
+    timer.set(clock.now() + REST_MS)
+  })
+  const timer = createWakeupTimer(worker.wake, clock.now)
+  return {
+    wake: worker.wake,
+    rests: worker.rests,
+    async stop() {
+      await worker.stop()
+      // After the last pass, which may have failed and set it.
+      timer.cancel()
+    },
+  }
+}

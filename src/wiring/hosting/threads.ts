@@ -1,0 +1,29 @@
+import { MessageChannel } from 'node:worker_threads'
+import type { Config } from '../../config/config.ts'
+import { type ChangeTable, createChangeTable } from '../../runtime/threads/change-table.ts'
+import { createRingBuffer } from '../../runtime/threads/ring-buffer.ts'
+import { type HostedReceiver, hostReceiver } from './hosted-receiver.ts'
+import { type HostedWriter, hostWriter } from './hosted-writer.ts'
+
+/** The relay's other threads, while they start. */
+export interface Threads {
+  readonly writer: Promise<HostedWriter>
+  readonly receiver: Promise<HostedReceiver>
+  /** Shows caches of answers what the writer has committed. */
+  readonly changes: ChangeTable
+}
+
+/** Room for the pushes that arrive during a few commits; further ones wait. */
+const RING_BYTES = 4 * 1024 * 1024
+
+/** Starts the receiver's and the writer's thread with a channel between them, so that no push passes through the main thread. */
+export function startThreads(config: Config, sqlitePath: string): Threads {
+  const ring = createRingBuffer(RING_BYTES)
+  const changes = createChangeTable()
+  const { port1, port2 } = new MessageChannel()
+  const writer = hostWriter(config, sqlitePath, { receiver: { ring, port: port1 }, changes })
+  const receiver = hostReceiver(config, { ring, port: port2 })
+  // A failure before anyone awaits the promise must not count as an unhandled rejection.
+  for (const thread of [writer, receiver]) thread.catch(() => undefined)
+  return { writer, receiver, changes }
+}

@@ -1,0 +1,43 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type { Incoming } from '../../domain/history/recording.ts'
+import { createLog } from '../../ops/log.ts'
+import { systemClock } from '../../runtime/system-clock.ts'
+import { tellChanged } from '../../runtime/threads/change-table.ts'
+import { createCommitThrottle } from '../../runtime/threads/commit-throttle.ts'
+import { createRingService } from '../../runtime/threads/ring-recorder.ts'
+import { createReportEncoder, decodeRound, type EncodedRound } from '../../runtime/threads/round-codec.ts'
+import { serveVerbs } from '../../runtime/threads/thread.ts'
+import { openWriteSide } from '../write-side.ts'
+import type { WriterData } from './hosted-writer.ts'
+
+/** The thread that writes, so that no sync to disk and no lock blocks an event loop that answers requests. */
+if (parentPort === null) throw new Error('this file runs only as the writer thread')
+// Only `hosted-writer.ts` starts this thread, with this data.
+const { options, logLevel, batchMax, ring, receiver, changes } = workerData as WriterData
+const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
+const packReport = createReportEncoder()
+/** Somewhat longer than a commit takes, and the number of pushes that arrive meanwhile at full load. */
+const throttle = createCommitThrottle({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
+const serveRing = createRingService({
+  async record(batch: readonly Incoming[]) {
+    const { touchedParcels, ...report } = await verbs.record(batch)
+    tellChanged(changes, touchedParcels)
+    return report
+  },
+  throttle,
+  batchMax,
+})
+serveVerbs(receiver.port, { ...serveRing(receiver.ring) })
+serveVerbs(parentPort, {
+  ...verbs,
+  ...serveRing(ring),
+  async reprocess(request: Parameters<typeof verbs.reprocess>[0]) {
+    const done = await verbs.reprocess(request)
+    if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
+    return done
+  },
+  async dispatchRound(packed: EncodedRound) {
+    const report = await verbs.dispatchRound(decodeRound(packed))
+    return packReport({ ...report, isBusy: throttle.isBusy() })
+  },
+})

@@ -1,0 +1,62 @@
+import { AppError } from '../../domain/errors.ts'
+import type { Mover } from '../../flow/admin/manage-moves.ts'
+import { hostOnThread } from '../../runtime/threads/thread.ts'
+import { movesOf, type StorePlace } from '../store-places.ts'
+
+/** Start data of the mover's thread. */
+export interface MoverData {
+  readonly from: StorePlace
+  readonly to: StorePlace
+  readonly moveId: string
+  readonly atMs: number
+  /** What the old store keeps of the new place, to be followed from there. */
+  readonly address: string
+  readonly replicaId: number
+}
+
+/** What the mover's thread does. */
+export interface MoverVerbs extends Omit<Mover, 'to'> {
+  openSource(): Promise<void>
+  /** Takes the new store, if it is empty. */
+  openTarget(): Promise<void>
+}
+
+const VERBS = ['openSource', 'openTarget', 'advance', 'pause', 'switchOver', 'abandon', 'close'] as const
+const RETRY_AFTER_MS = 5000
+/** Pages of some megabytes live for one batch. */
+const YOUNG_MB = 32
+
+/**
+ * Hosts a move on a thread of its own. The old store is opened first, because one that takes no writes cannot be moved either. `check` throws if it may not be
+ * moved; `not_movable` is thrown if the new store cannot be taken, `storage_unavailable` if the old one cannot be moved now.
+ */
+export async function hostMover(data: MoverData, check: () => Promise<void>): Promise<Mover> {
+  // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  const file = new URL(`./mover-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  const { verbs } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB }, VERBS)
+  let closed: Promise<void> | null = null
+  const close = () => {
+    closed ??= verbs.close()
+    return closed
+  }
+  const take = async () => {
+    await check()
+    await verbs.openTarget().catch((cause: unknown) => {
+      throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new store cannot be opened.', { cause })
+    })
+  }
+  try {
+    await verbs.openSource().catch((cause: unknown) => {
+      const why = cause instanceof Error ? cause.message.replace(/^store: /, '').replace(/\.$/, '') : 'it cannot be opened'
+      throw new AppError('storage_unavailable', `The store cannot be moved now: ${why}.`, { cause, retryAfterMs: RETRY_AFTER_MS })
+    })
+    await take().catch(async (error: unknown) => {
+      await verbs.abandon('The new store could not be taken.', data.atMs)
+      throw error
+    })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { ...verbs, to: movesOf(data.to).nameOf(data.to.place), close }
+}

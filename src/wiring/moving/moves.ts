@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Config } from '../../config/config.ts'
+import { AppError } from '../../domain/errors.ts'
+import { createManageMoves, type ManageMoves, type ManageMovesPorts, type Mover } from '../../flow/admin/manage-moves.ts'
+import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
+import type { Log } from '../../flow/ports.ts'
+import { systemClock } from '../../runtime/system-clock.ts'
+import type { Closing } from '../closing.ts'
+import type { DutiesPorts } from '../duties.ts'
+import type { Storage } from '../opened-storage.ts'
+import { movesOf, placeOf, readPlace, type StorePlace } from '../store-places.ts'
+import { encodeMoveAddress } from './move-address.ts'
+import { hostMover } from './mover.ts'
+
+const LOOK_EVERY_MS = 100
+
+export interface MovesPorts {
+  readonly storage: Pick<Storage, 'reads' | 'write' | 'replicas' | 'disk'>
+  readonly endpointKeys: Pick<EndpointKeys, 'check'>
+  /** The name of the file with the at-rest key; null: the config names the keys. */
+  readonly keyFile: string | null
+  readonly handOver: ManageMovesPorts['handOver']
+  readonly log: Log
+  readonly closing: Closing
+}
+
+export interface Moves extends Pick<DutiesPorts, 'followMove'> {
+  readonly manage: ManageMoves
+}
+
+function placeIn(text: string): StorePlace {
+  const place = readPlace(text)
+  if (place !== null) return place
+  throw new AppError('not_movable', 'The new place must be sqlite:PATH or postgres://user:password@host:5432/database.')
+}
+
+/** Moves of the store to another place. */
+export function openMoves(config: Config, { storage, endpointKeys, keyFile, handOver, log, closing }: MovesPorts): Moves {
+  const { reads, write, replicas } = storage
+
+  /** The keys of endpoints travel as they are, so the relay must be able to open them over there. */
+  async function refuseLostKeys(toDatabase: boolean): Promise<void> {
+    const isSealing = (await reads.listEndpoints()).some(({ keys }) => keys !== null)
+    if (keyFile !== null && (toDatabase || isSealing)) {
+      const why = toDatabase ? 'PostgreSQL needs secrets.atRestKeys' : 'the keys of endpoints are encrypted with a key beside the store'
+      throw new AppError(
+        'not_movable',
+        `${why}. First write secrets: { atRestKeys: [{ file: PATH }] } with the path of ${keyFile}, or of a new key if there is no such file, and restart.`,
+      )
+    }
+    const lost = await endpointKeys.check()
+    if (lost !== null)
+      throw new AppError('not_movable', `The keys of ${lost.endpoints} endpoints cannot be opened. Restore ${lost.where} first.`)
+  }
+
+  async function refuse(to: StorePlace): Promise<void> {
+    await refuseLostKeys(to.engine === 'postgres')
+    const others = (await replicas.list()).length - 1
+    if (to.engine === 'sqlite' && others > 0)
+      throw new AppError('not_movable', `A file serves one relay, and ${others} others use this database. Stop them first.`)
+  }
+
+  async function openMover(text: string): Promise<Mover> {
+    const to = placeIn(text)
+    const known = { from: placeOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
+    return await hostMover({ ...known, address: (await encodeMoveAddress(config, to)) ?? '' }, () => refuse(to))
+  }
+
+  const from = placeOf(config)
+  const untilMoved = async () => {
+    for (;;) {
+      const mark = await movesOf(from).readMark(from.place)
+      if (mark?.state !== 'pausing') return
+      // If whoever switches is gone, the store goes on as it was.
+      await movesOf(from).clear(from.place, systemClock.now())
+      await pause(LOOK_EVERY_MS)
+    }
+  }
+
+  const manage = createManageMoves({ write, openMover, handOver, untilMoved, trouble: storage.disk.trouble, clock: systemClock, log })
+  closing.add(() => manage.stop())
+  return {
+    manage,
+    followMove() {
+      manage.follow().catch((err: unknown) => log.error({ err }, 'the relay cannot follow a move of the store'))
+    },
+  }
+}
