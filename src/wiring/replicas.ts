@@ -43,6 +43,8 @@ export interface Elsewhere {
 export interface Replicas extends Membership {
   /** Begins to take roles and to follow the others. */
   begin(duties: Duties, elsewhere: Elsewhere): void
+  /** Whether the others count on this relay: until it has left or its lease has run out, the store cannot be moved without it. */
+  isLive(): boolean
   leave(): Promise<void>
 }
 
@@ -90,6 +92,7 @@ export async function openReplicas(url: string, watch: ServerWatch, config: Conf
   const renewing = startRepeating(membership.renew, RENEW_EVERY_MS)
   const lapsing = startRepeating(async () => membership.check(), LOOK_EVERY_MS)
   const looking: ReturnType<typeof startRepeating>[] = []
+  let hasLeft = false
   return {
     clock,
     lessons: table.lessons,
@@ -101,7 +104,9 @@ export async function openReplicas(url: string, watch: ServerWatch, config: Conf
         // What is kept of replicas that were declared dead ends without a word.
         looking.push(startRepeating(async () => elsewhere.replicasChanged(), TIDY_EVERY_MS))
       },
+      isLive: () => !hasLeft && membership.isValid(),
       async leave() {
+        hasLeft = true
         for (const one of [renewing, lapsing, ...looking]) one.stop()
         // A replica that could not say so is declared dead after a while.
         await membership.leave().catch((err: unknown) => log.debug({ err }, 'left without a word'))
@@ -169,6 +174,7 @@ export function soleReplica(config: Config, reads: Pick<ReadSide, 'listEndpoints
     ...createSoleMembership({ reads, clock }, identity, replicaConfigOf(config)),
     id: () => 1,
     begin: () => undefined,
+    isLive: () => true,
     leave: async () => undefined,
   }
 }

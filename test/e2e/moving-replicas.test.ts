@@ -4,8 +4,9 @@ import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startRece
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
-import { ADMIN, ask, logIn, writeConfig } from '../support/relay.ts'
+import { ADMIN, ask, logIn, push, writeConfig } from '../support/relay.ts'
 import { inSeconds, type RunningProcess, runRelay } from '../support/relay-process.ts'
+import { startReplica } from '../support/replica-processes.ts'
 import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -58,3 +59,45 @@ test('three replicas move to another database while all of them receive and rela
   await vi.waitFor(() => expect(expectInOrder(receiver)).toBeGreaterThanOrEqual(acknowledged.length), { timeout: 30_000 })
   await expect(postgres.openWriteStore(from)).rejects.toThrow('was moved to')
 }, 120_000)
+
+test('a replica that was stopped while the store moved answers nothing from the old database when it goes on', async () => {
+  const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...inSeconds, ...(await onPostgres(from)) })
+  const [mover, stopped] = [await startReplica(config), await startReplica(config)]
+  onTestFinished(async () => {
+    for (const relay of [mover, stopped]) await relay[Symbol.asyncDispose]()
+  })
+  const pushes = distinctPushes(1)
+  const pushOne = async () => {
+    const body = pushes.next()
+    expect((await push(mover.publicUrl, body)).status).toBe(200)
+    return pushes.entryOf(body)
+  }
+  await pushOne()
+  const history = '/v1/status/880000/all?language=en'
+  // Twice, so that the answer is in the cache.
+  for (let time = 0; time < 2; time++) expect((await ask(stopped.internalUrl, stopped.asker.token, history)).status).toBe(200)
+
+  stopped.process.kill('SIGSTOP')
+  await vi.waitFor(async () => expect(await mover.replicas()).toHaveLength(1), { timeout: 10_000 })
+  expect(await endedJob(mover.asker, await startMove(mover.asker, to))).toMatchObject({ state: 'done' })
+  const newest = await pushOne()
+  const feed: unknown = await (await ask(mover.internalUrl, mover.asker.token, '/relay/events?after=0')).json()
+  const { next } = Object(feed)
+
+  stopped.process.kill('SIGCONT')
+  const seen = { history: new Set<string>(), feed: new Set<number>() }
+  await vi.waitFor(
+    async () => {
+      const answers = [history, `/relay/events?after=${next}`, '/readyz'].map((path) => ask(stopped.internalUrl, stopped.asker.token, path))
+      const [told, read, ready] = await Promise.all(answers)
+      const text = await told?.text()
+      seen.history.add(told?.status === 200 ? `200 ${text?.includes(newest) === true ? 'new' : 'old'}` : String(told?.status))
+      seen.feed.add(read?.status ?? 0)
+      expect([told?.status, read?.status, ready?.status]).toEqual([200, 200, 200])
+    },
+    { timeout: 15_000, interval: 5 },
+  )
+  expect([...seen.history].filter((answer) => answer !== '503')).toEqual(['200 new'])
+  expect([...seen.feed].filter((status) => status !== 503)).toEqual([200])
+}, 60_000)

@@ -35,7 +35,7 @@ export interface Membership {
 }
 
 /** A membership that somebody drives: each verb is to be called again only after its last call has ended. */
-export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check'> {
+export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check' | 'isValid'> {
   /** Begins to take roles. */
   start(duties: Duties): void
   /** Takes, keeps and gives up roles if anything has changed; null: it could not be looked. Never rejects. */

@@ -1,6 +1,8 @@
+import type { Pool } from 'pg'
+import { StorageFailure } from '../../domain/errors.ts'
 import type { ReadSide } from '../../flow/read-side.ts'
 import type { Engine, OpenWriteStore } from '../contract.ts'
-import { refuseMoved } from '../moving/move-mark.ts'
+import { type MoveMark, refuseMoved } from '../moving/move-mark.ts'
 import { createReadStore } from '../read-store.ts'
 import { createParcelVersions, QUERIES_AT_ONCE } from './history/parcel-versions.ts'
 import { readMark } from './moving/postgres-move-mark.ts'
@@ -21,7 +23,11 @@ const READERS = 6
 /** `watch`: over all connections of a relay; absent: one for this alone. */
 export interface PostgresEngine extends Engine {
   openWriteStore(place: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
-  openReadStore(place: string, watch?: ServerWatch): ReadSide
+  /**
+   * `isLive`: whether this relay is among the replicas, so that the store cannot be moved without it. While it is not, each read first makes sure that the store
+   * was not moved; absent: none does.
+   */
+  openReadStore(place: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
 }
 
 /** A place is the address of the database. */
@@ -33,18 +39,18 @@ export const postgres: PostgresEngine = {
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
-      refuseMoved(await readMark({ query: (text, values = []) => pool.query(text, [...values]) }), name)
+      refuseMoved(await markIn(pool), name)
     } catch (error) {
       await close()
       throw error
     }
     return { ...createPostgresWriteStore(createPostgresWriter(pool, usage), options), close }
   },
-  openReadStore(place, watch = watchServer(place)) {
-    const { pool, options, close } = openPostgres(place, READERS, watch)
+  openReadStore(place, watch = watchServer(place), isLive = () => true) {
+    const { pool, options, close } = unlessMoved(openPostgres(place, READERS, watch), isLive)
     // On their own connections, so that cached answers do not wait for long lists. They are planned each time, which is cheap: a plan made while the
     // table was small would read all of it.
-    const versions = openPostgres(place, QUERIES_AT_ONCE, watch)
+    const versions = unlessMoved(openPostgres(place, QUERIES_AT_ONCE, watch), isLive)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
     const reads = createReadStore({
       ...createPostgresReader(pool, options),
@@ -57,7 +63,7 @@ export const postgres: PostgresEngine = {
 }
 
 export interface Opened extends Pick<WatchedPool, 'pool' | 'close'> {
-  readonly options: PostgresOptions
+  readonly options: WatchedOptions
 }
 
 /** Connections to a database, with a watch on its server. */
@@ -69,4 +75,26 @@ export function openPostgres(place: string, connectionsMax: number, watch = watc
     pipeline: true,
   })
   return { pool, options: { named: takePoolerParameter(place).named, watch: { run } }, close }
+}
+
+interface WatchedOptions extends PostgresOptions {
+  readonly watch: Pick<WatchedPool, 'run'>
+}
+
+/** Without a lease this relay may have been stopped while another moved the store, and what it would read there is old. */
+function unlessMoved(opened: Opened, isLive: () => boolean): Opened {
+  const { pool, options } = opened
+  const { run } = options.watch
+  const watch: WatchedOptions['watch'] = {
+    async run(work) {
+      const mark = isLive() ? null : await run(() => markIn(pool))
+      if (mark?.state === 'moved') throw new StorageFailure(`the store was moved to ${mark.peer}, and this relay has not followed yet`)
+      return await run(work)
+    },
+  }
+  return { ...opened, options: { ...options, watch } }
+}
+
+function markIn(pool: Pool): Promise<MoveMark | null> {
+  return readMark({ query: (text, values = []) => pool.query(text, [...values]) })
 }

@@ -59,7 +59,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
     model,
     changes,
     shared,
-    reads: postgres.openReadStore(url, watch),
+    reads: postgres.openReadStore(url, watch, joined.replicas.isLive),
     clearMoves: () => postgresMoves.clear(url, systemClock.now(), watch),
     write: {
       ...verbs,

@@ -94,8 +94,8 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
       execute function moved_refuse()`)
 }
 
-/** Whoever gives a number or changes an endpoint writes the counter too. */
-export const REFUSING: readonly string[] = ['counter', ...MOVED_TABLES.map(({ name }) => name)]
+/** Whoever gives a number or changes an endpoint writes the counter too. A replica that was stopped meanwhile is not to renew its lease. */
+export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
 /** Everything that a move adds to a store, but for the mark, is gone. */
 export async function dropMoveParts({ query }: MoveClient): Promise<void> {

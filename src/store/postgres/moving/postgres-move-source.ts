@@ -30,6 +30,7 @@ const REST_MS = 50
 /** Longer would be a longer pause than a move may make. */
 const ALONE_MS_MAX = 4000
 const LOCK_NOT_AVAILABLE = '55P03'
+const STILL_WRITING = 'another replica has not stopped writing in time'
 /** A replica uses up a run of numbers, so the last one may be anywhere in it. */
 const RUN = 10_000
 
@@ -92,7 +93,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
 /** Waits for replicas that were asked to pause. Those that seal a store without a word have nobody beside them. */
 async function untilAlone(client: MoveClient): Promise<void> {
   for (let waitedMs = 0; (await countReplicas(client)) > 0; waitedMs += REST_MS) {
-    if (waitedMs >= ALONE_MS_MAX) throw new Error('another replica has not stopped writing in time')
+    if (waitedMs >= ALONE_MS_MAX) throw new Error(STILL_WRITING)
     await pause(REST_MS)
   }
 }
@@ -120,6 +121,8 @@ async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: 
   await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
     await proveMine(client, mark)
     await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
+    // One that was stopped while the others left may have come back.
+    if ((await countReplicas(client)) > 0) throw new Error(STILL_WRITING)
     await client.query('set local lock_timeout = 0')
     await work().catch((cause: unknown) => {
       throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
