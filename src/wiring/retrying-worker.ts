@@ -1,7 +1,7 @@
-import { createFailureLog } from '../../flow/failure-log.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
-import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
-import { startWorker } from '../../runtime/worker.ts'
+import { createFailureLog } from '../flow/failure-log.ts'
+import type { Clock, Log } from '../flow/ports.ts'
+import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
+import { startWorker } from '../runtime/worker.ts'
 
 /** How long a worker rests after a failed pass. */
 const REST_MS = 1000

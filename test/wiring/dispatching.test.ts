@@ -1,0 +1,41 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
+import type { DispatchRoundReport } from '../../src/domain/delivery/dispatch-round.ts'
+import { openDispatching } from '../../src/wiring/dispatching.ts'
+import { allEndpoints } from '../support/held-endpoints.ts'
+import { strictLog } from '../support/observed.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+
+test('X1: a stop leaves no timer behind, though the round that was under way says when to look again', async () => {
+  vi.useFakeTimers({ now: NOON, toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const asked = Promise.withResolvers<void>()
+  const round = Promise.withResolvers<DispatchRoundReport>()
+  const dispatching = openDispatching(
+    {
+      held: allEndpoints,
+      write: {
+        dispatchRound() {
+          asked.resolve()
+          return round.promise
+        },
+      },
+      sender: { post: () => undefined },
+      signerOf: () => null,
+      routeOf: () => ({}),
+      clock: { now: Date.now, monotonic: Date.now },
+      meter: { deliveryAttempted: () => undefined },
+      log: { ...strictLog, debug: () => undefined, info: () => undefined, warn: () => undefined },
+      yieldToIo: async () => undefined,
+    },
+    { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2, claimsPerAttempt: CLAIMS_PER_ATTEMPT },
+  )
+  dispatching.start()
+  dispatching.wake()
+  await asked.promise
+  const stopped = dispatching.stop(async () => undefined)
+  round.resolve({ endpoints: [], notices: [], claimed: [], overtaken: [], more: [], nextAtMs: NOON + 300_000 })
+  await stopped
+  expect(vi.getTimerCount()).toBe(0)
+})
