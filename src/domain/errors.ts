@@ -36,14 +36,14 @@ export function systemCode(error: unknown): string | null {
 /** The codes of SQLite for failures of the store itself; its other codes are about the statement. */
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
-/** A store that is not there, or did not do what it was asked: said by an engine whose codes alone do not tell. `code`: that of its cause. */
+/** A store that is not there, or did not do what it was asked: said by an engine whose codes alone do not tell. `code`: that of its cause, if none is given. */
 export class StorageFailure extends Error {
   override readonly name = 'StorageFailure'
   readonly code: string | null
 
-  constructor(message: string, cause?: unknown) {
+  constructor(message: string, cause?: unknown, code = systemCode(cause)) {
     super(message, cause === undefined ? undefined : { cause })
-    this.code = systemCode(cause)
+    this.code = code
   }
 }
 

@@ -53,6 +53,7 @@ export async function openReplicaLease(
   const { table, clock, log } = ports
   const { ttlMs } = options
   let failure: unknown = null
+  let isAway = false
   const validity = createValidity(clock, (stoodStillMs) =>
     ports.onLapsed(stoodStillMs > ttlMs / 2 ? { stoodStillMs } : { err: failure ?? new Error('the store has not answered yet') }),
   )
@@ -67,6 +68,8 @@ export async function openReplicaLease(
     ports.onServerTime({ serverMs: answer.nowMs, askedMs: asked.monotonicMs, heardMs: clock.monotonic() })
     // Counted from before it was sent: it never ends later here than in the store.
     validity.lasts(ttlMs, asked)
+    if (isAway) log.info({ replica: id }, 'the database answers again')
+    isAway = false
     failure = null
     return answer
   }
@@ -95,8 +98,9 @@ export async function openReplicaLease(
           await register()
         } else if (renewed.lapsed > 0) ports.onOthersLapsed()
       } catch (err) {
+        log[isAway ? 'debug' : 'warn']({ err }, 'the lease of this replica could not be renewed; it tries again every second')
+        isAway = true
         failure = err
-        log.debug({ err }, 'the lease of this replica could not be renewed; it tries again')
       }
       validity.check()
     },

@@ -1,20 +1,27 @@
-import { systemCode } from '../../domain/errors.ts'
+import { StorageFailure, systemCode } from '../../domain/errors.ts'
 
 /** What the driver says without a code when a connection is gone, or must not be used any more. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
 
-/** Says what has happened to a database that was open. What it said itself is left to the cause. */
-export function runningFailure(error: unknown): string {
+/** Says what has happened to a database that was open. What it said itself is left to the cause. A failure of the driver gets the code that the system has for it. */
+export function runningFailure(error: unknown): StorageFailure {
   const message = error instanceof Error ? error.message : ''
-  const code = systemCode(error) ?? ''
+  const code = systemCode(error) ?? driverCode(message)
+  return new StorageFailure(describe(code ?? ''), error, code)
+}
+
+function driverCode(message: string): string | null {
+  if (LOST.test(message)) return 'ECONNRESET'
+  return /timeout/i.test(message) ? 'ETIMEDOUT' : null
+}
+
+function describe(code: string): string {
   if (code === '53300') return 'the database has no connection left'
   if (code === '57P03') return 'the database is starting or stopping'
   if (code === '25P03') return 'the database has ended a transaction in which this relay stood still'
   if (code === '57014' || code === '55P03') return 'the database took too long'
-  if (LOST.test(message) || code.startsWith('57P0') || code === 'ECONNRESET' || code === 'EPIPE')
-    return 'the connection to the database was lost'
-  if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message)) return 'the database cannot be reached'
-  return 'the database failed'
+  if (code.startsWith('57P0') || code === 'ECONNRESET' || code === 'EPIPE') return 'the connection to the database was lost'
+  return /^E[A-Z]+$/.test(code) ? 'the database cannot be reached' : 'the database failed'
 }
 
 /** Says why a database could not be opened, and what to do; an error that says so already is left as it is. Names no password. */

@@ -85,7 +85,7 @@ async function ask<T>({ watch }: PostgresOptions, work: (check: () => void) => P
     return await (watch === undefined ? work(ignore) : watch.run(work))
   } catch (error) {
     if (error instanceof StorageFailure || !isStorageFailure(error)) throw error
-    throw new StorageFailure(runningFailure(error), error)
+    throw runningFailure(error)
   }
 }
 

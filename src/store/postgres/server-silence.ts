@@ -113,5 +113,5 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
 }
 
 function unanswered(): StorageFailure {
-  return new StorageFailure('the database does not answer')
+  return new StorageFailure('the database does not answer', undefined, 'ETIMEDOUT')
 }

@@ -153,6 +153,18 @@ test('one that was declared dead and cannot join again holds nothing until it ca
   expect(lines.filter(({ level }) => level === 'warn').length).toBeGreaterThan(0)
 })
 
+test('the log says once that the lease cannot be renewed, and when it can be again', async () => {
+  const { store, lease, lines } = await open()
+  store.setAway(true)
+  for (let time = 0; time < 3; time++) await lease.renew()
+  store.setAway(false)
+  for (let time = 0; time < 2; time++) await lease.renew()
+  expect(lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => [level, message])).toEqual([
+    ['warn', 'the lease of this replica could not be renewed; it tries again every second'],
+    ['info', 'the database answers again'],
+  ])
+})
+
 test('others whose leases have run out are noticed with a renewal', async () => {
   const { store, lease, events } = await open()
   store.join(1500)

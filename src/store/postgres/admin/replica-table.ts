@@ -1,7 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../../domain/admin/replica.ts'
-import { StorageFailure } from '../../../domain/errors.ts'
 import type { ReplicaTable } from '../../../flow/admin/ports.ts'
 import type { LessonTable } from '../../../flow/polling/ports.ts'
 import { isStorageFailure } from '../postgres.ts'
@@ -210,7 +209,7 @@ function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[
 /** Whoever asks need not know how a server fails. */
 function failAsStorage(error: unknown): never {
   if (!isStorageFailure(error)) throw error
-  throw new StorageFailure(runningFailure(error), error)
+  throw runningFailure(error)
 }
 
 async function list(pool: Pool): Promise<readonly Replica[]> {
