@@ -11,6 +11,7 @@ export interface MoveMark {
   readonly peer: string
   /** The address of the other store: a path, or the encrypted address of a database. */
   readonly address: string
+  /** When it was switched; before that, when it began. */
   readonly atMs: number
   /** The replica that moves it. */
   readonly replicaId: number

@@ -13,7 +13,7 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 const NOW_MS = Date.UTC(2026, 2, 1)
 
 test.each(engines)(
-  'a store on $name that was moved refuses to open, says where it went, and can be taken back deliberately',
+  'a store on $name that was moved refuses to open, says where it went and when it was switched, and can be taken back deliberately',
   async (engine) => {
     const [old, next] = [await placeOf(engine), await placeOf(engine)]
     await writeSeededStore(old.place, engine)
@@ -23,7 +23,7 @@ test.each(engines)(
       `was moved to ${movesOf(engine).nameOf(next.place)} at 2026-04-01T00:00:00.000Z and is out of use`,
     )
     await expect(changeStoredRows(old.place, 'delete from parcel')).rejects.toThrow('the store was moved')
-    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({ state: 'moved', address: next.place })
+    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({ state: 'moved', address: next.place, atMs: Date.UTC(2026, 3, 1) })
     const store = await engine.openWriteStore(old.place)
     await store.close()
     expect(await contentsOf(old)).toEqual(before)
