@@ -62,6 +62,11 @@ export function refuseMoved(mark: MoveMark | null, place: string): void {
 /** Why the job of a move has failed that was killed before its switch. */
 export const MOVE_WAS_KILLED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
 
+/** Throws because a place belongs to one move until its switch. */
+export function refuseShared(place: string, cause?: unknown): never {
+  throw new Error(`store: another move has begun to fill ${place}. Name another place, or wait for it.`, { cause })
+}
+
 /** Throws because a move may not write to a store that holds something. */
 export function refuseTaken(place: string, table: string): never {
   throw new Error(
