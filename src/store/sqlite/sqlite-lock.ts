@@ -13,6 +13,13 @@ export interface StoreLock {
 /** Another process is the writer. */
 export class StoreInUse extends Error {
   override readonly name = 'StoreInUse'
+  /** Null: this system does not report it. */
+  readonly pid: number | null
+
+  constructor(path: string, pid: number | null, cause: unknown) {
+    super(`store: a relay is already running on ${path}${pid === null ? '' : `, pid ${pid}`}. One store has one relay.`, { cause })
+    this.pid = pid
+  }
 }
 
 /**
@@ -31,10 +38,7 @@ export function lockStore(path: string): StoreLock {
   } catch (error) {
     db.close()
     if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_BUSY') throw error
-    const pid = holderOf(lockPath)
-    throw new StoreInUse(`store: a relay is already running on ${path}${pid === null ? '' : `, pid ${pid}`}. One store has one relay.`, {
-      cause: error,
-    })
+    throw new StoreInUse(path, holderOf(lockPath), error)
   }
   return { release: () => void db.close() }
 }

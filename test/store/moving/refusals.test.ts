@@ -23,7 +23,11 @@ test.each(engines)(
       `was moved to ${movesOf(engine).nameOf(next.place)} at 2026-04-01T00:00:00.000Z and is out of use`,
     )
     await expect(changeStoredRows(old.place, 'delete from parcel')).rejects.toThrow('the store was moved')
-    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({ state: 'moved', address: next.place, atMs: Date.UTC(2026, 3, 1) })
+    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({
+      state: 'moved',
+      address: expect.stringContaining(next.place),
+      atMs: Date.UTC(2026, 3, 1),
+    })
     const store = await engine.openWriteStore(old.place)
     await store.close()
     expect(await contentsOf(old)).toEqual(before)
