@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from 'commander'
 import { loadConfig } from '../config/config.ts'
-import { postgresMoves } from '../store/postgres/moving/postgres-moves.ts'
-import { sqliteMoves } from '../store/sqlite/sqlite-moves.ts'
+import { undoMove } from '../wiring/moving/undo-move.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { createProgressLine } from './progress-line.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './running-relay.ts'
@@ -47,15 +46,19 @@ export function moveStoreCommand(): Command {
 }
 
 async function undo({ config }: MoveOptions): Promise<void> {
-  const { store } = loadConfig(config)
-  const undone = await (store.engine === 'sqlite'
-    ? sqliteMoves.undo(store.path, Date.now())
-    : postgresMoves.undo(store.url.reveal(), Date.now()))
-  if (undone === null) fail(`the store that ${config} names was not moved`)
-  else
-    process.stdout.write(
-      `The store is in use again, as it was at ${new Date(undone.atMs).toISOString()}. What came since is only in ${undone.peer}, which nothing uses now.\n`,
-    )
+  const undone = await undoMove(loadConfig(config))
+  if (undone.kind === 'not_moved') return fail(`the store that ${config} names was not moved`)
+  const { store } = undone
+  if (undone.kind === 'in_use')
+    return fail(`a relay works on ${store} (${undone.usedBy}). What it accepts would be lost: stop it first. Nothing was changed.`)
+  const { untold } = undone
+  const whether =
+    untold === null
+      ? ', which nothing uses now.'
+      : `. Whether a relay works there could not be told: ${untold}. If one does, stop it, because what it accepts would be lost.`
+  process.stdout.write(
+    `The store is in use again, as it was at ${new Date(undone.atMs).toISOString()}. What came since is only in ${store}${whether}\n`,
+  )
 }
 
 async function moveTo(to: string, options: MoveOptions): Promise<void> {

@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { createProgressLine } from '../../src/cli/progress-line.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../support/builders.ts'
+import { moveStore as moveWithoutRelay } from '../support/moving.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { ADMIN, push, writeConfig } from '../support/relay.ts'
@@ -38,10 +40,18 @@ test('move-store moves the store of a running relay, a line a step, and --undo t
     expect((await push(relay.publicUrl, pushBody({ location: 'After' }))).status).toBe(200)
     const again = await moveStore(['--url', relay.internalUrl, '--to', `sqlite:${join(folder, 'relay.db')}`])
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('was moved to')])
+    const early = await moveStore(['--undo', '--config', config])
+    expect([early.code, early.stderr]).toEqual([
+      1,
+      expect.stringContaining(`a relay works on ${moved} (pid ${relay.process.pid}). What it accepts would be lost: stop it first`),
+    ])
     await relay.stop()
   }
   const undone = await moveStore(['--undo', '--config', config])
-  expect([undone.code, undone.stdout]).toEqual([0, expect.stringContaining('The store is in use again')])
+  expect([undone.code, undone.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^The store is in use again.*\. What came since is only in .*moved\.db, which nothing uses now\.\n$/),
+  ])
   await (await sqlite.openWriteStore(join(folder, 'relay.db'))).close()
   expect(await moveStore(['--undo', '--config', config])).toMatchObject({ code: 1, stderr: expect.stringContaining('was not moved') })
 }, 60_000)
@@ -62,10 +72,39 @@ test('a move to PostgreSQL says what must be configured first, and takes the add
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('must be sqlite:PATH or postgres://')])
     await relay.stop()
   }
-  await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(url)).secrets }))
+  const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(url)).secrets })
+  await using relay = await runRelay(config)
   const done = await moveStore(['--url', relay.internalUrl, '--json'], { RELAY_MOVE_TO: url })
   expect([done.code, JSON.parse(done.stdout)]).toMatchObject([0, { kind: 'move', state: 'done' }])
   expect(done.stdout).not.toContain('only-for-tests')
+  const early = await moveStore(['--undo', '--config', config])
+  expect([early.code, early.stderr]).toEqual([
+    1,
+    expect.stringContaining(
+      '(replicas: 1; one that was killed counts until its lease runs out). What it accepts would be lost: stop it first',
+    ),
+  ])
+  await relay.stop()
+  const undone = await moveStore(['--undo', '--config', config])
+  expect([undone.code, undone.stdout]).toEqual([0, expect.stringContaining('which nothing uses now')])
+}, 60_000)
+
+test('a move is undone although the new store is gone, and says that nobody could be asked', async () => {
+  const folder = temporaryFolder()
+  const config = writeConfig(folder, NO_CARRIER)
+  const [old, next] = [
+    { engine: sqlite, place: join(folder, 'relay.db') },
+    { engine: sqlite, place: join(folder, 'next.db') },
+  ]
+  await (await sqlite.openWriteStore(old.place)).close()
+  await moveWithoutRelay(old, next)
+  rmSync(next.place)
+  const undone = await moveStore(['--undo', '--config', config])
+  expect([undone.code, undone.stdout]).toEqual([
+    0,
+    expect.stringContaining(`${next.place}. Whether a relay works there could not be told: ${next.place} is gone. If one does, stop it`),
+  ])
+  await (await sqlite.openWriteStore(old.place)).close()
 }, 60_000)
 
 test('move-store takes either --to or --undo', async () => {

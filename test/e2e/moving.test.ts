@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
+import { undoMove } from '../../src/wiring/moving/undo-move.ts'
 import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
@@ -57,6 +59,8 @@ test('a relay moves its store to PostgreSQL and back while it receives and relay
   const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
   expect(jobs).toMatchObject({ jobs: [{ state: 'done' }, { state: 'done' }] })
 
+  // Two moves away, on the way over a database.
+  expect(await undoMove(loadConfig(config))).toMatchObject({ kind: 'in_use', store: file, usedBy: `pid ${relay.process.pid}` })
   await relay.stop()
   await using again = await runRelay(config)
   // The config names the first store still.

@@ -37,19 +37,24 @@ export interface OpenMove extends AsyncDisposable {
   readonly move: StoreMove
 }
 
+/** As a relay writes it into the mark, but for the encryption. */
+const addressOf = ({ engine, place }: Place) => (engine.name === postgres.name ? place : `sqlite:${place}`)
+
 let moves = 0
+/** The switch comes later. */
+const BEGUN_AT_MS = Date.UTC(2026, 2, 31)
 
 /** Opens both sides of a move and takes the target. `isSlow`: it advances a batch at a time. */
 export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: false }): Promise<OpenMove> {
   let turns = 0
   const monotonic = () => (isSlow ? turns++ * 1000 : performance.now())
-  const common = { moveId: `move-${moves++}`, atMs: Date.UTC(2026, 3, 1), replicaId: 0 }
+  const common = { moveId: `move-${moves++}`, atMs: BEGUN_AT_MS, replicaId: 0 }
   const fromName = movesOf(from.engine).nameOf(from.place)
   const toName = movesOf(to.engine).nameOf(to.place)
-  const source = await movesOf(from.engine).openSource(from.place, { ...common, peer: toName, address: to.place })
+  const source = await movesOf(from.engine).openSource(from.place, { ...common, peer: toName, address: addressOf(to) })
   await source.announce()
   try {
-    const target = await movesOf(to.engine).openTarget(to.place, { ...common, peer: fromName, address: from.place })
+    const target = await movesOf(to.engine).openTarget(to.place, { ...common, peer: fromName, address: addressOf(from) })
     try {
       await target.claim()
     } catch (error) {

@@ -36,10 +36,10 @@ export interface MoveSource extends StoredTables {
   /** The last numbers given. */
   numbers(): Promise<StoreNumbers>
   /**
-   * Lets nobody else write while `work` runs. When that resolves, the store is marked as moved and takes no writes any more; when it rejects, nothing has
-   * changed. Rejects if others keep writing.
+   * Lets nobody else write while `work` runs. When that resolves, the store is marked as moved at `nowMs` and takes no writes any more; when it rejects,
+   * nothing has changed. Rejects if others keep writing.
    */
-  seal(work: () => Promise<void>): Promise<void>
+  seal(work: () => Promise<void>, nowMs: number): Promise<void>
   /** Stays in use: everything that the move has added to it is gone, and its job has failed. */
   abandon(failure: string, nowMs: number): Promise<void>
   close(): Promise<void>

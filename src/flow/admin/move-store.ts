@@ -62,7 +62,7 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
         await compareSuspects(state)
         if (suspects.size > 0) throw new Error(`the copy differs in ${suspects.size} rows, the first in ${firstOf(suspects)}`)
         await target.complete(await source.numbers(), { ...job, done: counted.copied })
-      })
+      }, job.nowMs)
       await target.release()
     },
   }

@@ -11,6 +11,7 @@ export interface MoveMark {
   readonly peer: string
   /** The address of the other store: a path, or the encrypted address of a database. */
   readonly address: string
+  /** When it was switched; before that, when it began. */
   readonly atMs: number
   /** The replica that moves it. */
   readonly replicaId: number
@@ -60,6 +61,11 @@ export function refuseMoved(mark: MoveMark | null, place: string): void {
 
 /** Why the job of a move has failed that was killed before its switch. */
 export const MOVE_WAS_KILLED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
+
+/** Throws because a place belongs to one move until its switch. */
+export function refuseShared(place: string, cause?: unknown): never {
+  throw new Error(`store: another move has begun to fill ${place}. Name another place, or wait for it.`, { cause })
+}
 
 /** Throws because a move may not write to a store that holds something. */
 export function refuseTaken(place: string, table: string): never {

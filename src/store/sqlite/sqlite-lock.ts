@@ -10,6 +10,18 @@ export interface StoreLock {
   release(): void
 }
 
+/** Another process is the writer. */
+export class StoreInUse extends Error {
+  override readonly name = 'StoreInUse'
+  /** Null: this system does not report it. */
+  readonly pid: number | null
+
+  constructor(path: string, pid: number | null, cause: unknown) {
+    super(`store: a relay is already running on ${path}${pid === null ? '' : `, pid ${pid}`}. One store has one relay.`, { cause })
+    this.pid = pid
+  }
+}
+
 /**
  * Makes this process the only writer of the store at `path` until it ends. It locks a side file, `{path}.lock`, which stays empty and is never
  * deleted: the kernel holds the lock and drops it when the process ends, so a kill -9 leaves no stale lock. The database's own locks do not
@@ -26,10 +38,7 @@ export function lockStore(path: string): StoreLock {
   } catch (error) {
     db.close()
     if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_BUSY') throw error
-    const pid = holderOf(lockPath)
-    throw new Error(`store: a relay is already running on ${path}${pid === null ? '' : `, pid ${pid}`}. One store has one relay.`, {
-      cause: error,
-    })
+    throw new StoreInUse(path, holderOf(lockPath), error)
   }
   return { release: () => void db.close() }
 }

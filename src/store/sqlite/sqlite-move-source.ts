@@ -53,7 +53,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
     // Nobody else writes to a file, and whoever moves it has ended its own writing.
     pause: async () => undefined,
     numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
-    seal: (work) => seal(db, work, { ...side, state: 'moved' }),
+    seal: (work, nowMs) => seal(db, work, { ...side, state: 'moved', atMs: nowMs }),
     async abandon(failure, nowMs) {
       transact(db, () => {
         dropMoveParts(db)

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import type { Cell, StoredRow } from '../../domain/admin/store-move.ts'
 import type { MoveTarget } from '../../flow/admin/move-ports.ts'
-import { type MoveSide, refuseMoved, refuseTaken } from '../moving/move-mark.ts'
+import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../moving/move-mark.ts'
 import {
   columnsOf,
   MOVED_TABLES,
@@ -15,18 +15,26 @@ import {
 } from '../moving/moved-tables.ts'
 import { openOwn } from './sqlite.ts'
 import { followLinks } from './sqlite-identity.ts'
+import { StoreInUse } from './sqlite-lock.ts'
 import { dropMark, readMark, writeMark } from './sqlite-move-mark.ts'
 import { createPreparer, createStoredTables, matchesKey } from './sqlite-stored-tables.ts'
 
-/** Fills a file. Nobody else can open it meanwhile. */
+/** Fills a file. Its lock keeps everybody else out until it is closed; a kill releases it. */
 export async function openSqliteMoveTarget(place: string, side: MoveSide): Promise<MoveTarget> {
-  refuseOther(place)
-  const { db, lock } = await openOwn(place)
+  const path = followLinks(place)
+  // Before anything is written.
+  lookInto(path, (db) => refuseOther(db, path))
+  const { db, lock } = await openOwn(place).catch((error: unknown) => {
+    if (error instanceof StoreInUse && lookInto(path, readMark)?.state === 'receiving') refuseShared(path, error)
+    throw error
+  })
   const prepare = createPreparer(db)
   return {
     ...createStoredTables(db),
     async claim() {
       db.transaction(() => {
+        // Another move may have ended while this one waited for the lock.
+        refuseOther(db, path)
         for (const { name } of MOVED_TABLES) db.exec(`delete from ${name}`)
         writeMark(db, { ...side, state: 'receiving' })
       }).immediate()
@@ -61,21 +69,24 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
   }
 }
 
-/** Looks at what is there before anything is written. */
-function refuseOther(given: string): void {
-  const path = followLinks(given)
-  if (statSync(path, { throwIfNoEntry: false }) === undefined) return
+/** Reads a file as it is; null: there is none. */
+function lookInto<T>(path: string, look: (db: Database.Database) => T): T | null {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return null
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {
-    const mark = readMark(db)
-    if (mark?.state === 'receiving') return
-    refuseMoved(mark, path)
-    const tables = db.prepare<[], string>("select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'").pluck().all()
-    for (const name of tables) {
-      if (!(name in NOT_MOVED_BY_ENGINE) && db.prepare(`select 1 from "${name}"`).get() !== undefined) refuseTaken(path, name)
-    }
+    return look(db)
   } finally {
     db.close()
+  }
+}
+
+function refuseOther(db: Database.Database, path: string): void {
+  const mark = readMark(db)
+  if (mark?.state === 'receiving') return
+  refuseMoved(mark, path)
+  const tables = db.prepare<[], string>("select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'").pluck().all()
+  for (const name of tables) {
+    if (!(name in NOT_MOVED_BY_ENGINE) && db.prepare(`select 1 from "${name}"`).get() !== undefined) refuseTaken(path, name)
   }
 }
 

@@ -3,6 +3,7 @@ import Database from 'better-sqlite3'
 import { MOVE_WAS_KILLED } from '../moving/move-mark.ts'
 import type { StoreMoves } from '../moving/store-moves.ts'
 import { followLinks } from './sqlite-identity.ts'
+import { lockStore, StoreInUse } from './sqlite-lock.ts'
 import { dropMark, dropMoveParts, failMoves, readMark } from './sqlite-move-mark.ts'
 import { openSqliteMoveSource } from './sqlite-move-source.ts'
 import { openSqliteMoveTarget } from './sqlite-move-target.ts'
@@ -37,6 +38,17 @@ export const sqliteMoves: StoreMoves = {
       const mark = readMark(db)
       if (mark?.state === 'receiving' && mark.moveId === moveId) dropMark(db)
     })
+  },
+  async holdUnused(place) {
+    const path = followLinks(place)
+    if (statSync(path, { throwIfNoEntry: false }) === undefined) throw new Error(`store: ${path} is gone`)
+    try {
+      const lock = lockStore(path)
+      return { usedBy: null, release: lock.release }
+    } catch (error) {
+      if (!(error instanceof StoreInUse)) throw error
+      return { usedBy: error.pid === null ? 'another process' : `pid ${error.pid}`, release: () => undefined }
+    }
   },
   async undo(place, nowMs) {
     return withFile(followLinks(place), (db) => {

@@ -4,7 +4,7 @@ import { movesOf, placeOf, settingOf } from '../store-places.ts'
 import { decodeMoveAddress } from './move-address.ts'
 
 /** A store may have been moved again and again, and the config never changed. */
-const MOVES_MAX = 100
+export const MOVES_MAX = 100
 
 /**
  * The config with the store that is in use: if the one it names was moved, the relay goes on with the one in its place, so that a restart needs nobody. Rejects

@@ -27,8 +27,13 @@ const verbs: MoverVerbs = {
     await source.announce()
   },
   async openTarget() {
-    target = await movesOf(to).openTarget(to.place, { ...side, peer: movesOf(from).nameOf(from.place) })
-    await target.claim()
+    const found = await movesOf(to).openTarget(to.place, { ...side, peer: movesOf(from).nameOf(from.place) })
+    await found.claim().catch(async (error: unknown) => {
+      // Somebody else may be waiting for its lock.
+      await found.close()
+      throw error
+    })
+    target = found
     opened = createStoreMove({ source: open(source), target, monotonic: systemClock.monotonic })
   },
   advance: async () => await open(opened).advance(),

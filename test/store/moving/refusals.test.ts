@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
 import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
@@ -13,7 +13,7 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 const NOW_MS = Date.UTC(2026, 2, 1)
 
 test.each(engines)(
-  'a store on $name that was moved refuses to open, says where it went, and can be taken back deliberately',
+  'a store on $name that was moved refuses to open, says where it went and when it was switched, and can be taken back deliberately',
   async (engine) => {
     const [old, next] = [await placeOf(engine), await placeOf(engine)]
     await writeSeededStore(old.place, engine)
@@ -23,7 +23,11 @@ test.each(engines)(
       `was moved to ${movesOf(engine).nameOf(next.place)} at 2026-04-01T00:00:00.000Z and is out of use`,
     )
     await expect(changeStoredRows(old.place, 'delete from parcel')).rejects.toThrow('the store was moved')
-    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({ state: 'moved', address: next.place })
+    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({
+      state: 'moved',
+      address: expect.stringContaining(next.place),
+      atMs: Date.UTC(2026, 3, 1),
+    })
     const store = await engine.openWriteStore(old.place)
     await store.close()
     expect(await contentsOf(old)).toEqual(before)
@@ -38,6 +42,30 @@ test.each(engines)('a store on $name that holds something is not moved over', as
   const before = await contentsOf(taken)
   await expect(openMove(old, taken)).rejects.toThrow('is not empty (it has rows in')
   expect(await contentsOf(taken)).toEqual(before)
+})
+
+test.each(engines)('a store on $name that was filled since a move has looked at it is not moved over', async (engine) => {
+  const next = await placeOf(engine)
+  const side = { moveId: 'late', peer: '', address: '', atMs: 0, replicaId: 0 }
+  const target = await movesOf(engine).openTarget(next.place, side)
+  await changeStoredRows(next.place, "insert into parcel_status (status) values ('Created')")
+  await expect(target.claim()).rejects.toThrow('is not empty (it has rows in parcel_status)')
+  await target.close()
+  expect(await storedNumber(next.place, 'select count(*) from parcel_status')).toBe(1)
+})
+
+test.each(engines)('a new store on $name belongs to the move that switches to it, and to another if that one is gone', async (engine) => {
+  const [first, second, next] = [await placeOf(sqlite), await placeOf(sqlite), await placeOf(engine)]
+  for (const { place } of [first, second]) await writeSeededStore(place)
+  {
+    await using opened = await openMove(first, next)
+    await untilWaiting(opened.move)
+    await opened.target.complete(await opened.source.numbers(), { jobId: 0, done: 0, nowMs: 0 })
+    await expect(openMove(second, next)).rejects.toThrow(`another move has begun to fill ${movesOf(engine).nameOf(next.place)}`)
+  }
+  // The server needs a moment to end a connection.
+  await vi.waitFor(() => moveStore(second, next), { timeout: 5000 })
+  await expect(openMove(first, next)).rejects.toThrow('is not empty')
 })
 
 test('a database of another program is not moved over', async () => {

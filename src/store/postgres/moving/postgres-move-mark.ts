@@ -10,11 +10,16 @@ export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<Mo
   return rows[0] === undefined ? null : decodeMark(rows[0])
 }
 
-/** Writes the mark in place of any other. */
-export async function writeMark({ query }: MoveClient, mark: MoveMark): Promise<void> {
+async function makeMarkTable({ query }: MoveClient): Promise<void> {
   await query(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
     peer text not null, address text not null, at_ms bigint not null,
     replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`)
+}
+
+/** Writes the mark in place of any other. */
+export async function writeMark(client: MoveClient, mark: MoveMark): Promise<void> {
+  const { query } = client
+  await makeMarkTable(client)
   await query(`delete from ${MARK_TABLE}`)
   await query(`insert into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`, encodeMark(mark))
 }
@@ -29,6 +34,7 @@ const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 /** A switch that takes longer is given up. So is one whose connection is gone; behind a pooler that says nothing. */
 const PAUSE_MS_MAX = 10_000
+const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 
 /** Asks all replicas to write no more. They see it as they see each other's commits. */
 export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
@@ -56,7 +62,24 @@ export async function proveMine({ query }: MoveClient, { moveId }: MoveSide): Pr
 export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
     where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
-      or (state = 'pausing' and paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid))`)
+      or (state = 'pausing' and ${PAUSE_GOES_ON})`)
+  return rowCount === 1
+}
+
+/** Lets nobody else write or prove a mark until the transaction ends. */
+export async function lockMark(client: MoveClient): Promise<void> {
+  await makeMarkTable(client)
+  await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
+}
+
+/** The store is complete: until it is released, or whoever filled it is gone, no other move may empty it. */
+export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
+  await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
+}
+
+/** Whether a move is in the midst of its switch to this store. */
+export async function isBeingSwitched({ query }: MoveClient): Promise<boolean> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark where state = 'receiving' and ${PAUSE_GOES_ON}`)
   return rowCount === 1
 }
 

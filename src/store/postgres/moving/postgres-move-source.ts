@@ -72,10 +72,10 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
     pause: () => askToPause(client, side),
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
-    async seal(work) {
+    async seal(work, nowMs) {
       await untilAlone(client)
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
-      await locking(() => lockAndSeal(client, work, { ...side, state: 'moved' }))
+      await locking(() => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs }))
     },
     async abandon(failure, nowMs) {
       await locking(() =>

@@ -1,5 +1,5 @@
 import type { MoveTarget } from '../../../flow/admin/move-ports.ts'
-import { type MoveSide, refuseMoved, refuseTaken } from '../../moving/move-mark.ts'
+import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../../moving/move-mark.ts'
 import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../../moving/moved-tables.ts'
 import { takePoolerParameter } from '../pooler-parameter.ts'
 import { migratePostgres } from '../postgres-migrate.ts'
@@ -7,7 +7,8 @@ import { nameDatabase, openPool } from '../postgres-pool.ts'
 import { refuseUnsafeServer } from '../refuse-unsafe-server.ts'
 import { writeSharedCarrier } from './postgres-move-carrier.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { dropMark, MARK_IS_MINE, readMark, writeMark } from './postgres-move-mark.ts'
+import { dropMark, isBeingSwitched, lockMark, MARK_IS_MINE, noteSwitch, readMark, writeMark } from './postgres-move-mark.ts'
+import { locking } from './postgres-move-source.ts'
 import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
@@ -21,23 +22,30 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide): Pro
   await prepareSchema(place)
   const client = await openMoveClient(place)
   const { query, transaction } = client
+  const name = nameDatabase(place)
   try {
-    await refuseOther(client, nameDatabase(place))
+    await refuseOther(client, name)
   } catch (error) {
     await client.close()
     throw error
   }
   const mine = async () => {
     const { rowCount } = await query(MARK_IS_MINE, [side.moveId])
-    if (rowCount !== 1) throw new Error(`store: another move has begun to fill ${nameDatabase(place)}`)
+    if (rowCount !== 1) refuseShared(name)
   }
   return {
     ...createStoredTables(client),
     async claim() {
-      await transaction({}, async () => {
-        await query(`truncate ${MOVED_TABLES.map(({ name }) => name).join(', ')}`)
-        await writeMark(client, { ...side, state: 'receiving' })
-      })
+      // Of two moves that make its table at the same time, one fails and finds it made.
+      await locking(() =>
+        transaction({}, async () => {
+          await lockMark(client)
+          await refuseOther(client, name)
+          if (await isBeingSwitched(client)) refuseShared(name)
+          await query(`truncate ${MOVED_TABLES.map((table) => table.name).join(', ')}`)
+          await writeMark(client, { ...side, state: 'receiving' })
+        }),
+      )
     },
     async replace(copied, keys, rows) {
       const table = movedTable(copied)
@@ -53,13 +61,14 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide): Pro
     async complete(numbers, { jobId, done, nowMs }) {
       await transaction({}, async () => {
         await mine()
+        await noteSwitch(client, side)
         await query("update counter set value = $1, base = $1 where name = 'sequence'", [numbers.sequence])
-        for (const name of ['parcel', 'inbox'] as const)
-          await query('select setval($1::regclass, $2, false)', [`${name}_numbers`, (Math.floor(numbers[name] / RUN) + 1) * RUN])
-        for (const name of ['endpoint', 'job'] as const) await setIdentity(client, name, numbers[name])
-        for (const name of ['content', 'delivery', 'attempt'] as const) {
-          const { rows } = await query<{ last: number | null }>(`select max(id) as last from ${name}`)
-          await setIdentity(client, name, rows[0]?.last ?? 0)
+        for (const table of ['parcel', 'inbox'] as const)
+          await query('select setval($1::regclass, $2, false)', [`${table}_numbers`, (Math.floor(numbers[table] / RUN) + 1) * RUN])
+        for (const table of ['endpoint', 'job'] as const) await setIdentity(client, table, numbers[table])
+        for (const table of ['content', 'delivery', 'attempt'] as const) {
+          const { rows } = await query<{ last: number | null }>(`select max(id) as last from ${table}`)
+          await setIdentity(client, table, rows[0]?.last ?? 0)
         }
         if (numbers.carrier !== null) await writeSharedCarrier(client, numbers.carrier)
         await query("update job set state = 'done', done = $1, ended_at_ms = $2 where id = $3", [done, nowMs, jobId])

@@ -3,7 +3,7 @@ import type { StoreMoves } from '../../moving/store-moves.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 import type { ServerWatch } from '../server-watch.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { dropMark, dropMoveParts, failMoves, isBeingMoved, readMark } from './postgres-move-mark.ts'
+import { countReplicas, dropMark, dropMoveParts, failMoves, isBeingMoved, readMark } from './postgres-move-mark.ts'
 import { locking, openPostgresMoveSource } from './postgres-move-source.ts'
 import { openPostgresMoveTarget } from './postgres-move-target.ts'
 
@@ -27,6 +27,14 @@ export const postgresMoves = {
     withClient(place, async (client) => {
       const mark = await readMark(client)
       if (mark?.state === 'receiving' && mark.moveId === moveId) await dropMark(client)
+    }),
+  holdUnused: (place) =>
+    withClient(place, async (client) => {
+      const replicas = await countReplicas(client)
+      return {
+        usedBy: replicas === 0 ? null : `replicas: ${replicas}; one that was killed counts until its lease runs out`,
+        release: () => undefined,
+      }
     }),
   undo: (place, nowMs) =>
     withClient(place, async (client) => {

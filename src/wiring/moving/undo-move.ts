@@ -1,0 +1,57 @@
+import type { Config } from '../../config/config.ts'
+import type { MoveMark } from '../../store/moving/move-mark.ts'
+import type { StoreHold } from '../../store/moving/store-moves.ts'
+import { movesOf, placeOf } from '../store-places.ts'
+import { MOVES_MAX } from './follow-moves.ts'
+import { decodeMoveAddress } from './move-address.ts'
+
+/** What came of taking a move back. `store` names the one that was in use until then. */
+export type UndoneMove =
+  | { readonly kind: 'not_moved' }
+  | { readonly kind: 'in_use'; readonly store: string; readonly usedBy: string }
+  /** `untold`: why it could not be told whether a relay works on that store; null: none does. */
+  | { readonly kind: 'undone'; readonly atMs: number; readonly store: string; readonly untold: string | null }
+
+/** The store in place of one that was moved. `hold` is null if it could not be asked. */
+type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { readonly hold: null; readonly untold: string })
+
+/**
+ * Takes the store that the config names back into use as it was when it was moved, unless a relay works on the one in its place: what that acknowledges would be
+ * gone at its next start. A successor that is gone or out of reach prevents nothing, because that is when the old store is needed.
+ */
+export async function undoMove(config: Config): Promise<UndoneMove> {
+  const { engine, place } = placeOf(config)
+  const mark = await movesOf({ engine }).readMark(place)
+  if (mark?.state !== 'moved') return { kind: 'not_moved' }
+  const successor = await holdSuccessor(config, mark)
+  const store = successor.name
+  try {
+    const usedBy = successor.hold?.usedBy ?? null
+    if (usedBy !== null) return { kind: 'in_use', store, usedBy }
+    const undone = await movesOf({ engine }).undo(place, Date.now())
+    if (undone === null) return { kind: 'not_moved' }
+    return { kind: 'undone', atMs: undone.atMs, store, untold: successor.hold === null ? successor.untold : null }
+  } finally {
+    successor.hold?.release()
+  }
+}
+
+/** Follows a move, and those after it. */
+async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor> {
+  let name = moved.peer
+  try {
+    let mark = moved
+    for (let moves = 0; moves < MOVES_MAX; moves++) {
+      const to = await decodeMoveAddress(config, mark.address)
+      if (to === null) return { name, hold: null, untold: 'no key in secrets.atRestKeys opens its address' }
+      const next = await movesOf(to).readMark(to.place)
+      if (next?.state !== 'moved') return { name, hold: await movesOf(to).holdUnused(to.place) }
+      mark = next
+      name = next.peer
+    }
+    return { name, hold: null, untold: 'it was moved too often to follow' }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return { name, hold: null, untold: why.replace(/^store: /, '').replace(/\.$/, '') }
+  }
+}
