@@ -44,8 +44,10 @@ test('a relay moves its store to PostgreSQL and back while it receives and relay
   await load.untilAnswered(load.answered() + 300)
   const answers = await load.stop()
 
-  // While the listeners pass from one relay to the other, a connection may be refused.
-  expect(answers.filter(({ status }) => status !== 200 && status !== 503).length).toBeLessThan(60)
+  // While the listeners pass from one relay to the other, connections are refused for a moment, and each sender comes again at once.
+  const failed = answers.filter(({ status }) => status !== 200 && status !== 503)
+  const seconds = new Set(failed.map(({ begunAtMs }) => Math.floor(begunAtMs / 1000)))
+  expect([failed.filter(({ status }) => status !== null), seconds.size <= 4], `${failed.length} failed`).toEqual([[], true])
   expect(answers.filter(({ status, retryAfter }) => status === 503 && retryAfter === null)).toEqual([])
   expect(longestPauseMs(answers)).toBeLessThan(5000)
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
