@@ -162,7 +162,7 @@ async function findParcel(reads: Pick<ReadSide, 'findParcel'>, identifier: strin
   return await reads.findParcel(identifier).catch(throwUnreadable)
 }
 
-/** Whether a cached answer is still what the store holds. If only this process writes to the store, the cache has been told of every change. */
+/** Whether a cached answer is still current. If only this process writes to the store, the cache is told of every change. */
 async function isCurrent({ reads, meter }: ServePorts, { parcelId, version }: CachedAnswer): Promise<boolean> {
   if (reads.parcelVersion === undefined) return true
   try {

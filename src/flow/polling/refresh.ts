@@ -58,7 +58,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
       try {
         return await pollOne(ports, due, { language: first, priority: 'schedule', further, signal })
       } catch (error) {
-        // What cannot be saved any more is no failure: whoever polls now asks for it again.
+        // A result that can no longer be saved is not a failure: the replica that polls now asks again.
         if (hasLapsed({ signal })) return 'lapsed'
         throw error
       }

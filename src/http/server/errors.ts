@@ -94,7 +94,7 @@ function presentProblem(ctx: Context, error: unknown, { log, failures }: Reporti
   if (code === 'internal') log.error({ err: error, instance }, 'a request failed unexpectedly')
   // The start and the end of an outage at the carrier are logged elsewhere, so a request that it fails needs no warning of its own.
   else if (code === 'upstream_unavailable') log.debug({ instance, code }, 'a request could not be served')
-  // What the client is told says less than its cause.
+  // The cause says more than the answer to the client.
   else if (status >= 500) failures.add('warn', { err: (expected && error.cause) || error, instance, code }, 'a request could not be served')
 
   // Headers set for a successful answer are dropped; the decision to close the connection stands.

@@ -6,9 +6,9 @@ import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 
 /** The round of a delivery that an operator asked to send next. It sorts before all others. */
-const ASKED_FOR = -1
+export const ASKED_FOR = -1
 /** The round of a delivery not attempted since it was queued. */
-const UNTRIED = 0
+export const UNTRIED = 0
 const FIRST_ROUND = 1
 
 type Look = { endpointId: number; limit: number; nowMs: number }

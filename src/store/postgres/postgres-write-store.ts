@@ -117,6 +117,8 @@ interface Parts extends WriteParts {
   readonly contents: TransactionContents
   readonly leases: TransactionLeases
   readonly memory: Memory
+  /** The endpoints for which this transaction looks for what is due. */
+  readonly looked: Set<string>
   /** The statuses that this transaction writes down. */
   readonly statuses: Set<string>
 }
@@ -127,6 +129,7 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     session,
     contents,
     memory,
+    looked: new Set(),
     statuses: new Set(),
     leases: createTransactionLeases(memory.leases),
     parcels: createPostgresParcels(session),
@@ -149,13 +152,13 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     },
     rolledBack() {
       parts.leases.rolledBack()
-      memory.fronts.forget()
+      for (const endpointId of parts.looked) memory.fronts.forget(endpointId)
     },
   }
 }
 
 /** What changes the order of what waits, under the lock of its parcel. */
-function deliveryVerbs({ session, memory: { fronts } }: Parts) {
+function deliveryVerbs({ session, looked, memory: { fronts } }: Parts) {
   return {
     async queueDelivery(delivery) {
       lockQueues(session, delivery.endpointId, [delivery.parcelId])
@@ -167,7 +170,10 @@ function deliveryVerbs({ session, memory: { fronts } }: Parts) {
       // What waited behind a delivery that was tried again and again was queued long ago.
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
     },
-    findNextDeliveries: (request) => fronts.find(session, request),
+    findNextDeliveries(request) {
+      looked.add(request.endpointId)
+      return fronts.find(session, request)
+    },
   } satisfies Partial<WriteTx>
 }
 

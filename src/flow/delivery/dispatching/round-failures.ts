@@ -4,7 +4,7 @@ import type { HeldEndpoints } from './held-endpoints.ts'
 
 /** Logs dispatch rounds that failed. */
 export interface RoundFailures {
-  /** Runs a round, with so many results to write down; rejects as it does. */
+  /** Runs a round that writes down `results` results. Rejects with its error. */
   follow<Report>(results: number, round: () => Promise<Report>): Promise<Report>
 }
 

@@ -1,11 +1,13 @@
 import { sql } from 'kysely'
 import type { NextDeliveries, NextRequest } from '../../../domain/delivery/dispatch-round.ts'
 import {
+  ASKED_FOR,
   findNextDeliveries,
   type NextFound,
   type NextLook,
   type NextRow,
   nextWoken,
+  UNTRIED,
   waitingBesides,
 } from '../../delivery/next-deliveries.ts'
 import type { Session } from '../../engine.ts'
@@ -32,8 +34,8 @@ interface Front {
 export interface DueFronts {
   /** See `DeliveryTx.findNextDeliveries`. */
   find(session: Session, request: NextRequest): Promise<NextDeliveries>
-  /** Something may have fallen due before the front of this endpoint; absent: of any. */
-  forget(endpointId?: string): void
+  /** Something may have fallen due before the front of this endpoint, or what its front was read from has not happened. */
+  forget(endpointId: string): void
 }
 
 /**
@@ -57,8 +59,7 @@ export function createDueFronts(): DueFronts {
       return await findNextDeliveries(session, request, async (look) => ({ ...(await findFrom(session, front, look)), lookAgainAtMs }))
     },
     forget(endpointId) {
-      if (endpointId === undefined) fronts.clear()
-      else fronts.delete(endpointId)
+      fronts.delete(endpointId)
     },
   }
 }
@@ -66,9 +67,9 @@ export function createDueFronts(): DueFronts {
 const first = rawStatement<{ endpointId: number; round: number }>()(
   (p) => sql<{ untried: number | null; retried: number | null; has_woken: boolean }>`
     select
-      (select min(next_attempt_at_ms) from delivery where endpoint_id = ${p.endpointId} and state = 1 and round = 0) as untried,
+      (select min(next_attempt_at_ms) from delivery where endpoint_id = ${p.endpointId} and state = 1 and round = ${sql.lit(UNTRIED)}) as untried,
       (select min(next_attempt_at_ms) from delivery where endpoint_id = ${p.endpointId} and state = 1 and round = ${p.round}) as retried,
-      exists (select 1 from delivery where endpoint_id = ${p.endpointId} and state = 1 and round > 0 and round < ${p.round}) as has_woken`,
+      exists (select 1 from delivery where endpoint_id = ${p.endpointId} and state = 1 and round > ${sql.lit(UNTRIED)} and round < ${p.round}) as has_woken`,
 )
 
 async function readFront(session: Session, { endpointId, round, nowMs }: NextRequest): Promise<Front> {
@@ -85,9 +86,9 @@ async function readFront(session: Session, { endpointId, round, nowMs }: NextReq
 
 /** All kinds in one statement, each in the order of the index. */
 const nextFromFront = statement<NextLook & { untriedFromMs: number; retriedFromMs: number }>()((db, p, dialect) => {
-  const asked = waitingBesides(db, p, dialect, 'is due').where('round', '=', -1).orderBy('next_attempt_at_ms')
+  const asked = waitingBesides(db, p, dialect, 'is due').where('round', '=', ASKED_FOR).orderBy('next_attempt_at_ms')
   const untried = waitingBesides(db, p, dialect, 'is due')
-    .where('round', '=', 0)
+    .where('round', '=', UNTRIED)
     .where('next_attempt_at_ms', '>=', p.untriedFromMs)
     .orderBy('next_attempt_at_ms')
   const retried = waitingBesides(db, p, dialect, 'by its time')

@@ -72,7 +72,7 @@ export async function lockMark(client: MoveClient): Promise<void> {
   await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
 }
 
-/** The store is complete: until it is released, or whoever filled it is gone, no other move may empty it. */
+/** Marks the store as complete. No other move may empty it until it is released, or until the connection that filled it is gone. */
 export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
 }
