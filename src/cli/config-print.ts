@@ -1,10 +1,10 @@
 import { Command } from 'commander'
 import { stringify } from 'yaml'
-import { ConfigError, loadConfig } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
+import { readConfig } from './config-file.ts'
 import { configReferenceCommand } from './config-reference.ts'
 import { configSchemaCommand } from './config-schema.ts'
-import { fail, withExitCodes } from './exit-codes.ts'
+import { withExitCodes } from './exit-codes.ts'
 
 /** `config print`, `config schema` and `config reference`. */
 export function configCommand(): Command {
@@ -22,14 +22,10 @@ function printCommand(): Command {
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .option('--json', 'print JSON instead of YAML')
     .action((options: { readonly config: string; readonly json?: true }) => {
-      try {
-        const config = loadConfig(options.config)
-        for (const warning of config.warnings) process.stderr.write(`warning: ${warning}\n`)
-        const settings = redactedConfig(config)
-        process.stdout.write(options.json ? `${JSON.stringify(settings, null, 2)}\n` : stringify(settings))
-      } catch (error) {
-        if (!(error instanceof ConfigError)) throw error
-        fail(`${error.problems.join('\n')}\n${error.message}`)
-      }
+      const config = readConfig(options.config)
+      if (config === null) return
+      for (const warning of config.warnings) process.stderr.write(`warning: ${warning}\n`)
+      const settings = redactedConfig(config)
+      process.stdout.write(options.json ? `${JSON.stringify(settings, null, 2)}\n` : stringify(settings))
     })
 }

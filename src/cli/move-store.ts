@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from 'commander'
-import { loadConfig } from '../config/config.ts'
 import { undoMove } from '../wiring/moving/undo-move.ts'
+import { readConfig } from './config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { createProgressLine } from './progress-line.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './running-relay.ts'
@@ -46,7 +46,9 @@ export function moveStoreCommand(): Command {
 }
 
 async function undo({ config }: MoveOptions): Promise<void> {
-  const undone = await undoMove(loadConfig(config))
+  const settings = readConfig(config)
+  if (settings === null) return
+  const undone = await undoMove(settings)
   if (undone.kind === 'not_moved') return fail(`the store that ${config} names was not moved`)
   const { store } = undone
   if (undone.kind === 'in_use')

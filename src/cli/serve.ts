@@ -7,6 +7,7 @@ import { VERSION } from '../package-files.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
 import { startThreads } from '../wiring/hosting/threads.ts'
 import type { RunningRelay } from '../wiring/running-relay.ts'
+import { readConfig } from './config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
@@ -16,20 +17,15 @@ export function serveCommand(): Command {
     .description('run the relay')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async ({ config }: { readonly config: string }) => {
-      const settings = readConfig(config)
+      const settings = readServable(config)
       if (settings !== null) await serve(settings, config)
     })
 }
 
-function readConfig(path: string): Config | null {
-  try {
-    const config = loadConfig(path)
-    if (config.conflicts.length === 0) return config
-    fail(config.conflicts.join('\n'))
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    fail(`${error.problems.join('\n')}\n${error.message}`)
-  }
+function readServable(path: string): Config | null {
+  const config = readConfig(path)
+  if (config === null || config.conflicts.length === 0) return config
+  fail(config.conflicts.join('\n'))
   return null
 }
 

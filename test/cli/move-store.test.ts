@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -88,6 +88,13 @@ test('a move to PostgreSQL says what must be configured first, and takes the add
   const undone = await moveStore(['--undo', '--config', config])
   expect([undone.code, undone.stdout]).toEqual([0, expect.stringContaining('which nothing uses now')])
 }, 60_000)
+
+test('--undo with a config that has problems names each, and where it is', async () => {
+  const config = join(temporaryFolder(), 'relay.yaml')
+  writeFileSync(config, 'store: sqlite:relay.db\nlisten: { public: { port: no } }\n')
+  const { code, stderr } = await moveStore(['--undo', '--config', config])
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/relay\.yaml:2:\d+ listen\.public\.port.*the config has/s)])
+})
 
 test('a move is undone although the new store is gone, and says that nobody could be asked', async () => {
   const folder = temporaryFolder()
