@@ -29,12 +29,13 @@ export interface PostgresWriter {
  * How every transaction is planned. Older servers take a plan without an alternative to what is off for so costly that they would compile it, which takes longer than
  * running it, so that is off too.
  */
-export const PLAN_SETTINGS = { enable_seqscan: 'off', enable_mergejoin: 'off', enable_hashjoin: 'off', jit: 'off' }
+export const PLAN_SETTINGS = { enable_seqscan: 'off', enable_bitmapscan: 'off', enable_mergejoin: 'off', enable_hashjoin: 'off', jit: 'off' }
 
 /**
  * For each transaction, since a pooler may give each another connection. Times are in milliseconds: no statement takes longer, none waits longer for a lock, and
  * a client that stopped within a transaction loses it, with the locks that stop the others. A connection keeps the plan that it made while a table was small, so
- * none may read a table or an index from end to end: every statement has an index to look its rows up in, one by one.
+ * none may read a table or an index from end to end, nor collect all that waits and sort it to find the first: every statement has an index to look its rows up in,
+ * one by one, in the order it asks for.
  */
 const BEGIN = begin('read committed', { statement_timeout: 10_000, lock_timeout: 5000, idle_in_transaction_session_timeout: 2000 })
 const BEGIN_READING = begin('repeatable read read only', { statement_timeout: 10_000, idle_in_transaction_session_timeout: 10_000 })
