@@ -29,7 +29,13 @@ export interface PostgresWriter {
  * How every transaction is planned. Older servers take a plan without an alternative to what is off for so costly that they would compile it, which takes longer than
  * running it, so that is off too.
  */
-export const PLAN_SETTINGS = { enable_seqscan: 'off', enable_bitmapscan: 'off', enable_mergejoin: 'off', enable_hashjoin: 'off', jit: 'off' }
+export const PLAN_SETTINGS = {
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  enable_mergejoin: 'off',
+  enable_hashjoin: 'off',
+  jit: 'off',
+}
 
 /**
  * For each transaction, since a pooler may give each another connection. Times are in milliseconds: no statement takes longer, none waits longer for a lock, and

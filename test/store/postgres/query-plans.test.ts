@@ -46,7 +46,8 @@ const isScan = (of: Step) =>
   isLarge(of) &&
   (of['Node Type'] === 'Seq Scan' ||
     (of['Node Type'].startsWith('Index') && isUnbounded(of)) ||
-    (of['Node Type'] === 'Bitmap Heap Scan' && indexesOf(of).some((below) => below['Node Type'] === 'Bitmap Index Scan' && isUnbounded(below))))
+    (of['Node Type'] === 'Bitmap Heap Scan' &&
+      indexesOf(of).some((below) => below['Node Type'] === 'Bitmap Index Scan' && isUnbounded(below))))
 /** Reads all that could be asked for, and puts it in order, to give the first. */
 const isSortOfAll = (of: Step) =>
   of['Node Type'] === 'Limit' && stepsOf(of).some((below) => /Sort/.test(below['Node Type'])) && stepsOf(of).some(isLarge)
