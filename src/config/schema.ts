@@ -2,22 +2,7 @@ import { z } from 'zod'
 import { carrierPoll, carrierUpstream } from './schema-carrier.ts'
 import { delivery, endpoint, operator } from './schema-relaying.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
-import {
-  cidr,
-  duration,
-  flag,
-  hasUnknownParameter,
-  host,
-  isPostgresUrl,
-  list,
-  oneOf,
-  POSTGRES_PARAMETERS,
-  section,
-  size,
-  text,
-  webhookPath,
-  whole,
-} from './values.ts'
+import { cidr, duration, flag, host, list, oneOf, placeProblem, section, size, text, webhookPath, whole } from './values.ts'
 
 /**
  * Every setting: its key, its values, its default and, in `describe`, its purpose. Parsing puts units into names (`timeout: 10s` becomes
@@ -92,14 +77,7 @@ function listen() {
 }
 
 function store(context: SchemaContext) {
-  const problem = (value: string) => {
-    if (/^sqlite:[^\s].*$/.test(value)) return null
-    if (!isPostgresUrl(value)) return 'must be sqlite:PATH or postgres://user:password@host:5432/database'
-    // Without the parameter itself: of a password with a question mark it would be a part.
-    if (hasUnknownParameter(value)) return `has a parameter in its address that is not known; known are ${POSTGRES_PARAMETERS.join(', ')}`
-    return null
-  }
-  return secret(context, { problem })
+  return secret(context, { problem: placeProblem })
     .transform((location) => {
       const written = location.reveal()
       if (written.startsWith('sqlite:')) return { engine: 'sqlite' as const, path: written.slice('sqlite:'.length) }

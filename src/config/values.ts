@@ -121,21 +121,18 @@ export function isPostgresUrl(value: string): boolean {
 }
 
 /** What an address of a database may say after its `?`. */
-export const POSTGRES_PARAMETERS = [
-  'application_name',
-  'host',
-  'options',
-  'password',
-  'pgbouncer',
-  'port',
-  'sslcert',
-  'sslkey',
-  'sslmode',
-].concat(['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'])
+const POSTGRES_PARAMETERS = ['application_name', 'host', 'options', 'password', 'pgbouncer', 'port', 'sslcert', 'sslkey', 'sslmode'].concat(
+  ['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'],
+)
 
-/** Whether the address has a parameter that nothing reads, such as a mistyped one. */
-export function hasUnknownParameter(postgresUrl: string): boolean {
-  return [...(readUrl(postgresUrl)?.searchParams.keys() ?? [])].some((name) => !POSTGRES_PARAMETERS.includes(name))
+/** Why a text is no place for a store; null: it is one. */
+export function placeProblem(value: string): string | null {
+  if (/^sqlite:[^\s].*$/.test(value)) return null
+  if (!isPostgresUrl(value)) return 'must be sqlite:PATH or postgres://user:password@host:5432/database'
+  const names = [...(readUrl(value)?.searchParams.keys() ?? [])]
+  if (names.every((name) => POSTGRES_PARAMETERS.includes(name))) return null
+  // Without the parameter itself: of a password with a question mark it would be a part.
+  return `has a parameter in its address that is not known; known are ${POSTGRES_PARAMETERS.join(', ')}`
 }
 
 const CRON = 'must be a cron expression of five fields, or six with seconds first, such as "* * * * *"'

@@ -70,6 +70,11 @@ test('a move to PostgreSQL says what must be configured first, and takes the add
     ])
     const nowhere = await moveStore(['--url', relay.internalUrl, '--to', 'mysql://x'])
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('must be sqlite:PATH or postgres://')])
+    const mistyped = await moveStore(['--url', relay.internalUrl], { RELAY_MOVE_TO: `${url}?sslmod=require` })
+    expect([mistyped.code, mistyped.stderr]).toEqual([
+      1,
+      expect.stringContaining('The new place has a parameter in its address that is not known'),
+    ])
     await relay.stop()
   }
   const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(url)).secrets })

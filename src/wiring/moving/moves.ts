@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
+import { placeProblem } from '../../config/values.ts'
 import { AppError } from '../../domain/errors.ts'
 import { createManageMoves, type ManageMoves, type ManageMovesPorts, type Mover } from '../../flow/admin/manage-moves.ts'
 import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
@@ -30,9 +31,10 @@ export interface Moves extends Pick<DutiesPorts, 'followMove'> {
 }
 
 function placeIn(text: string): StorePlace {
+  const problem = placeProblem(text)
   const place = readPlace(text)
-  if (place !== null) return place
-  throw new AppError('not_movable', 'The new place must be sqlite:PATH or postgres://user:password@host:5432/database.')
+  if (problem === null && place !== null) return place
+  throw new AppError('not_movable', `The new place ${problem}.`)
 }
 
 /** Moves of the store to another place. */
