@@ -38,7 +38,7 @@ test('three replicas move to another database while all of them receive and rela
   const { next } = distinctPushes(20)
   const loads = relays.map(({ publicUrl }) => startLoad(publicUrl, 2, next, { isPatient: true }))
   await Promise.all(loads.map((load) => load.untilAnswered(60)))
-  expect(await endedJob(asker, await startMove(asker, to))).toMatchObject({ state: 'done' })
+  expect(await endedJob(asker, await startMove(asker, to))).toMatchObject({ state: 'done', failure: null })
   const isOnNew = async (relay: RunningProcess) => {
     const { replicas } = Object(await (await ask(relay.internalUrl, asker.token, '/relay/replicas')).json())
     const jobs: unknown = await (await ask(relay.internalUrl, asker.token, '/relay/jobs')).json()

@@ -63,7 +63,8 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
         if (suspects.size > 0) throw new Error(`the copy differs in ${suspects.size} rows, the first in ${firstOf(suspects)}`)
         await target.complete(await source.numbers(), { ...job, done: counted.copied })
       }, job.nowMs)
-      await target.release()
+      // Whoever opens the new store does it too.
+      await target.release().catch(() => undefined)
     },
   }
 }

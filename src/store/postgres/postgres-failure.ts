@@ -10,6 +10,11 @@ export function runningFailure(error: unknown): StorageFailure {
   return new StorageFailure(describe(code ?? ''), error, code)
 }
 
+/** What has happened to a move, as its job tells it: what the driver says of a lost connection is for programmers. */
+export function movingFailure(error: unknown): unknown {
+  return error instanceof Error && LOST.test(error.message) ? runningFailure(error) : error
+}
+
 function driverCode(message: string): string | null {
   if (LOST.test(message)) return 'ECONNRESET'
   return /timeout/i.test(message) ? 'ETIMEDOUT' : null

@@ -8,6 +8,7 @@ import { lessons } from './migrations/0003-lessons.ts'
 import { parcelVersion } from './migrations/0004-parcel-version.ts'
 import { carrier } from './migrations/0005-carrier.ts'
 import { tokenTrouble } from './migrations/0006-token-trouble.ts'
+import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
 export interface SchemaStep {
@@ -31,8 +32,6 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 5, up: tokenTrouble.up },
 ]
 
-/** Longer than any step takes between two statements; a replica that was stopped within a migration holds up the others no longer than that. */
-const IDLE_MS_MAX = 60_000
 /** Of replicas that make the table of versions at the same time all but one fail, and find it made when they look again. */
 const LOOKS_MAX = 5
 

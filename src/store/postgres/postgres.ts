@@ -37,14 +37,16 @@ export const PLAN_SETTINGS = {
   jit: 'off',
 }
 
+/** How long a transaction may stand still, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone without a word. */
+export const IDLE_MS_MAX = 2000
+
 /**
- * For each transaction, since a pooler may give each another connection. Times are in milliseconds: no statement takes longer, none waits longer for a lock, and
- * a client that stopped within a transaction loses it, with the locks that stop the others. A connection keeps the plan that it made while a table was small, so
- * none may read a table or an index from end to end, nor collect all that waits and sort it to find the first: every statement has an index to look its rows up in,
- * one by one, in the order it asks for.
+ * For each transaction, since a pooler may give each another connection. Times are in milliseconds: no statement takes longer, and none waits longer for a lock.
+ * A connection keeps the plan that it made while a table was small, so none may read a table or an index from end to end, nor collect all that waits and sort it to
+ * find the first: every statement has an index to look its rows up in, one by one, in the order it asks for.
  */
-const BEGIN = begin('read committed', { statement_timeout: 10_000, lock_timeout: 5000, idle_in_transaction_session_timeout: 2000 })
-const BEGIN_READING = begin('repeatable read read only', { statement_timeout: 10_000, idle_in_transaction_session_timeout: 10_000 })
+const BEGIN = begin('read committed', { statement_timeout: 10_000, lock_timeout: 5000, idle_in_transaction_session_timeout: IDLE_MS_MAX })
+const BEGIN_READING = begin('repeatable read read only', { statement_timeout: 10_000, idle_in_transaction_session_timeout: IDLE_MS_MAX })
 
 function begin(mode: string, settings: Readonly<Record<string, number>>): string {
   const set = Object.entries({ ...settings, ...PLAN_SETTINGS }).map(([name, value]) => `set local ${name} = ${value}`)

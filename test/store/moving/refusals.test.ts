@@ -1,11 +1,13 @@
 import { expect, test, vi } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
+import { createStoreMove } from '../../../src/flow/admin/move-store.ts'
 import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
 import { contentsOf, moveStore, movesOf, openMove, placeOf, untilWaiting } from '../../support/moving.ts'
+import { openTestPool } from '../../support/postgres-pool.ts'
 import { writeSeededStore } from '../../support/seeded-store.ts'
 import { changeStoredRows, storedBodies, storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
@@ -77,6 +79,23 @@ test('a database of another program is not moved over', async () => {
   await expect(openMove(old, other)).rejects.toThrow('is not empty (it has rows in invoice)')
 })
 
+test('a replica that is stopped in the midst of a switch holds the tables no longer than a pause may take, and the store stays in use', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  const [holding, goneOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const sealed = opened.source.seal(async () => {
+    holding.resolve()
+    await goneOn.promise
+  }, NOW_MS)
+  await holding.promise
+  await changeStoredRows(old.place, "insert into parcel_status (status) values ('written meanwhile')")
+  goneOn.resolve()
+  await expect(sealed).rejects.toThrow('the connection to the database was lost')
+  await (await postgres.openWriteStore(old.place)).close()
+}, 30_000)
+
 test.each(engines)('a move from $name that is given up leaves nothing behind', async (engine) => {
   const [old, next] = [await placeOf(engine), await placeOf(engine)]
   await writeSeededStore(old.place, engine)
@@ -129,6 +148,40 @@ test('of replicas on a database, none ends the move of one that lives, nor a swi
   expect(await state()).toBeNull()
   await expect(opened.move.switchOver({ jobId: 0, nowMs: 0 })).rejects.toThrow()
   await (await postgres.openWriteStore(old.place)).close()
+})
+
+test('a store that is switched while another replica looks whether its move was left stays out of use', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  await opened.move.pause()
+  const holding = await openTestPool(old.place).connect()
+  // It has read the mark, and waits to see who is there.
+  await holding.query('begin; lock table replica')
+  const cleared = postgresMoves.clear(old.place, NOW_MS)
+  const waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+  await vi.waitFor(async () => expect(await storedNumber(old.place, `select count(*) from (${waits}) as waiting`)).toBe(1), {
+    timeout: 10_000,
+  })
+  await changeStoredRows(old.place, "update moving set state = 'moved'")
+  await holding.query('rollback')
+  holding.release()
+  await cleared
+  expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
+  await opened.source.abandon('too late', NOW_MS)
+  expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
+}, 60_000)
+
+test.each(engines)('a move from $name whose new store is gone right after the switch is done, and is not taken back', async (engine) => {
+  const [old, next] = [await placeOf(engine), await placeOf(sqlite)]
+  await writeSeededStore(old.place, engine)
+  await using opened = await openMove(old, next)
+  const target: typeof opened.target = { ...opened.target, release: async () => Promise.reject(new Error('the connection was lost')) }
+  const move = createStoreMove({ source: opened.source, target, monotonic: () => performance.now() })
+  await untilWaiting(move)
+  await move.switchOver({ jobId: 0, nowMs: NOW_MS })
+  expect((await movesOf(engine).readMark(old.place))?.state).toBe('moved')
 })
 
 test('a switch waits for the replicas that have not stopped writing, and is given up if one does not', async () => {

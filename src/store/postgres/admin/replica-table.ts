@@ -3,7 +3,7 @@ import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admi
 import { dispatcherOf } from '../../../domain/admin/replica.ts'
 import type { ReplicaTable } from '../../../flow/admin/ports.ts'
 import type { LessonTable } from '../../../flow/polling/ports.ts'
-import { isStorageFailure } from '../postgres.ts'
+import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
 import { namesIn } from './replica-fence.ts'
@@ -14,7 +14,7 @@ const CONNECTIONS = 2
 
 /** The time of the server in milliseconds: clocks of replicas may differ. */
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-const BEGIN = 'begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = 2000'
+const BEGIN = `begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = ${IDLE_MS_MAX}`
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
 const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`

@@ -1,14 +1,14 @@
 import type { QueryResult, QueryResultRow } from 'pg'
 import type { SqlValue } from '../../statement.ts'
-import { PLAN_SETTINGS } from '../postgres.ts'
-import { openingFailure } from '../postgres-failure.ts'
+import { IDLE_MS_MAX, PLAN_SETTINGS } from '../postgres.ts'
+import { movingFailure, openingFailure } from '../postgres-failure.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 import { type ServerWatch, watchServer } from '../server-watch.ts'
 
 /** One connection for a move. */
 export interface MoveClient {
   query<Row extends QueryResultRow>(text: string, values?: readonly SqlValue[]): Promise<QueryResult<Row>>
-  /** A transaction in which plans are made as the relay makes them, or a part of the one under way. `settings` are those of the server. */
+  /** A transaction that is planned as the relay's are, and like them may not stand still; or a part of the one under way. `settings` are those of the server. */
   transaction<T>(settings: Readonly<Record<string, string | number>>, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -27,13 +27,18 @@ export async function openMoveClient(place: string, watch?: ServerWatch): Promis
   const ask: typeof run = watch === undefined ? (work) => work(() => undefined) : run
   try {
     const client = await ask(() => pool.connect())
-    const query: MoveClient['query'] = (text, values = []) => ask(() => client.query({ text, values: [...values] }))
+    const query: MoveClient['query'] = (text, values = []) =>
+      ask(() => client.query({ text, values: [...values] })).catch((error: unknown) => {
+        throw movingFailure(error)
+      })
     let isOpen = false
     return {
       query,
       async transaction(settings, work) {
         if (isOpen) return await work()
-        const set = Object.entries({ ...PLAN_SETTINGS, ...settings }).map(([name, value]) => `set local ${name} = ${value}`)
+        const set = Object.entries({ ...PLAN_SETTINGS, idle_in_transaction_session_timeout: IDLE_MS_MAX, ...settings }).map(
+          ([name, value]) => `set local ${name} = ${value}`,
+        )
         isOpen = true
         try {
           await query(['begin', ...set].join('; '))

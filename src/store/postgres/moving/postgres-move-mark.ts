@@ -52,10 +52,10 @@ export async function countReplicas({ query }: MoveClient): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** Fails if the move has been given up by another replica, because the one that runs it seemed to be gone. */
-export async function proveMine({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
+/** Whether a move still has the store to copy: another replica gives it up if the one that runs it seems to be gone. */
+export async function isMine({ query }: MoveClient, { moveId }: MoveSide): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing')`, [moveId])
-  if (rowCount !== 1) throw new Error('another replica has given the move up')
+  return rowCount === 1
 }
 
 /** Whether somebody moves the store now: a replica that lives copies it, or a switch has begun that is not too long ago. */

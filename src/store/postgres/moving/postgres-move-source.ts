@@ -14,10 +14,10 @@ import {
   dropMoveParts,
   failMoves,
   isBeingMoved,
+  isMine,
   keepChanges,
-  proveMine,
+  lockMark,
   REFUSING,
-  readMark,
   refuseWrites,
   writeMark,
 } from './postgres-move-mark.ts'
@@ -42,10 +42,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
   return {
     ...createStoredTables(client),
     tables: MOVED_TABLES,
-    async announce() {
-      if ((await readMark(client)) !== null && (await isBeingMoved(client))) throw new Error('store: another replica is moving it already.')
-      await transaction({}, () => writeMark(client, { ...side, state: 'copying' }))
-    },
+    announce: () => announce(client, side),
     async begin() {
       await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => dropMoveParts(client)))
       // A table at a time, so that nobody who writes waits for more than one.
@@ -77,17 +74,32 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
       await locking(() => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs }))
     },
-    async abandon(failure, nowMs) {
-      await locking(() =>
-        transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
-          await dropMoveParts(client)
-          await dropMark(client)
-          await failMoves(client, failure, nowMs)
-        }),
-      )
-    },
+    abandon: (failure, nowMs) => abandon(client, side, failure, nowMs),
     close: client.close,
   }
+}
+
+async function announce(client: MoveClient, side: MoveSide): Promise<void> {
+  await locking(() =>
+    client.transaction({}, async () => {
+      await lockMark(client)
+      if (await isBeingMoved(client)) throw new Error('store: another replica is moving it already.')
+      await writeMark(client, { ...side, state: 'copying' })
+    }),
+  )
+}
+
+async function abandon(client: MoveClient, side: MoveSide, failure: string, nowMs: number): Promise<void> {
+  await locking(() =>
+    client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
+      await lockMark(client)
+      // Another replica may have given it up, and begun another.
+      if (!(await isMine(client, side))) return
+      await dropMoveParts(client)
+      await dropMark(client)
+      await failMoves(client, failure, nowMs)
+    }),
+  )
 }
 
 /** Waits for replicas that were asked to pause. Those that seal a store without a word have nobody beside them. */
@@ -119,7 +131,7 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
 /** Resolves when it is done; what `work` throws is thrown as it is, and never tried again. */
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
   await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
-    await proveMine(client, mark)
+    if (!(await isMine(client, mark))) throw new Error('another replica has given the move up')
     await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
     // One that was stopped while the others left may have come back.
     if ((await countReplicas(client)) > 0) throw new Error(STILL_WRITING)

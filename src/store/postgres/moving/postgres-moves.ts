@@ -3,7 +3,7 @@ import type { StoreMoves } from '../../moving/store-moves.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 import type { ServerWatch } from '../server-watch.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { countReplicas, dropMark, dropMoveParts, failMoves, isBeingMoved, readMark } from './postgres-move-mark.ts'
+import { countReplicas, dropMark, dropMoveParts, failMoves, isBeingMoved, lockMark, readMark } from './postgres-move-mark.ts'
 import { locking, openPostgresMoveSource } from './postgres-move-source.ts'
 import { openPostgresMoveTarget } from './postgres-move-target.ts'
 
@@ -18,8 +18,7 @@ export const postgresMoves = {
     withClient(
       place,
       async (client) => {
-        const state = (await readMark(client))?.state
-        if ((state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))) await endMove(client, nowMs)
+        if (await wasLeft(client)) await endMove(client, nowMs, wasLeft)
       },
       watch,
     ),
@@ -40,14 +39,23 @@ export const postgresMoves = {
     withClient(place, async (client) => {
       const mark = await readMark(client)
       if (mark?.state !== 'moved') return null
-      await endMove(client, nowMs)
+      await endMove(client, nowMs, async () => (await readMark(client))?.state === 'moved')
       return mark
     }),
 } satisfies StoreMoves
 
-async function endMove(client: MoveClient, nowMs: number): Promise<void> {
+/** Whether a move was begun that nobody goes on with. */
+async function wasLeft(client: MoveClient): Promise<boolean> {
+  const state = (await readMark(client))?.state
+  return (state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))
+}
+
+/** Ends a move if it still is to be ended while nobody can change that: since it was looked at, the store may have been switched. */
+async function endMove(client: MoveClient, nowMs: number, isToEnd: (client: MoveClient) => Promise<boolean>): Promise<void> {
   await locking(() =>
     client.transaction({}, async () => {
+      await lockMark(client)
+      if (!(await isToEnd(client))) return
       await dropMoveParts(client)
       await dropMark(client)
       await failMoves(client, MOVE_WAS_KILLED, nowMs)
