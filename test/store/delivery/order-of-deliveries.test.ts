@@ -76,7 +76,6 @@ async function openWorld(engine: Engine) {
         sender: {
           post({ headers: { endpoint: endpointId = '', sequence: text } }, onEnd) {
             const sequence = Number(text)
-            // The rows are read at once, before anything else can change them.
             begun.push(begins(endpointId, sequence, [...underWay]))
             underWay.push({ endpointId, sequence, end: onEnd })
           },
@@ -110,7 +109,9 @@ async function openWorld(engine: Engine) {
       const report = await store.push({ trackingIds, eventTime: new Date(START_MS - 86_400_000 + id++ * 1000).toISOString() })
       if (report.joined === true) relay.review()
     },
-    answer(nth: number, how: keyof typeof ANSWERS) {
+    async answer(nth: number, how: keyof typeof ANSWERS) {
+      // What is answered may be settled before a server has read the rows as they were when it began.
+      await Promise.all(begun.splice(0))
       const [attempt] = underWay.splice(nth % Math.max(1, underWay.length), 1)
       attempt?.end(ANSWERS[how])
       if (attempt !== undefined && how === 'taken') told.add(`${attempt.endpointId} ${attempt.sequence}`)
@@ -150,7 +151,7 @@ async function openWorld(engine: Engine) {
         const rows = (await Promise.all(endpoints.map(rowsOf))).flat()
         if (underWay.length === 0 && rows.every(({ ended }) => ended === 1)) return
         if (underWay.length === 0) store.pass(HOUR_MS)
-        while (underWay.length > 0) this.answer(0, 'taken')
+        while (underWay.length > 0) await this.answer(0, 'taken')
       }
       wrong.push('something never ends')
     },

@@ -10,7 +10,7 @@ import { seededObservations, trackingIdOf, trackingNumberOf } from '../../suppor
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
 /** Hundreds of races, on a machine that may do something else meanwhile. */
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const LATER = NOON + 30 * 86_400_000
