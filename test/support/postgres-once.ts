@@ -32,7 +32,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 async function startWithTemplate(): Promise<PostgresServer> {
-  const server = await startPostgres()
+  // Of several files at once, each may start several relays.
+  const server = await startPostgres({ settings: { max_connections: '300' } })
   await withClient(server.url(), (client) => client.query(`create database ${TEMPLATE} template template0`))
   const pool = openPool(server.url(TEMPLATE), { connectionsMax: 1, connectTimeoutMs: 5000, onConnectionLost: () => undefined })
   await migratePostgres(pool, TEMPLATE)

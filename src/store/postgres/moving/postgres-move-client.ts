@@ -62,3 +62,13 @@ export async function openMoveClient(place: string, watch?: ServerWatch): Promis
     throw openingFailure(nameDatabase(place), error)
   }
 }
+
+/** Does something on a connection of its own. */
+export async function withMoveClient<T>(place: string, work: (client: MoveClient) => Promise<T>, watch?: ServerWatch): Promise<T> {
+  const client = await openMoveClient(place, watch)
+  try {
+    return await work(client)
+  } finally {
+    await client.close()
+  }
+}

@@ -5,7 +5,7 @@ import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../../moving/moved-tables.ts'
 import { isConflict } from '../conflicts.ts'
 import { readSharedCarrier } from './postgres-move-carrier.ts'
-import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import { type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
 import {
   askToPause,
   changesOf,
@@ -29,6 +29,8 @@ const ATTEMPTS_MAX = 12
 const REST_MS = 50
 /** Longer would be a longer pause than a move may make. */
 const ALONE_MS_MAX = 4000
+/** How long a switch may stand still. Nobody writes meanwhile, and to write the last rows into the new store may take a moment. */
+const SWITCH_IDLE_MS_MAX = 5000
 const LOCK_NOT_AVAILABLE = '55P03'
 const STILL_WRITING = 'another replica has not stopped writing in time'
 /** A replica uses up a run of numbers, so the last one may be anywhere in it. */
@@ -74,7 +76,8 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
       await locking(() => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs }))
     },
-    abandon: (failure, nowMs) => abandon(client, side, failure, nowMs),
+    // That of the move may be lost.
+    abandon: (failure, nowMs) => withMoveClient(place, (own) => abandon(own, side, failure, nowMs)),
     close: client.close,
   }
 }
@@ -130,7 +133,7 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
 
 /** Resolves when it is done; what `work` throws is thrown as it is, and never tried again. */
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
-  await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
+  await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS, idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX }, async () => {
     if (!(await isMine(client, mark))) throw new Error('another replica has given the move up')
     await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
     // One that was stopped while the others left may have come back.

@@ -2,7 +2,7 @@ import { MOVE_WAS_KILLED } from '../../moving/move-mark.ts'
 import type { StoreMoves } from '../../moving/store-moves.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 import type { ServerWatch } from '../server-watch.ts'
-import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import { type MoveClient, withMoveClient } from './postgres-move-client.ts'
 import { countReplicas, dropMark, dropMoveParts, failMoves, isBeingMoved, lockMark, readMark } from './postgres-move-mark.ts'
 import { locking, openPostgresMoveSource } from './postgres-move-source.ts'
 import { openPostgresMoveTarget } from './postgres-move-target.ts'
@@ -12,10 +12,10 @@ export const postgresMoves = {
   nameOf: nameDatabase,
   openSource: openPostgresMoveSource,
   openTarget: openPostgresMoveTarget,
-  readMark: (place) => withClient(place, readMark),
+  readMark: (place) => withMoveClient(place, readMark),
   /** `watch`: that of the relay that uses the store. */
   clear: (place: string, nowMs: number, watch?: ServerWatch) =>
-    withClient(
+    withMoveClient(
       place,
       async (client) => {
         if (await wasLeft(client)) await endMove(client, nowMs, wasLeft)
@@ -23,12 +23,12 @@ export const postgresMoves = {
       watch,
     ),
   release: (place, moveId) =>
-    withClient(place, async (client) => {
+    withMoveClient(place, async (client) => {
       const mark = await readMark(client)
       if (mark?.state === 'receiving' && mark.moveId === moveId) await dropMark(client)
     }),
   holdUnused: (place) =>
-    withClient(place, async (client) => {
+    withMoveClient(place, async (client) => {
       const replicas = await countReplicas(client)
       return {
         usedBy: replicas === 0 ? null : `replicas: ${replicas}; one that was killed counts until its lease runs out`,
@@ -36,7 +36,7 @@ export const postgresMoves = {
       }
     }),
   undo: (place, nowMs) =>
-    withClient(place, async (client) => {
+    withMoveClient(place, async (client) => {
       const mark = await readMark(client)
       if (mark?.state !== 'moved') return null
       await endMove(client, nowMs, async () => (await readMark(client))?.state === 'moved')
@@ -61,13 +61,4 @@ async function endMove(client: MoveClient, nowMs: number, isToEnd: (client: Move
       await failMoves(client, MOVE_WAS_KILLED, nowMs)
     }),
   )
-}
-
-async function withClient<T>(place: string, work: (client: MoveClient) => Promise<T>, watch?: ServerWatch): Promise<T> {
-  const client = await openMoveClient(place, watch)
-  try {
-    return await work(client)
-  } finally {
-    await client.close()
-  }
 }
