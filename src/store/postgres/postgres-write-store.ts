@@ -67,7 +67,7 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
     statuses: new Set(),
     fronts: createDueFronts(),
   }
-  const sessions = new WeakMap<WriteTx, PostgresSession>()
+  const open = new WeakMap<WriteTx, OpenTransaction>()
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
       // As of now: while it waits for a connection this replica may be declared dead and join again.
@@ -76,12 +76,12 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
       try {
         const result = await writer.transaction(async (session) => {
           opened.at(-1)?.rolledBack()
-          const open = openTransaction(session, memory)
-          opened.push(open)
-          sessions.set(open.tx, session)
+          const transaction = openTransaction(session, memory)
+          opened.push(transaction)
+          open.set(transaction.tx, transaction)
           const proof = id === null || ofRole === undefined ? null : proveHeld(session, id, ofRole)
           proof?.catch(ignore)
-          const done = await work(open.tx)
+          const done = await work(transaction.tx)
           await proof
           if (announced) announceOrder(session)
           return done
@@ -95,9 +95,14 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
       }
     },
     async savepoint(tx, work) {
-      const session = sessions.get(tx)
-      if (session === undefined) throw new Error('a savepoint needs a transaction')
-      return await session.savepoint(work)
+      const transaction = open.get(tx)
+      if (transaction === undefined) throw new Error('a savepoint needs a transaction')
+      try {
+        return await transaction.session.savepoint(work)
+      } catch (error) {
+        transaction.forgetRows()
+        throw error
+      }
     },
     isStorageFailure,
   }
@@ -107,6 +112,9 @@ function ignore(): void {}
 
 interface OpenTransaction {
   readonly tx: WriteTx
+  readonly session: PostgresSession
+  /** A part of it was rolled back: what it has learnt may be of rows that are gone. */
+  forgetRows(): void
   committed(): void
   rolledBack(): void
 }
@@ -143,6 +151,11 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
       ...deliveryVerbs(parts),
       ...exclusiveVerbs(parts),
       ...recordingVerbs(parts),
+    },
+    session,
+    forgetRows() {
+      contents.forget()
+      parts.statuses.clear()
     },
     committed() {
       contents.committed()

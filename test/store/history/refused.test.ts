@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
-import { createRecord } from '../../../src/flow/history/record.tx.ts'
+import { createRecord, recordEach } from '../../../src/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import type { WriteStore } from '../../../src/flow/write-store.ts'
 import type { Engine } from '../../../src/store/contract.ts'
@@ -88,5 +88,32 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
       ...once,
     })
     expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
+  })
+  test('of an observation that was recorded and taken back again nothing is remembered that others would refer to', async () => {
+    const path = await newPlace(engine)
+    const whole = await engine.openWriteStore(path)
+    onTestFinished(() => whole.close())
+    let takesBack = true
+    const store: WriteStore = {
+      ...whole,
+      savepoint: (tx, work) =>
+        whole.savepoint(tx, async () => {
+          const done = await work()
+          if (takesBack) throw new Error('planned')
+          return done
+        }),
+    }
+    const log = { ...strictLog, error: () => undefined }
+    const ignore = () => undefined
+    const clock = { now: () => NOON, monotonic: () => 0 }
+    const ports = { store, clock, log, model: createCarrierModelKeeper(clock).current, learn: ignore, foundByPoll: ignore }
+    await store.transaction((tx) => recordEach(tx, [push(['1001'])], ports, recordOptions))
+    takesBack = false
+    await store.transaction((tx) => recordEach(tx, [push(['2001'])], ports, recordOptions))
+    const [row] = await storedRows<object>(
+      path,
+      'select count(*) as sightings, count(content.id) as contents from sighting left join content on content.id = content_id',
+    )
+    expect(row).toEqual({ sightings: 1, contents: 1 })
   })
 })

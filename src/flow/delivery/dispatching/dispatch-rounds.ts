@@ -133,6 +133,8 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
     take(): readonly SettledAttempt[] {
       if (term !== held.term()) {
         term = held.term()
+        // Nobody writes them down any more, and nothing waits for that.
+        queues.settled(attempts)
         attempts = []
         queues.release('all')
       }
