@@ -17,6 +17,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
   let settings = config
   let latest: RunningRelay | null = null
   let handingOver: Promise<unknown> | null = null
+  let isStopping = false
 
   async function start(inUse: Config, options: StartOptions): Promise<RunningRelay> {
     const relay = await startRelay(inUse, log, { ...options, handOver })
@@ -26,6 +27,9 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
   }
 
   async function handOver(seal: () => Promise<void>): Promise<void> {
+    // One that has just taken over may see another move before it is the current one.
+    await handingOver
+    if (isStopping) throw new Error('The relay is stopping. The store has stayed in use, and the move can be begun again.')
     const taking = takeOver(seal)
     // With nobody to take over, this process has nothing left to do.
     handingOver = taking.catch((error: unknown) => died.resolve(error))
@@ -44,12 +48,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     return sealed
   }
 
-  let current = await start(config, { threads }).catch(async (error: unknown) => {
-    // Only a relay that cannot start looks where its store is: all others start sooner.
-    const followed = await followMoves(config, log).catch(() => config)
-    if (followed === config) throw error
-    return await start(followed, {})
-  })
+  let current = await start(config, { threads }).catch(async (error: unknown) => await start(await whereMoved(config, log, error), {}))
   settings = listeningLike(config, current)
   const { publicUrl, internalUrl, store } = current
   return {
@@ -65,10 +64,18 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
       settings = { ...next, store: config.store, listen: settings.listen }
     },
     async stop(timeoutMs) {
+      isStopping = true
       await handingOver
       await current.stop(timeoutMs)
     },
   }
+}
+
+/** Only a relay that cannot start looks where its store is: all others start sooner. */
+async function whereMoved(config: Config, log: Log, error: unknown): Promise<Config> {
+  const inUse = await followMoves(config, log).catch(() => config)
+  if (inUse === config) throw error
+  return inUse
 }
 
 /** A config that names the ports that were bound, where it left them open. */

@@ -21,6 +21,12 @@ export interface StoreNumbers {
 /** The steps of a move, in order. In `waiting`, everything is copied and checked but for the last changes. */
 export type MoveStep = 'copying' | 'catching_up' | 'verifying' | 'waiting' | 'switching'
 
+/** Why the job of a move has failed whose relay was stopped or killed. */
+export const MOVE_WAS_STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
+
+/** Why a move ends without a switch whose job was cancelled in the last moment. */
+export const MOVE_WAS_CANCELLED = 'The move was cancelled before its switch.'
+
 /** How far a move is. `done` and `total` count rows of the current step. */
 export interface MoveProgress {
   readonly step: MoveStep

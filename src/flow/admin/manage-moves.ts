@@ -1,5 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
-import type { MoveProgress } from '../../domain/admin/store-move.ts'
+import { MOVE_WAS_STOPPED, type MoveProgress } from '../../domain/admin/store-move.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isObject, member } from '../../domain/json-body.ts'
 import { wrongInput } from '../../domain/read-input.ts'
@@ -31,6 +31,7 @@ export interface ManageMovesPorts {
   /** Resolves when a move by another replica has ended, whatever came of it. */
   readonly untilMoved: () => Promise<void>
   readonly clock: Clock
+  readonly pause: (ms: number) => Promise<unknown>
   readonly log: Pick<Log, 'info' | 'error'>
 }
 
@@ -60,7 +61,8 @@ type TakeOver = NonNullable<ManageMovesPorts['handOver']>
 /** How many turns of a mover pass between two looks at its job. */
 const TURNS_PER_LOOK = 4
 const RETRY_AFTER_MS = 5000
-const STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
+/** Between two attempts to give a move up. */
+const REST_MS = 1000
 
 export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
   const { write, openMover, handOver, untilMoved, trouble, clock, log } = ports
@@ -124,7 +126,7 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
   const { job, mover } = move
   try {
     if (!(await copy(ports, move))) {
-      await abandon(ports, move, STOPPED)
+      await abandon(ports, move, MOVE_WAS_STOPPED, 'until done')
       return
     }
     move.progress = { ...move.progress, step: 'switching' }
@@ -132,7 +134,7 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
     await takeOver(() => seal(ports, move))
   } catch (error) {
     ports.log.error({ err: error, job: job.jobId, to: mover.to }, 'the move of the store failed; the relay goes on with the store it had')
-    await abandon(ports, move, describe(error))
+    await abandon(ports, move, describe(error), 'until done')
   } finally {
     await mover.close().catch(() => undefined)
   }
@@ -159,22 +161,34 @@ async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
     await mover.switchOver({ jobId: job.jobId, nowMs: ports.clock.now() })
     ports.log.info({ job: job.jobId, to: mover.to }, 'the store was moved; a relay on the new one takes over')
   } catch (error) {
-    await abandon(ports, move, describe(error))
+    await abandon(ports, move, describe(error), 'once')
     throw error
   } finally {
     await mover.close()
   }
 }
 
-async function abandon({ clock, log }: ManageMovesPorts, move: Running, failure: string): Promise<void> {
+/** Gives a move up. `until done`: however long the store is away, since until then every change is kept for nobody; a stop of the relay ends that. */
+async function abandon(
+  { clock, log, pause }: ManageMovesPorts,
+  move: Running,
+  failure: string,
+  patience: 'once' | 'until done',
+): Promise<void> {
   const { job, mover } = move
-  if (move.isGivenUp) return
-  move.isGivenUp = true
-  await mover
-    .abandon(failure, clock.now())
-    .catch((err: unknown) =>
-      log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the next start does it'),
+  for (let attempt = 1; !move.isGivenUp; attempt++) {
+    const err: unknown = await mover.abandon(failure, clock.now()).then(
+      () => null,
+      (error: unknown) => error,
     )
+    const isLast = patience === 'once' || move.isStopping
+    move.isGivenUp = err === null || isLast
+    if (err === null) return
+    if (isLast) log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the next start does it')
+    else if (attempt === 1)
+      log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the relay goes on trying')
+    if (!isLast) await pause(REST_MS)
+  }
 }
 
 function describe(error: unknown): string {

@@ -59,9 +59,6 @@ export function refuseMoved(mark: MoveMark | null, place: string): void {
   )
 }
 
-/** Why the job of a move has failed that was killed before its switch. */
-export const MOVE_WAS_KILLED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
-
 /** Throws because a place belongs to one move until its switch. */
 export function refuseShared(place: string, cause?: unknown): never {
   throw new Error(`store: another move has begun to fill ${place}. Name another place, or wait for it.`, { cause })

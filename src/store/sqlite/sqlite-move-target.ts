@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import type { Cell, StoredRow } from '../../domain/admin/store-move.ts'
+import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from '../../domain/admin/store-move.ts'
 import type { MoveTarget } from '../../flow/admin/move-ports.ts'
 import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../moving/move-mark.ts'
 import {
@@ -48,6 +48,8 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
     async complete(numbers, { jobId, done, nowMs }) {
       db.pragma('synchronous = FULL')
       db.transaction(() => {
+        if (db.prepare('select 1 from job where id = ? and ended_at_ms is not null').get(jobId) !== undefined)
+          throw new Error(MOVE_WAS_CANCELLED)
         const save = db.prepare('insert or replace into setting (name, value) values (?, ?)')
         save.run(SETTING_OF_SEQUENCE, Buffer.from(String(numbers.sequence)))
         if (numbers.carrier !== null) save.run(SETTING_OF_CARRIER, Buffer.from(JSON.stringify(numbers.carrier)))

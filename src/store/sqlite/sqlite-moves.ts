@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { MOVE_WAS_KILLED } from '../moving/move-mark.ts'
+import { MOVE_WAS_STOPPED } from '../../domain/admin/store-move.ts'
 import type { StoreMoves } from '../moving/store-moves.ts'
 import { followLinks } from './sqlite-identity.ts'
 import { lockStore, StoreInUse } from './sqlite-lock.ts'
@@ -64,7 +64,7 @@ function endMove(db: Database.Database, nowMs: number): void {
   db.transaction(() => {
     dropMoveParts(db)
     dropMark(db)
-    failMoves(db, MOVE_WAS_KILLED, nowMs)
+    failMoves(db, MOVE_WAS_STOPPED, nowMs)
   }).immediate()
 }
 

@@ -80,7 +80,16 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
     }
   }
 
-  const manage = createManageMoves({ write, openMover, handOver, untilMoved, trouble: storage.disk.trouble, clock: systemClock, log })
+  const manage = createManageMoves({
+    write,
+    openMover,
+    handOver,
+    untilMoved,
+    trouble: storage.disk.trouble,
+    clock: systemClock,
+    pause,
+    log,
+  })
   closing.add(() => manage.stop())
   return {
     manage,

@@ -25,6 +25,7 @@ interface World {
   readonly openMover?: ManageMovesPorts['openMover']
   readonly trouble?: () => unknown
   readonly startJob?: ManageMovesPorts['write']['startJob']
+  readonly abandon?: () => Promise<void>
 }
 
 /** Moves with a mover that does as it is told; `calls` lists what was done, in order. */
@@ -35,6 +36,7 @@ function movesOf({
   openMover,
   startJob = async () => JOB,
   trouble = () => null,
+  abandon = async () => undefined,
 }: World) {
   const calls: string[] = []
   const closed = Promise.withResolvers<void>()
@@ -51,7 +53,10 @@ function movesOf({
       calls.push(`switch ${jobId}`)
       await switchOver()
     },
-    abandon: async (failure) => void calls.push(`abandon: ${failure}`),
+    async abandon(failure) {
+      calls.push(`abandon: ${failure}`)
+      await abandon()
+    },
     async close() {
       calls.push('close')
       closed.resolve()
@@ -74,6 +79,7 @@ function movesOf({
     trouble,
     untilMoved: async () => void calls.push('until moved'),
     clock: { now: () => 0, monotonic: () => 0 },
+    pause: () => Promise.resolve(),
     log: { info: () => undefined, error: () => undefined },
   })
   return { moves, calls, closed: closed.promise }
@@ -119,6 +125,27 @@ test('a move that fails while it copies leaves its reason with the job', async (
   await world.moves.start({ to: 'there' }, 'admin')
   await ended(world)
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
+})
+
+test('a move whose store is away is given up when that is back', async () => {
+  let attempts = 0
+  const abandon = async () => {
+    if (++attempts < 2) throw new Error('the connection was refused')
+  }
+  const world = movesOf({ turns: [new Error('the connection was lost')], abandon })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await world.closed
+  expect(world.calls).toEqual(['abandon: the connection was lost', 'abandon: the connection was lost', 'close'])
+})
+
+test('a stop does not wait until a move whose store is away can be given up', async () => {
+  const world = movesOf({
+    turns: [new Error('the connection was lost')],
+    abandon: () => Promise.reject(new Error('the connection was refused')),
+  })
+  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.stop()
+  expect(world.calls.at(-1)).toBe('close')
 })
 
 test('a store that takes no writes is not moved', async () => {

@@ -6,7 +6,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
-import { contentsOf, moveStore, movesOf, openMove, placeOf, untilWaiting } from '../../support/moving.ts'
+import { contentsOf, DIRECTIONS, moveStore, movesOf, openMove, placeOf, untilWaiting } from '../../support/moving.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 import { writeSeededStore } from '../../support/seeded-store.ts'
 import { changeStoredRows, storedBodies, storedNumber } from '../../support/stored-rows.ts'
@@ -183,6 +183,53 @@ test.each(engines)('a move from $name whose new store is gone right after the sw
   await move.switchOver({ jobId: 0, nowMs: NOW_MS })
   expect((await movesOf(engine).readMark(old.place))?.state).toBe('moved')
 })
+
+test('a move whose job was cancelled in the last moment does not switch', async () => {
+  for (const { from, to } of DIRECTIONS) {
+    const [old, next] = [await placeOf(from), await placeOf(to)]
+    await writeSeededStore(old.place, from)
+    await using opened = await openMove(old, next)
+    await untilWaiting(opened.move)
+    const job =
+      "insert into job (id, kind, state, task, started_by, done, created_at_ms, ended_at_ms) values (7, 'move', 'cancelled', '{}', 'admin', 0, 0, 1)"
+    await changeStoredRows(old.place, job)
+    await expect(opened.move.switchOver({ jobId: 7, nowMs: NOW_MS })).rejects.toThrow('The move was cancelled before its switch')
+    expect((await movesOf(from).readMark(old.place))?.state).not.toBe('moved')
+  }
+}, 60_000)
+
+test('a move that is given up beside somebody who reads for long ends at once, and leaves the rest to whoever looks next', async () => {
+  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  await using opened = await openMove(old, next)
+  await untilWaiting(opened.move)
+  await opened.move.pause()
+  const reading = await openTestPool(old.place).connect()
+  await reading.query('begin; select * from attempt')
+  await expect(opened.source.abandon('no more', NOW_MS)).rejects.toThrow('lock timeout')
+  expect(await storedNumber(old.place, "select count(*) from counter where name = 'moving'")).toBe(0)
+  await using again = await openMove(old, await placeOf(sqlite))
+  await again.source.abandon('neither', NOW_MS).catch(() => undefined)
+  await reading.query('rollback')
+  reading.release()
+  await postgresMoves.clear(old.place, NOW_MS)
+  expect(await storedNumber(old.place, "select count(*) from pg_trigger where tgname like 'moving%'")).toBe(0)
+  expect(await postgresMoves.readMark(old.place)).toBeNull()
+}, 60_000)
+
+test('a move that another replica has given up takes nothing of the next one', async () => {
+  const [old, next, other] = [await placeOf(postgres), await placeOf(sqlite), await placeOf(sqlite)]
+  await writeSeededStore(old.place, postgres)
+  await using given = await openMove(old, next)
+  await untilWaiting(given.move)
+  await postgresMoves.clear(old.place, NOW_MS)
+  await using going = await openMove(old, other)
+  await untilWaiting(going.move)
+  await changeStoredRows(old.place, "insert into parcel_status (status) values ('new')")
+  await expect(given.move.advance()).rejects.toThrow('another replica has given the move up')
+  await going.move.switchOver({ jobId: 0, nowMs: NOW_MS })
+  expect(await storedNumber(other.place, "select count(*) from parcel_status where status = 'new'")).toBe(1)
+}, 60_000)
 
 test('a switch waits for the replicas that have not stopped writing, and is given up if one does not', async () => {
   const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]

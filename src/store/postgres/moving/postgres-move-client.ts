@@ -27,10 +27,13 @@ export async function openMoveClient(place: string, watch?: ServerWatch): Promis
   const ask: typeof run = watch === undefined ? (work) => work(() => undefined) : run
   try {
     const client = await ask(() => pool.connect())
-    const query: MoveClient['query'] = (text, values = []) =>
-      ask(() => client.query({ text, values: [...values] })).catch((error: unknown) => {
+    const query: MoveClient['query'] = async (text, values = []) => {
+      try {
+        return await ask(() => client.query({ text, values: [...values] }))
+      } catch (error) {
         throw movingFailure(error)
-      })
+      }
+    }
     let isOpen = false
     return {
       query,
@@ -41,7 +44,7 @@ export async function openMoveClient(place: string, watch?: ServerWatch): Promis
         )
         isOpen = true
         try {
-          await query(['begin', ...set].join('; '))
+          await query(['begin isolation level read committed', ...set].join('; '))
           const result = await work()
           await query('commit')
           return result

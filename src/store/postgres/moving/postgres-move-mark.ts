@@ -1,12 +1,21 @@
+import { systemCode } from '../../../domain/errors.ts'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark, type MoveSide } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
 import type { MoveClient } from './postgres-move-client.ts'
+
+const UNDEFINED_TABLE = '42P01'
+/** No replica has this number. */
+const NOBODY = -1
 
 /** What a move has written into the store; null: nothing. */
 export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<MoveMark | null> {
   const { rows: found } = await query<{ there: string | null }>('select to_regclass($1)::text as there', [MARK_TABLE])
   if (found[0]?.there === null) return null
-  const { rows } = await query<MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`)
+  // It may be dropped just now.
+  const { rows } = await query<MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).catch((error: unknown) => {
+    if (systemCode(error) === UNDEFINED_TABLE) return { rows: [] }
+    throw error
+  })
   return rows[0] === undefined ? null : decodeMark(rows[0])
 }
 
@@ -53,9 +62,33 @@ export async function countReplicas({ query }: MoveClient): Promise<number> {
 }
 
 /** Whether a move still has the store to copy: another replica gives it up if the one that runs it seems to be gone. */
-export async function isMine({ query }: MoveClient, { moveId }: MoveSide): Promise<boolean> {
-  const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing')`, [moveId])
+export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
   return rowCount === 1
+}
+
+/** Keeps others from giving a move up until the transaction ends; throws if they have. */
+export async function holdMark(client: MoveClient, side: MoveSide): Promise<void> {
+  if (!(await isMine(client, side, 'for share'))) throw new Error(GIVEN_UP)
+}
+
+/** Why a move cannot go on. */
+const GIVEN_UP = 'another replica has given the move up'
+
+/** Drops what was recorded of changed rows, as long as the move goes on: those of the next are in the same tables. */
+export async function dropChanges({ query }: MoveClient, table: MovedTable, marks: readonly number[], { moveId }: MoveSide): Promise<void> {
+  const { rowCount } = await query(
+    `delete from ${changesOf(table)} where seq = any($1::bigint[])
+      and exists (select 1 from ${MARK_TABLE} where move_id = $2 and state in ('copying', 'pausing'))`,
+    [[...marks], moveId],
+  )
+  if (rowCount !== marks.length) throw new Error(GIVEN_UP)
+}
+
+/** Nobody goes on with the move, and nobody need pause for it. */
+export async function leaveMark({ query }: MoveClient): Promise<void> {
+  await query(`update ${MARK_TABLE} set state = 'copying', move_id = '', replica_id = ${NOBODY}`)
+  await query(`delete from counter where name = '${MOVING}'`)
 }
 
 /** Whether somebody moves the store now: a replica that lives copies it, or a switch has begun that is not too long ago. */

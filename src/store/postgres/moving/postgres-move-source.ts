@@ -3,16 +3,17 @@ import type { Cell, StoreNumbers } from '../../../domain/admin/store-move.ts'
 import type { MoveSource } from '../../../flow/admin/move-ports.ts'
 import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../../moving/moved-tables.ts'
-import { isConflict } from '../conflicts.ts'
 import { readSharedCarrier } from './postgres-move-carrier.ts'
 import { type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
+import { endMove } from './postgres-move-end.ts'
+import { ALONE, BESIDE_WRITERS, locking } from './postgres-move-locks.ts'
 import {
   askToPause,
   changesOf,
   countReplicas,
-  dropMark,
+  dropChanges,
   dropMoveParts,
-  failMoves,
+  holdMark,
   isBeingMoved,
   isMine,
   keepChanges,
@@ -23,15 +24,11 @@ import {
 } from './postgres-move-mark.ts'
 import { createStoredTables } from './postgres-stored-tables.ts'
 
-/** Whoever writes waits no longer than this for a table whose lock the move in turn waits for. */
-const LOCK_TIMEOUT_MS = 250
-const ATTEMPTS_MAX = 12
 const REST_MS = 50
 /** Longer would be a longer pause than a move may make. */
 const ALONE_MS_MAX = 4000
 /** How long a switch may stand still. Nobody writes meanwhile, and to write the last rows into the new store may take a moment. */
 const SWITCH_IDLE_MS_MAX = 5000
-const LOCK_NOT_AVAILABLE = '55P03'
 const STILL_WRITING = 'another replica has not stopped writing in time'
 /** A replica uses up a run of numbers, so the last one may be anywhere in it. */
 const RUN = 10_000
@@ -39,17 +36,23 @@ const RUN = 10_000
 /** Copies from a database while replicas write to it. */
 export async function openPostgresMoveSource(place: string, side: MoveSide): Promise<MoveSource> {
   const client = await openMoveClient(place)
-  const { query, transaction } = client
+  const { query } = client
   const numberIn: NumberIn = async (text) => Number((await query<{ n: number | null }>(text)).rows[0]?.n ?? 0)
   return {
     ...createStoredTables(client),
     tables: MOVED_TABLES,
     announce: () => announce(client, side),
     async begin() {
-      await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => dropMoveParts(client)))
+      await locking(client, BESIDE_WRITERS, async () => {
+        await holdMark(client, side)
+        await dropMoveParts(client)
+      })
       // A table at a time, so that nobody who writes waits for more than one.
       for (const table of MOVED_TABLES)
-        await locking(() => transaction({ lock_timeout: LOCK_TIMEOUT_MS }, () => keepChanges(client, table)))
+        await locking(client, BESIDE_WRITERS, async () => {
+          await holdMark(client, side)
+          await keepChanges(client, table)
+        })
     },
     count: (copied) => {
       const { name } = movedTable(copied)
@@ -65,44 +68,28 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       ])
       return { marks: rows.map(({ seq }) => Number(seq)), keys: rows.map((row) => names.map((name) => row[name] ?? null)) }
     },
-    async forget(copied, marks) {
-      await query(`delete from ${changesOf(movedTable(copied))} where seq = any($1::bigint[])`, [[...marks]])
-    },
+    forget: (copied, marks) => dropChanges(client, movedTable(copied), marks, side),
     countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
     pause: () => askToPause(client, side),
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {
       await untilAlone(client)
       // Nobody writes from the lock to the commit, and after it a trigger refuses it.
-      await locking(() => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs }))
+      const seal = () => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs })
+      await locking(client, ALONE, seal, { idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX })
     },
     // That of the move may be lost.
-    abandon: (failure, nowMs) => withMoveClient(place, (own) => abandon(own, side, failure, nowMs)),
+    abandon: (failure, nowMs) => withMoveClient(place, (own) => endMove(own, failure, nowMs, () => isMine(own, side))),
     close: client.close,
   }
 }
 
 async function announce(client: MoveClient, side: MoveSide): Promise<void> {
-  await locking(() =>
-    client.transaction({}, async () => {
-      await lockMark(client)
-      if (await isBeingMoved(client)) throw new Error('store: another replica is moving it already.')
-      await writeMark(client, { ...side, state: 'copying' })
-    }),
-  )
-}
-
-async function abandon(client: MoveClient, side: MoveSide, failure: string, nowMs: number): Promise<void> {
-  await locking(() =>
-    client.transaction({ lock_timeout: LOCK_TIMEOUT_MS }, async () => {
-      await lockMark(client)
-      // Another replica may have given it up, and begun another.
-      if (!(await isMine(client, side))) return
-      await dropMoveParts(client)
-      await dropMark(client)
-      await failMoves(client, failure, nowMs)
-    }),
-  )
+  await locking(client, BESIDE_WRITERS, async () => {
+    await lockMark(client)
+    if (await isBeingMoved(client)) throw new Error('store: another replica is moving it already.')
+    await writeMark(client, { ...side, state: 'copying' })
+  })
 }
 
 /** Waits for replicas that were asked to pause. Those that seal a store without a word have nobody beside them. */
@@ -133,30 +120,15 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
 
 /** Resolves when it is done; what `work` throws is thrown as it is, and never tried again. */
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
-  await client.transaction({ lock_timeout: LOCK_TIMEOUT_MS, idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX }, async () => {
-    if (!(await isMine(client, mark))) throw new Error('another replica has given the move up')
-    await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
-    // One that was stopped while the others left may have come back.
-    if ((await countReplicas(client)) > 0) throw new Error(STILL_WRITING)
-    await client.query('set local lock_timeout = 0')
-    await work().catch((cause: unknown) => {
-      throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
-    })
-    // What keeps the changes stays behind: to drop it would wait for everyone who reads.
-    await refuseWrites(client)
-    await writeMark(client, mark)
+  await holdMark(client, mark)
+  await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
+  // One that was stopped while the others left may have come back.
+  if ((await countReplicas(client)) > 0) throw new Error(STILL_WRITING)
+  await client.query('set local lock_timeout = 0')
+  await work().catch((cause: unknown) => {
+    throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
   })
-}
-
-/** Tries again while others hold locks. */
-export async function locking<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work()
-    } catch (error) {
-      const isHeld = isConflict(error) || (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE)
-      if (!isHeld || attempt === ATTEMPTS_MAX) throw error
-      await pause(REST_MS)
-    }
-  }
+  // What keeps the changes stays behind: to drop it would wait for everyone who reads.
+  await refuseWrites(client)
+  await writeMark(client, mark)
 }

@@ -1,3 +1,4 @@
+import { MOVE_WAS_CANCELLED } from '../../../domain/admin/store-move.ts'
 import type { MoveTarget } from '../../../flow/admin/move-ports.ts'
 import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../../moving/move-mark.ts'
 import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../../moving/moved-tables.ts'
@@ -7,8 +8,9 @@ import { nameDatabase, openPool } from '../postgres-pool.ts'
 import { refuseUnsafeServer } from '../refuse-unsafe-server.ts'
 import { writeSharedCarrier } from './postgres-move-carrier.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { dropMark, isBeingSwitched, lockMark, MARK_IS_MINE, noteSwitch, readMark, writeMark } from './postgres-move-mark.ts'
-import { locking } from './postgres-move-source.ts'
+import { releaseMark } from './postgres-move-end.ts'
+import { BESIDE_WRITERS, locking } from './postgres-move-locks.ts'
+import { isBeingSwitched, lockMark, MARK_IS_MINE, noteSwitch, readMark, writeMark } from './postgres-move-mark.ts'
 import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
@@ -37,15 +39,13 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide): Pro
     ...createStoredTables(client),
     async claim() {
       // Of two moves that make its table at the same time, one fails and finds it made.
-      await locking(() =>
-        transaction({}, async () => {
-          await lockMark(client)
-          await refuseOther(client, name)
-          if (await isBeingSwitched(client)) refuseShared(name)
-          await query(`truncate ${MOVED_TABLES.map((table) => table.name).join(', ')}`)
-          await writeMark(client, { ...side, state: 'receiving' })
-        }),
-      )
+      await locking(client, BESIDE_WRITERS, async () => {
+        await lockMark(client)
+        await refuseOther(client, name)
+        if (await isBeingSwitched(client)) refuseShared(name)
+        await query(`truncate ${MOVED_TABLES.map((table) => table.name).join(', ')}`)
+        await writeMark(client, { ...side, state: 'receiving' })
+      })
     },
     async replace(copied, keys, rows) {
       const table = movedTable(copied)
@@ -61,6 +61,8 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide): Pro
     async complete(numbers, { jobId, done, nowMs }) {
       await transaction({}, async () => {
         await mine()
+        const { rowCount: cancelled } = await query('select 1 from job where id = $1 and ended_at_ms is not null', [jobId])
+        if (cancelled !== 0) throw new Error(MOVE_WAS_CANCELLED)
         await noteSwitch(client, side)
         await query("update counter set value = $1, base = $1 where name = 'sequence'", [numbers.sequence])
         for (const table of ['parcel', 'inbox'] as const)
@@ -74,7 +76,7 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide): Pro
         await query("update job set state = 'done', done = $1, ended_at_ms = $2 where id = $3", [done, nowMs, jobId])
       })
     },
-    release: () => dropMark(client),
+    release: () => releaseMark(client, side.moveId),
     close: client.close,
   }
 }

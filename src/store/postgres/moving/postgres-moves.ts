@@ -1,10 +1,11 @@
-import { MOVE_WAS_KILLED } from '../../moving/move-mark.ts'
+import { MOVE_WAS_STOPPED } from '../../../domain/admin/store-move.ts'
 import type { StoreMoves } from '../../moving/store-moves.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 import type { ServerWatch } from '../server-watch.ts'
-import { type MoveClient, withMoveClient } from './postgres-move-client.ts'
-import { countReplicas, dropMark, dropMoveParts, failMoves, isBeingMoved, lockMark, readMark } from './postgres-move-mark.ts'
-import { locking, openPostgresMoveSource } from './postgres-move-source.ts'
+import { withMoveClient } from './postgres-move-client.ts'
+import { endMove, releaseMark, undoMove, wasLeft } from './postgres-move-end.ts'
+import { countReplicas, readMark } from './postgres-move-mark.ts'
+import { openPostgresMoveSource } from './postgres-move-source.ts'
 import { openPostgresMoveTarget } from './postgres-move-target.ts'
 
 /** Moves from and to databases. */
@@ -18,15 +19,11 @@ export const postgresMoves = {
     withMoveClient(
       place,
       async (client) => {
-        if (await wasLeft(client)) await endMove(client, nowMs, wasLeft)
+        if (await wasLeft(client)) await endMove(client, MOVE_WAS_STOPPED, nowMs, () => wasLeft(client))
       },
       watch,
     ),
-  release: (place, moveId) =>
-    withMoveClient(place, async (client) => {
-      const mark = await readMark(client)
-      if (mark?.state === 'receiving' && mark.moveId === moveId) await dropMark(client)
-    }),
+  release: (place, moveId) => withMoveClient(place, (client) => releaseMark(client, moveId)),
   holdUnused: (place) =>
     withMoveClient(place, async (client) => {
       const replicas = await countReplicas(client)
@@ -39,26 +36,7 @@ export const postgresMoves = {
     withMoveClient(place, async (client) => {
       const mark = await readMark(client)
       if (mark?.state !== 'moved') return null
-      await endMove(client, nowMs, async () => (await readMark(client))?.state === 'moved')
+      await undoMove(client, MOVE_WAS_STOPPED, nowMs)
       return mark
     }),
 } satisfies StoreMoves
-
-/** Whether a move was begun that nobody goes on with. */
-async function wasLeft(client: MoveClient): Promise<boolean> {
-  const state = (await readMark(client))?.state
-  return (state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))
-}
-
-/** Ends a move if it still is to be ended while nobody can change that: since it was looked at, the store may have been switched. */
-async function endMove(client: MoveClient, nowMs: number, isToEnd: (client: MoveClient) => Promise<boolean>): Promise<void> {
-  await locking(() =>
-    client.transaction({}, async () => {
-      await lockMark(client)
-      if (!(await isToEnd(client))) return
-      await dropMoveParts(client)
-      await dropMark(client)
-      await failMoves(client, MOVE_WAS_KILLED, nowMs)
-    }),
-  )
-}

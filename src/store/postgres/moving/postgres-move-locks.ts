@@ -1,0 +1,32 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { systemCode } from '../../../domain/errors.ts'
+import { isConflict } from '../conflicts.ts'
+import type { MoveClient } from './postgres-move-client.ts'
+
+const REST_MS = 50
+/** Longer than the server waits before it ends an autovacuum that is in the way (`deadlock_timeout`, 1 s). */
+const LONG_MS = 1500
+const LOCK_NOT_AVAILABLE = '55P03'
+
+/** How long each attempt waits for a lock, in milliseconds: whoever writes may wait as long behind it, so the first are short. */
+export const BESIDE_WRITERS: readonly number[] = [...Array.from({ length: 8 }, () => 250), LONG_MS, LONG_MS, LONG_MS]
+/** While nobody writes. */
+export const ALONE: readonly number[] = [LONG_MS, LONG_MS]
+
+/** Does something in a transaction that takes locks. Tries again while others hold them, an attempt for each of `waits`. */
+export async function locking<T>(
+  client: MoveClient,
+  waits: readonly number[],
+  work: () => Promise<T>,
+  settings: Readonly<Record<string, number>> = {},
+): Promise<T> {
+  for (let nth = 0; ; nth++) {
+    try {
+      return await client.transaction({ ...settings, lock_timeout: waits[nth] ?? LONG_MS }, work)
+    } catch (error) {
+      const isHeld = isConflict(error) || systemCode(error) === LOCK_NOT_AVAILABLE
+      if (!isHeld || nth >= waits.length - 1) throw error
+      await pause(REST_MS)
+    }
+  }
+}
