@@ -1,3 +1,4 @@
+import { connect as connectTcp, type Socket } from 'node:net'
 import { buildConnector, errors } from 'undici'
 import { orWhenAborted } from './deadline.ts'
 import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
@@ -45,9 +46,10 @@ export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: Co
       if (address === undefined) throw new RangeError('a host that was allowed has an address')
       // The certificate must be that of the host, not of the address.
       const servername = options.servername || (address === hostname ? undefined : hostname)
-      const pinned = { ...options, hostname: address, ...(protocol === 'https:' && servername !== undefined ? { servername } : {}) }
-      connect(pinned, (...[error, socket]) => {
-        if (error === null) callback(null, socket)
+      const beneath = protocol === 'https:' ? connectTcp({ host: address, port }) : null
+      const secured = beneath === null ? {} : { httpSocket: beneath, ...(servername === undefined ? {} : { servername }) }
+      connect({ ...options, hostname: address, ...secured }, (...[error, socket]) => {
+        if (error === null) callback(null, resetWhenAborted(socket, beneath ?? socket))
         else if (place + 1 < addresses.length) connectTo(addresses, place + 1)
         else fail(error)
       })
@@ -63,3 +65,22 @@ export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: Co
     )
   }
 }
+
+/**
+ * When a post that runs on it is aborted, a connection is reset, not closed: the system would go on sending for minutes what was written,
+ * and an endpoint could get it after what another replica has sent since. `beneath` is the connection of the network, which TLS may run on.
+ */
+function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
+  const destroy = socket.destroy.bind(socket)
+  socket.destroy = (error) => {
+    if (socket.destroyed || !isAbort(error)) return destroy(error)
+    // A reset destroys without an error, and the client counts on its own.
+    socket.destroy = () => destroy(error)
+    beneath.resetAndDestroy()
+    return destroy(error)
+  }
+  return socket
+}
+
+/** The client's error for the connection of a request that was aborted; one that is not in use ends with others. */
+const isAbort = (error: Error | undefined): boolean => error instanceof errors.InformationalError && error.message === 'aborted'

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
@@ -8,6 +9,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ANSWER_KEPT_BYTES } from '../../src/domain/delivery/delivery.ts'
 import { createDeliverySigner } from '../../src/domain/delivery/delivery-request.ts'
+import { systemCode } from '../../src/domain/errors.ts'
 import { closeOpened, openHttp, openRaw, openTls, refusingUrl, until } from '../carrier/carrier-double.ts'
 import { pushBody } from '../support/builders.ts'
 import { definedHmac, opensslHmac } from '../support/independent-hmac.ts'
@@ -349,6 +351,56 @@ describe('O13: a connection that is kept', () => {
       expect.soft(await world.post(url), `round ${nth}`).toMatchObject({ kind: 'accepted', status: 200 })
       expect.soft(await world.post(url), `round ${nth}`).toMatchObject({ kind: 'rejected', status: 422 })
     }
+  })
+})
+
+/** An endpoint that keeps each post for itself, or answers it; with how its connections ended. */
+async function openWatched({ isTls, isAnswering }: { readonly isTls: boolean; readonly isAnswering: boolean }) {
+  const ends: string[] = []
+  let posts = 0
+  const url = await (isTls ? openTls : openHttp)((request, response) => {
+    posts += 1
+    let end = 'closed'
+    request.socket.on('error', (error) => {
+      end = systemCode(error) ?? error.message
+    })
+    request.socket.on('close', () => void ends.push(end))
+    request.resume()
+    if (isAnswering) response.end()
+  })
+  return { url, ends, posts: () => posts }
+}
+
+describe.each([['http', false] as const, ['https', true] as const])('a connection by %s', (_, isTls) => {
+  test('is reset when its post is interrupted: what was not sent yet is not sent later', async () => {
+    const { url, ends, posts } = await openWatched({ isTls, isAnswering: false })
+    await using world = openSender()
+    const result = world.post(url, certificate)
+    await until(() => posts() === 1)
+    // Who closes before it has read all that came with a handshake resets anyway.
+    await setTimeout(100)
+    await world.sender.close()
+    expect(await result).toMatchObject({ kind: 'failed', reason: 'interrupted', detail: 'CLOSED' })
+    await until(() => ends.length === 1)
+    expect(ends).toEqual(['ECONNRESET'])
+  })
+
+  test('is reset when its post is timed out, and the next post has another', async () => {
+    const { url, ends } = await openWatched({ isTls, isAnswering: false })
+    await using world = openSender({}, { timeoutMs: 500 })
+    for (let nth = 0; nth < 2; nth++)
+      expect(await world.post(url, certificate)).toMatchObject({ kind: 'failed', reason: 'timeout', detail: 'DEADLINE' })
+    await until(() => ends.length === 2)
+    expect(ends).toEqual(['ECONNRESET', 'ECONNRESET'])
+  })
+
+  test('is closed, not reset, when no post is left on it', async () => {
+    const { url, ends } = await openWatched({ isTls, isAnswering: true })
+    await using world = openSender()
+    expect(await world.post(url, certificate)).toMatchObject({ kind: 'accepted' })
+    await world.sender.close()
+    await until(() => ends.length === 1)
+    expect(ends).toEqual(['closed'])
   })
 })
 

@@ -307,3 +307,32 @@ test('a renewal needs no lock on roles: it is made while somebody changes them',
   expect(await table.renew(id, LONG_MS)).not.toBeNull()
   await client.query('rollback')
 })
+
+test('renewals that meet a lock on their row leave no connection that waits for it, and go on once it is gone', async () => {
+  const { url, openTable, join, query } = await open()
+  const table = openReplicaTable(url, { answerTimeoutMs: 1500 })
+  onTestFinished(() => table.close())
+  const { id } = await join(openTable())
+  await query("insert into lesson (body) values ('taught')")
+  const holder = await connect(url)
+  await holder.query('begin')
+  await holder.query('select 1 from replica where id = $1 for update', [id])
+  const waiting = () => query("select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()")
+  const counts: number[] = []
+  for (let turn = 0; turn < 4; turn++) {
+    // Those who asked leave long before the lock is gone, as a relay does.
+    await Promise.all([
+      expect(table.renew(id, LONG_MS)).rejects.toThrow(),
+      expect(table.lessons.take(id, 10)).rejects.toThrow(),
+      vi.waitFor(async () => expect(await waiting()).not.toEqual([]), { timeout: 900, interval: 20 }),
+    ])
+    counts.push((await waiting()).length)
+  }
+  // One may have met the other's wait first.
+  expect(Math.max(...counts)).toBeLessThanOrEqual(2)
+  await holder.query('rollback')
+  expect(await table.renew(id, 7000)).toMatchObject({ lapsed: 0 })
+  expect(await table.lessons.take(id, 10)).toEqual(['taught'])
+  const [row] = await query('select (until_ms - seen_at_ms)::integer as ttl from replica')
+  expect(row).toEqual({ ttl: 7000 })
+})

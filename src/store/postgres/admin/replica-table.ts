@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg'
+import type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg'
 import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../../domain/admin/replica.ts'
 import type { ReplicaTable } from '../../../flow/admin/ports.ts'
@@ -16,13 +16,17 @@ const CONNECTIONS = 2
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 const BEGIN = `begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = ${IDLE_MS_MAX}`
 
+/** Shorter than the driver waits: whoever gives up leaves nobody on the server who waits on, when commits hang there and keep their locks. */
+const ALONE_LOCK_TIMEOUT_MS = 1000
+
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
 const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms)
   select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint from (select ${NOW_MS} as now_ms) as clock returning id, seen_at_ms as now_ms`
-const RENEW = `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + $2::bigint from (select ${NOW_MS} as now_ms) as clock
-  where id = $1 returning seen_at_ms as now_ms,
-  (select count(*) from replica as other where other.id <> $1 and other.until_ms <= ${NOW_MS})::integer as lapsed`
+const renewal = (id: number, ttlMs: number) =>
+  `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + ${whole(ttlMs)} from (select ${NOW_MS} as now_ms) as clock
+  where id = ${whole(id)} returning seen_at_ms as now_ms,
+  (select count(*) from replica as other where other.id <> ${whole(id)} and other.until_ms <= ${NOW_MS})::integer as lapsed`
 const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
 /** An endpoint of a replica that was killed in the middle of a rollout must not lose its place before that is there again. */
 const KEPT_MS = 600_000
@@ -33,8 +37,9 @@ const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
 
-const TAKE_LESSONS = `with alive as (select id from replica where id = $1 for key share)
-  delete from lesson where id in (select id from lesson order by id limit $2) and exists (select 1 from alive) returning id, body`
+const takingLessons = (replicaId: number, limit: number) =>
+  `with alive as (select id from replica where id = ${whole(replicaId)} for key share)
+  delete from lesson where id in (select id from lesson order by id limit ${whole(limit)}) and exists (select 1 from alive) returning id, body`
 
 interface Registered {
   readonly id: number
@@ -82,8 +87,7 @@ export function openReplicaTable(
   return {
     register: (replica) => withRoles(watched, (client) => register(client, replica)),
     async renew(id, ttlMs) {
-      const { rows } = await run(() => pool.query<Renewed>(RENEW, [id, ttlMs]))
-      const [row] = rows
+      const [row] = await run(() => alone<Renewed>(pool, renewal(id, ttlMs)))
       return row === undefined ? null : { nowMs: row.now_ms, lapsed: row.lapsed }
     },
     async look() {
@@ -121,7 +125,7 @@ export function openReplicaTable(
         await run(() => pool.query('insert into lesson (body) values ($1)', [lesson]))
       },
       async take(replicaId, limit) {
-        const { rows } = await run(() => pool.query<{ id: number; body: string }>(TAKE_LESSONS, [replicaId, limit]))
+        const rows = await run(() => alone<{ id: number; body: string }>(pool, takingLessons(replicaId, limit)))
         return rows.toSorted((a, b) => a.id - b.id).map(({ body }) => body)
       },
     },
@@ -153,6 +157,23 @@ function refuseOtherKeys(mine: readonly string[], other: { readonly name: string
     `secrets.atRestKeys: another relay on this database, ${other.name}, has other keys, so that one could not open what the other encrypts. Give both ` +
       'the same keys. To replace a key, first add the new one at the end everywhere, then move it to the front. If that relay was just stopped, start again in a few seconds.',
   )
+}
+
+/**
+ * Runs one statement that waits for locks only so long. The server makes one transaction of the one message, so that nothing is left open between two and
+ * a pooler keeps nothing of it; such a message has no parameters.
+ */
+async function alone<R extends QueryResultRow>(pool: Pool, statement: string): Promise<readonly R[]> {
+  const results: unknown = await pool.query(`set local lock_timeout = ${ALONE_LOCK_TIMEOUT_MS}; ${statement}`)
+  // The driver answers several statements with a list, which its types do not know.
+  const [, { rows }] = results as readonly [QueryResult, QueryResult<R>]
+  return rows
+}
+
+/** A number as it is written in a statement. */
+function whole(number: number): string {
+  if (!Number.isSafeInteger(number)) throw new RangeError('not a whole number')
+  return String(number)
 }
 
 /** In a transaction that nobody else changes replicas or roles beside. */
