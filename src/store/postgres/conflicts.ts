@@ -15,7 +15,19 @@ export function isConflict(error: unknown): boolean {
 const DUPLICATE_KEY = '23505'
 
 /**
- * Why a transaction is given up that met a conflict at every try. Others were in its way for more than a second, which is no fault of what was asked: the store is
+ * How many times a transaction is begun that meets others: with its pauses, for some three seconds. One that asks for a key that is there already may never
+ * get through, and is given up after a second.
+ */
+const TRIES_MAX = 60
+const TRIES_FOR_KEY_MAX = 20
+
+/** Whether a transaction that met another one at this attempt, counted from 1, is given up. */
+export function isEndless(error: unknown, attempt: number): boolean {
+  return isConflict(error) && attempt >= (systemCode(error) === DUPLICATE_KEY ? TRIES_FOR_KEY_MAX : TRIES_MAX)
+}
+
+/**
+ * Why a transaction is given up that met a conflict at every try. Others were in its way for seconds, which is no fault of what was asked: the store is
  * too busy. A key that is there at every try is the fault of what was asked.
  */
 export function endlessConflict(cause: unknown): Error {

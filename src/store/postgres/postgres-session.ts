@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Session } from '../engine.ts'
 import type { Params, SqlValue, Statement } from '../statement.ts'
-import { endlessConflict, isConflict } from './conflicts.ts'
+import { endlessConflict, isEndless } from './conflicts.ts'
 import { bind, compileForPostgres, type PostgresStatement } from './postgres-dialect.ts'
 
 /** What a connection or a pool of them runs. */
@@ -31,11 +31,11 @@ function compile(statement: Statement<never, unknown>): PostgresStatement {
 export interface SessionOptions {
   /** Whether statements stay prepared on a connection; not behind a pooler that knows no named statements. */
   readonly named: boolean
-  /** Whether its transaction is not begun again, whatever it meets. */
-  readonly isLastTry?: boolean
+  /** How many times its transaction was begun, this one included; absent: it is not begun again. */
+  readonly attempt?: number
 }
 
-export function createSession(runner: Runner, { named, isLastTry = false }: SessionOptions): PostgresSession {
+export function createSession(runner: Runner, { named, attempt = Number.POSITIVE_INFINITY }: SessionOptions): PostgresSession {
   let enqueued: Promise<unknown>[] = []
   let failure: { readonly error: unknown } | null = null
 
@@ -82,7 +82,7 @@ export function createSession(runner: Runner, { named, isLastTry = false }: Sess
         await flush().catch(() => undefined)
         failure = null
         await runner.query({ text: 'rollback to savepoint one' })
-        throw isLastTry && isConflict(error) ? endlessConflict(error) : error
+        throw isEndless(error, attempt) ? endlessConflict(error) : error
       }
     },
   }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
 import type { ReadEngine } from '../engine.ts'
-import { endlessConflict, isConflict } from './conflicts.ts'
+import { endlessConflict, isConflict, isEndless } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
 import { runningFailure } from './postgres-failure.ts'
 import { createSession, type PostgresSession, type Runner, type SessionOptions } from './postgres-session.ts'
@@ -53,16 +53,15 @@ function begin(mode: string, settings: Readonly<Record<string, number>>): string
   return [`begin isolation level ${mode}`, ...set].join('; ')
 }
 
-const ATTEMPTS_MAX = 20
 const PAUSE_MS_MAX = 20
 
 export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): PostgresWriter {
-  async function once<T>(work: (session: PostgresSession) => Promise<T>, isLastTry: boolean, check: () => void): Promise<T> {
+  async function once<T>(work: (session: PostgresSession) => Promise<T>, attempt: number, check: () => void): Promise<T> {
     const client = await pool.connect()
     let broken: Error | undefined
     try {
       check()
-      return await bracket(client, BEGIN, { ...options, isLastTry }, work)
+      return await bracket(client, BEGIN, { ...options, attempt }, work)
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) broken = error instanceof Error ? error : new Error(String(error))
       throw error
@@ -74,12 +73,11 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
     transaction: (work) =>
       ask(options, async (check) => {
         for (let attempt = 1; ; attempt++) {
-          const isLastTry = attempt === ATTEMPTS_MAX
           try {
-            return await once(work, isLastTry, check)
+            return await once(work, attempt, check)
           } catch (error) {
             if (!isConflict(error)) throw error
-            if (isLastTry) throw endlessConflict(error)
+            if (isEndless(error, attempt)) throw endlessConflict(error)
             // Of two that met, the one that waits a little longer finds the other done; of many, all need more room the oftener they meet.
             await pause(Math.random() * PAUSE_MS_MAX * Math.min(attempt, 6))
           }
