@@ -21,12 +21,13 @@ test('O5: what was sent and not marked when the relay was killed is sent again u
   let count = 0
   const mood = (): Mood => {
     onArrival(++count)
-    return { status: 200, afterMs: 100 }
+    // Long enough that none is answered before as many as may be are under way.
+    return { status: 200, afterMs: 500 }
   }
   await using receiver = await startMoodyReceiver(KEY, mood)
   const config = writeConfig(temporaryFolder(), NO_CARRIER, {
     endpoints: [{ name: 'shop', url: receiver.url, sharedKey: KEY }],
-    delivery: { schedule: ['50ms'], jitter: 0, timeout: '1s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
+    delivery: { schedule: ['50ms'], jitter: 0, timeout: '5s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
   })
   const bodies = parcels(12)
   receiver.setDown(true)
