@@ -16,7 +16,7 @@ const CONNECTIONS = 2
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 const BEGIN = `begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = ${IDLE_MS_MAX}`
 
-/** Shorter than the driver waits: whoever gives up leaves nobody on the server who waits on, when commits hang there and keep their locks. */
+/** Shorter than the driver's own wait, so that a statement which is given up does not go on waiting on the server while commits hang there. */
 const ALONE_LOCK_TIMEOUT_MS = 1000
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"

@@ -8,7 +8,7 @@ const REST_MS = 50
 const LONG_MS = 1500
 const LOCK_NOT_AVAILABLE = '55P03'
 
-/** How long each attempt waits for a lock, in milliseconds: whoever writes may wait as long behind it, so the first are short. */
+/** How long each attempt waits for a lock, in milliseconds. The first waits are short, because writers queue behind them. */
 export const BESIDE_WRITERS: readonly number[] = [...Array.from({ length: 8 }, () => 250), LONG_MS, LONG_MS, LONG_MS]
 /** While nobody writes. */
 export const ALONE: readonly number[] = [LONG_MS, LONG_MS]
