@@ -23,6 +23,8 @@ const OPENS_STORES = [
   // Loaded into a relay, to have its driver fail or be less durable.
   'test/support/failing-store.ts',
   'test/support/weaker-store.ts',
+  // Competes with a relay for the lock of its file.
+  'test/support/other-writer.ts',
   // Asks which SQLite the driver brings.
   'test/house/versions.test.ts',
 ]

@@ -31,6 +31,8 @@ export interface MoveSource extends StoredTables {
   /** Drops kept keys by their marks. */
   forget(table: CopiedTable, marks: readonly number[]): Promise<void>
   countChanges(): Promise<number>
+  /** Lets nobody else record anything while `work` runs, for a quarter of a second at most, and lets them for a tenth before the next time. */
+  alone<T>(work: () => Promise<T>): Promise<T>
   /** Asks all others who use the store to write no more. */
   pause(): Promise<void>
   /** The last numbers given. */

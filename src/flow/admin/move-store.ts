@@ -4,8 +4,13 @@ import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 /** Rows per statement. Fewer, where rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
-/** With no more changes than this left, the last of them are copied in the pause. */
-const TAIL_MAX = 1000
+/** Keys of changed rows that are read, and dropped, at a time: to drop some takes a turn among all who write. */
+const CHANGES_MAX = 2000
+/** With no more changes left than this, or than are copied in this time, the last of them are copied in the pause. */
+const TAIL_MIN = 1000
+const TAIL_MS = 1000
+/** More rows than this do not wait to be compared again, because their keys are in memory. */
+const SUSPECTS_MAX = 20_000
 /** How many rows too many the copy may have within a page of verified rows. More means that somebody else writes to it. */
 const SURPLUS_MAX = 1000
 /** How long one call of `advance` works. */
@@ -41,19 +46,31 @@ interface State extends StoreMovePorts {
   readonly suspects: Map<string, Suspect>
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
+  /** Others write faster than it copies, so they have to wait while it does. */
+  isOutrun: boolean
+  /** With how many suspects to compare them. */
+  compareAt: number
 }
 
 export function createStoreMove(ports: StoreMovePorts): StoreMove {
-  const state: State = { ...ports, suspects: new Map(), counted: { copied: 0, total: 0 }, isVerifying: false }
+  const state: State = {
+    ...ports,
+    suspects: new Map(),
+    counted: { copied: 0, total: 0 },
+    isVerifying: false,
+    isOutrun: false,
+    compareAt: SUSPECTS_MAX,
+  }
   const steps = work(state)
+  const turn = async () => {
+    const untilMs = ports.monotonic() + TURN_MS
+    for (;;) {
+      const { value } = await steps.next()
+      if (value.step === 'waiting' || ports.monotonic() >= untilMs) return value
+    }
+  }
   return {
-    async advance() {
-      const untilMs = ports.monotonic() + TURN_MS
-      for (;;) {
-        const { value } = await steps.next()
-        if (value.step === 'waiting' || ports.monotonic() >= untilMs) return value
-      }
-    },
+    advance: async () => (state.isOutrun ? await state.source.alone(turn) : await turn()),
     pause: () => state.source.pause(),
     async switchOver(job) {
       const { source, target, suspects, counted } = state
@@ -71,7 +88,7 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
 
 /** All steps but the switch, a batch at a time. It goes on for as long as it is asked, because changes go on. */
 async function* work(state: State): AsyncGenerator<MoveProgress, never> {
-  const { source, suspects, counted } = state
+  const { source, suspects, counted, monotonic } = state
   const pages = createPageSizes()
   await source.begin()
   for (const table of source.tables) counted.total += await source.count(table)
@@ -80,11 +97,16 @@ async function* work(state: State): AsyncGenerator<MoveProgress, never> {
   state.isVerifying = true
   const verified = { rows: 0 }
   for (const table of source.tables) yield* verifyTable(state, table, pages, verified)
-  for (;;) {
+  for (let before = await source.countChanges(); ; ) {
+    const beganMs = monotonic()
     yield* catchUp(state)
     await compareSuspects(state)
     const left = suspects.size + (await source.countChanges())
-    yield { step: left <= TAIL_MAX ? 'waiting' : 'catching_up', done: 0, total: left }
+    const tail = Math.max(TAIL_MIN, (before / Math.max(1, monotonic() - beganMs)) * TAIL_MS)
+    // Once it is outrun, it would be again.
+    state.isOutrun ||= left > tail && left > before / 2
+    before = left
+    yield { step: left <= tail ? 'waiting' : 'catching_up', done: 0, total: left }
   }
 }
 
@@ -107,33 +129,30 @@ async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   const total = await state.source.countChanges()
   let done = 0
   for (const table of state.source.tables) {
-    for (let copied = ROWS_MAX; copied === ROWS_MAX && done < total; ) {
+    let copied = 0
+    do {
       copied = await copyChanges(state, table)
       done += copied
+      if (state.suspects.size >= state.compareAt) await compareSuspects(state)
       if (copied > 0) yield progress('catching_up', done, total)
-    }
+    } while (copied === CHANGES_MAX && done < total)
   }
 }
 
 /** Copies the oldest changes of a table; returns how many. */
 async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable): Promise<number> {
-  const { marks, keys } = await source.changes(table, ROWS_MAX)
+  const { marks, keys } = await source.changes(table, CHANGES_MAX)
   if (marks.length === 0) return 0
   const changed = new Map(keys.map((key) => [keyTextOf(key), key]))
-  const distinct = [...changed.values()]
-  await target.replace(table, distinct, await source.find(table, distinct))
+  for (const some of inParts([...changed.values()])) await target.replace(table, some, await source.find(table, some))
   await source.forget(table, marks)
   if (isVerifying) for (const [text, key] of changed) suspects.set(`${table.name} ${text}`, { table, key })
   return marks.length
 }
 
 /** Compares a table on both sides, page by page. Rows that differ may be changing just now, so they are compared again later. */
-async function* verifyTable(
-  { source, target, suspects, counted }: State,
-  table: CopiedTable,
-  pages: PageSizes,
-  verified: { rows: number },
-): AsyncGenerator<MoveProgress> {
+async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, verified: { rows: number }): AsyncGenerator<MoveProgress> {
+  const { source, target, suspects, counted } = state
   let after: StoredRow | null = null
   for (let isLast = false; !isLast; ) {
     const limit = pages.next(table)
@@ -147,19 +166,29 @@ async function* verifyTable(
     after = upTo
     pages.saw(table, rows)
     verified.rows += rows.length
+    if (suspects.size >= state.compareAt) {
+      yield* catchUp(state)
+      await compareSuspects(state)
+    }
     yield progress('verifying', verified.rows, counted.total)
   }
 }
 
 /** Compares suspected rows again, and keeps those that differ still. */
-async function compareSuspects({ source, target, suspects }: State): Promise<void> {
+async function compareSuspects(state: State): Promise<void> {
+  const { source, target, suspects } = state
   for (const [table, listed] of Map.groupBy(suspects.values(), (suspect) => suspect.table)) {
-    for (let from = 0; from < listed.length; from += ROWS_MAX) {
-      const keys = listed.slice(from, from + ROWS_MAX).map(({ key }) => key)
+    for (const keys of inParts(listed.map(({ key }) => key))) {
       const differ = new Set(differing(table, await source.find(table, keys), await target.find(table, keys)).map(keyTextOf))
       for (const key of keys) if (!differ.has(keyTextOf(key))) suspects.delete(`${table.name} ${keyTextOf(key)}`)
     }
   }
+  // Those that differ still are not compared with every few that come.
+  state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
+}
+
+function inParts(keys: readonly StoredRow[]): readonly (readonly StoredRow[])[] {
+  return Array.from({ length: Math.ceil(keys.length / ROWS_MAX) }, (_, nth) => keys.slice(nth * ROWS_MAX, (nth + 1) * ROWS_MAX))
 }
 
 /** The keys of rows that are not the same on both sides. */

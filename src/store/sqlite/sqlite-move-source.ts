@@ -2,6 +2,7 @@ import Database from 'better-sqlite3'
 import type { StoreNumbers } from '../../domain/admin/store-move.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { CopiedTable, MoveSource } from '../../flow/admin/move-ports.ts'
+import { createHoldOff } from '../moving/hold-off.ts'
 import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable, SETTING_OF_CARRIER } from '../moving/moved-tables.ts'
 import { changesOf, dropMark, dropMoveParts, failMoves, keepChanges, refuseWrites, writeMark } from './sqlite-move-mark.ts'
@@ -50,6 +51,12 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
     async countChanges() {
       return numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')}`)
     },
+    alone: createHoldOff({
+      take: async () => void db.prepare('BEGIN IMMEDIATE').run(),
+      release: async () => {
+        if (db.inTransaction) commitAfter(db, () => undefined)
+      },
+    }),
     // Nobody else writes to a file, and whoever moves it has ended its own writing.
     pause: async () => undefined,
     numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
@@ -110,6 +117,11 @@ async function seal(db: Database.Database, work: () => Promise<void>, mark: Move
 
 function transact(db: Database.Database, work: () => void): void {
   db.prepare('BEGIN IMMEDIATE').run()
+  commitAfter(db, work)
+}
+
+/** Ends the transaction that is open, and its hold on the file, whatever becomes of it. */
+function commitAfter(db: Database.Database, work: () => void): void {
   try {
     work()
     db.exec('COMMIT')

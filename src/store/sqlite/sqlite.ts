@@ -13,8 +13,10 @@ import { migrate } from './sqlite-migrate.ts'
 import { readMark } from './sqlite-move-mark.ts'
 import { makeFile } from './sqlite-permissions.ts'
 
-/** How long to wait for another process's lock, in milliseconds. The wait blocks the thread. */
+/** How long to wait for another's lock, in milliseconds. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
+/** A move holds the lock for half as long at most. */
+const WRITER_BUSY_TIMEOUT_MS = 500
 /** SQLite truncates the WAL to this size after a checkpoint, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
 /** At this many WAL pages SQLite checkpoints at a commit, in case the checkpoint thread could not. */
@@ -66,7 +68,7 @@ export async function openOwn(given: string): Promise<OwnStore> {
 async function openChecked(path: string): Promise<Database.Database> {
   refuseDamage(path)
   makeFile(path)
-  const db = new Database(path, { timeout: BUSY_TIMEOUT_MS })
+  const db = new Database(path, { timeout: WRITER_BUSY_TIMEOUT_MS })
   try {
     // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.
     db.pragma('journal_mode = WAL')

@@ -1,8 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Cell, StoreNumbers } from '../../../domain/admin/store-move.ts'
 import type { MoveSource } from '../../../flow/admin/move-ports.ts'
+import { createHoldOff } from '../../moving/hold-off.ts'
 import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, movedTable } from '../../moving/moved-tables.ts'
+import { createCounterLock } from './postgres-counter-lock.ts'
 import { readSharedCarrier } from './postgres-move-carrier.ts'
 import { type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
 import { endMove } from './postgres-move-end.ts'
@@ -37,6 +39,7 @@ const RUN = 10_000
 export async function openPostgresMoveSource(place: string, side: MoveSide): Promise<MoveSource> {
   const client = await openMoveClient(place)
   const { query } = client
+  const counter = createCounterLock(place)
   const numberIn: NumberIn = async (text) => Number((await query<{ n: number | null }>(text)).rows[0]?.n ?? 0)
   return {
     ...createStoredTables(client),
@@ -70,6 +73,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     },
     forget: (copied, marks) => dropChanges(client, movedTable(copied), marks, side),
     countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
+    alone: createHoldOff(counter),
     pause: () => askToPause(client, side),
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {
@@ -80,7 +84,10 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     },
     // That of the move may be lost.
     abandon: (failure, nowMs) => withMoveClient(place, (own) => endMove(own, failure, nowMs, () => isMine(own, side))),
-    close: client.close,
+    async close() {
+      await counter.close()
+      await client.close()
+    },
   }
 }
 

@@ -1,0 +1,55 @@
+import type { WritersLock } from '../../moving/hold-off.ts'
+import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+
+const WAIT_MS_MAX = 1000
+
+interface Held {
+  readonly letGo: () => void
+  readonly ended: Promise<void>
+}
+
+/**
+ * Holds the counter, for which everyone waits who records anything, and which nobody holds who waits for something else. It has a connection of its own,
+ * because it may be released while that of the move is busy.
+ */
+export function createCounterLock(place: string): WritersLock & { close(): Promise<void> } {
+  let client: MoveClient | null = null
+  let held: Held | null = null
+  const close = async () => {
+    const opened = client
+    client = null
+    await opened?.close()
+  }
+  return {
+    async take() {
+      client ??= await openMoveClient(place)
+      try {
+        held = await hold(client)
+      } catch (error) {
+        await close()
+        throw error
+      }
+    },
+    async release() {
+      const { letGo, ended } = held ?? {}
+      held = null
+      letGo?.()
+      // With its connection the lock is gone as well.
+      await ended?.catch(close)
+    },
+    close,
+  }
+}
+
+async function hold({ query, transaction }: MoveClient): Promise<Held> {
+  const taken = Promise.withResolvers<void>()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  const ended = transaction({ lock_timeout: WAIT_MS_MAX }, async () => {
+    await query("select from counter where name = 'sequence' for update")
+    taken.resolve()
+    await promise
+  })
+  ended.catch(taken.reject)
+  await taken.promise
+  return { letGo, ended }
+}
