@@ -3,9 +3,10 @@ import { createStoreMove } from '../../../src/flow/admin/move-store.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { engines } from '../../support/engines.ts'
-import { contentsOf, MAIN_DIRECTIONS, openMove, type Place, placeOf } from '../../support/moving.ts'
+import { contentsOf, MAIN_DIRECTIONS, openMove, type Place, placeOf, untilWaiting } from '../../support/moving.ts'
 import { writerOf } from '../../support/other-writer.ts'
 import { writeSeededStore } from '../../support/seeded-store.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
 
 const NOW_MS = Date.UTC(2026, 4, 1)
 
@@ -99,4 +100,34 @@ test('a move keeps no more than some thousand keys of changed rows in memory', a
   await move.switchOver({ jobId: 0, nowMs: NOW_MS })
   expect([most > 10_000, most < 25_000]).toEqual([true, true])
   expect((await contentsOf(next)).contents).toEqual((await contentsOf(old)).contents)
+})
+
+/** Copies a store to which something happens when the copy is about to be compared. */
+async function moveWith(old: Place, next: Place, whenCopied: () => Promise<unknown>): Promise<void> {
+  await using opened = await openMove(old, next)
+  let isCopied = false
+  const target: typeof opened.target = {
+    ...opened.target,
+    async page(...range) {
+      if (!isCopied) await whenCopied()
+      isCopied = true
+      return await opened.target.page(...range)
+    },
+  }
+  const move = createStoreMove({ source: opened.source, target, monotonic: () => performance.now() })
+  await untilWaiting(move)
+  await move.switchOver({ jobId: 0, nowMs: NOW_MS })
+}
+
+test.each(engines)('a move from $name goes on when thousands of rows are deleted before they are compared', async (engine) => {
+  const [old, next] = [await seededPlace(engine), await placeOf(engine)]
+  await writerOf(old)(5000)
+  await moveWith(old, next, () => changeStoredRows(old.place, "delete from setting where name like 'flood-%'"))
+  expect((await contentsOf(next)).contents).toEqual((await contentsOf(old)).contents)
+})
+
+test.each(engines)('a move to $name fails when somebody else adds thousands of rows to the copy', async (engine) => {
+  const [old, next] = [await seededPlace(engine), await placeOf(engine)]
+  await expect(moveWith(old, next, () => writerOf(next)(5000))).rejects.toThrow('the copy has rows in setting that nobody has copied')
+  await expect(engine.openWriteStore(next.place)).rejects.toThrow('holds a part of')
 })
