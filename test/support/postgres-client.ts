@@ -21,12 +21,15 @@ export function addressOf(server: string, database: string): string {
   return url.href
 }
 
+const TAKER = 'taker'
+const ATTEMPTS = 1000
+
 /** Takes every connection that a server gives, those of a relay too; returns what gives them all back. */
 export async function takeConnections(url: string): Promise<() => Promise<void>> {
   const taken: pg.Client[] = []
   const takeRest = async () => {
     for (;;) {
-      const client = new pg.Client({ connectionString: url })
+      const client = new pg.Client({ connectionString: url, application_name: TAKER })
       // One that the server ends with itself.
       client.on('error', () => undefined)
       try {
@@ -39,11 +42,16 @@ export async function takeConnections(url: string): Promise<() => Promise<void>>
   }
   await takeRest()
   const [first] = taken
-  for (let ended = 1; ended > 0; ) {
-    const { rowCount } = (await first?.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'parcel-relay'",
-    )) ?? { rowCount: 0 }
-    ended = rowCount ?? 0
+  if (first === undefined) throw new Error('the server gives no connection')
+  const { rows } = await first.query<{ max: number }>("select setting::int as max from pg_settings where name = 'max_connections'")
+  const max = rows[0]?.max ?? 0
+  // One of a relay may be about to log in, and has no name yet.
+  for (let attempt = 0; taken.length < max; attempt++) {
+    if (attempt === ATTEMPTS) throw new Error(`others keep ${max - taken.length} connections`)
+    await first.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and application_name <> $1",
+      [TAKER],
+    )
     await takeRest()
   }
   return async () => void (await Promise.all(taken.map((client) => client.end())))
