@@ -6,15 +6,18 @@ const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
 /** Keys of changed rows that are read, and dropped, at a time: to drop some takes a turn among all who write. */
 const CHANGES_MAX = 2000
-/** With no more changes left than this, or than are copied in this time, the last of them are copied in the pause. */
-const TAIL_MIN = 1000
+/** When no more changes are left than are copied in this time, the last of them are copied in the pause. */
 const TAIL_MS = 1000
+const TAIL_MIN = 1000
+const TAIL_MAX = 20_000
 /** More rows than this do not wait to be compared again, because their keys are in memory. */
 const SUSPECTS_MAX = 20_000
 /** How many rows too many the copy may have within a page of verified rows. More are those of rows deleted since, or somebody else's. */
 const SURPLUS_MAX = 1000
 /** How often a page is read again to find out which. */
 const SURPLUS_TRIES = 20
+/** In how many rounds the rest is to be small enough for the switch before others have to wait. */
+const ROUNDS_MAX = 3
 /** How long one call of `advance` works. */
 const TURN_MS = 200
 
@@ -46,22 +49,25 @@ interface Suspect {
 interface State extends StoreMovePorts {
   /** Rows to compare again, by table and key: they have differed, or have changed since they were compared. */
   readonly suspects: Map<string, Suspect>
+  /** With how many suspects to compare them. */
+  compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
   /** Others write faster than it copies, so they have to wait while it does. */
   isOutrun: boolean
-  /** With how many suspects to compare them. */
-  compareAt: number
+  /** How many changes the pause has room for. */
+  tail: number
 }
 
 export function createStoreMove(ports: StoreMovePorts): StoreMove {
   const state: State = {
     ...ports,
     suspects: new Map(),
+    compareAt: SUSPECTS_MAX,
     counted: { copied: 0, total: 0 },
     isVerifying: false,
     isOutrun: false,
-    compareAt: SUSPECTS_MAX,
+    tail: TAIL_MIN,
   }
   const steps = work(state)
   const turn = async () => {
@@ -77,8 +83,8 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
     async switchOver(job) {
       const { source, target, suspects, counted } = state
       await source.seal(async () => {
-        for (const table of source.tables) while ((await copyChanges(state, table)) > 0);
-        await compareSuspects(state)
+        for (const table of source.tables) while ((await copyChanges(state, table, CHANGES_MAX)) > 0);
+        await toTheEnd(compareSuspects(state))
         if (suspects.size > 0) throw new Error(`the copy differs in ${suspects.size} rows, the first in ${firstOf(suspects)}`)
         await target.complete(await source.numbers(), { ...job, done: counted.copied })
       }, job.nowMs)
@@ -90,25 +96,28 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
 
 /** All steps but the switch, a batch at a time. It goes on for as long as it is asked, because changes go on. */
 async function* work(state: State): AsyncGenerator<MoveProgress, never> {
-  const { source, suspects, counted, monotonic } = state
+  const { source, suspects, counted } = state
   const pages = createPageSizes()
   await source.begin()
-  for (const table of source.tables) counted.total += await source.count(table)
+  for (const table of source.tables) {
+    counted.total += await source.count(table)
+    yield progress('copying', 0, counted.total)
+  }
   for (const table of source.tables) yield* copyTable(state, table, pages)
   yield* catchUp(state)
+  state.isOutrun = false
   state.isVerifying = true
   const verified = { rows: 0 }
   for (const table of source.tables) yield* verifyTable(state, table, pages, verified)
-  for (let before = await source.countChanges(); ; ) {
-    const beganMs = monotonic()
+  for (let round = 1, isPrepared = false; ; round++) {
     yield* catchUp(state)
-    await compareSuspects(state)
+    yield* compareSuspects(state)
+    if (!isPrepared) await source.prepareSwitch()
+    isPrepared = true
     const left = suspects.size + (await source.countChanges())
-    const tail = Math.max(TAIL_MIN, (before / Math.max(1, monotonic() - beganMs)) * TAIL_MS)
-    // Once it is outrun, it would be again.
-    state.isOutrun ||= left > tail && left > before / 2
-    before = left
-    yield { step: left <= tail ? 'waiting' : 'catching_up', done: 0, total: left }
+    // To compare takes its time too.
+    state.isOutrun ||= left > state.tail && round > ROUNDS_MAX
+    yield { step: left <= state.tail ? 'waiting' : 'catching_up', done: 0, total: left }
   }
 }
 
@@ -126,24 +135,38 @@ async function* copyTable({ source, target, counted }: State, table: CopiedTable
   }
 }
 
-/** Copies what has changed until now. */
+/** Copies what has changed, in rounds, until the pause has room for what is left. */
 async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
-  const total = await state.source.countChanges()
-  let done = 0
-  for (const table of state.source.tables) {
-    let copied = 0
-    do {
-      copied = await copyChanges(state, table)
-      done += copied
-      if (state.suspects.size >= state.compareAt) await compareSuspects(state)
-      if (copied > 0) yield progress('catching_up', done, total)
-    } while (copied === CHANGES_MAX && done < total)
+  const { source, monotonic } = state
+  for (let before = await source.countChanges(), left = Number.POSITIVE_INFINITY; left > state.tail; before = left) {
+    const beganMs = monotonic()
+    yield* copyAllChanges(state, before)
+    left = await source.countChanges()
+    const inTime = (before / Math.max(1, monotonic() - beganMs)) * TAIL_MS
+    state.tail = Math.min(TAIL_MAX, Math.max(TAIL_MIN, inTime))
+    state.isOutrun ||= left > state.tail && left > before / 2
   }
 }
 
-/** Copies the oldest changes of a table; returns how many. */
-async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable): Promise<number> {
-  const { marks, keys } = await source.changes(table, CHANGES_MAX)
+/** Copies so many changes, and some of each table. */
+async function* copyAllChanges(state: State, total: number): AsyncGenerator<MoveProgress> {
+  let done = 0
+  for (const table of state.source.tables) {
+    // While others wait, a turn ends sooner.
+    const limit = state.isOutrun ? ROWS_MAX : CHANGES_MAX
+    let copied = 0
+    do {
+      copied = await copyChanges(state, table, limit)
+      done += copied
+      if (copied > 0) yield progress('catching_up', done, total)
+      if (state.suspects.size >= state.compareAt) yield* compareSuspects(state)
+    } while (copied === limit && done < total)
+  }
+}
+
+/** Copies some changes of a table, those kept first; returns how many. */
+async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable, limit: number): Promise<number> {
+  const { marks, keys } = await source.changes(table, limit)
   if (marks.length === 0) return 0
   const changed = new Map(keys.map((key) => [keyTextOf(key), key]))
   for (const some of inParts([...changed.values()])) await target.replace(table, some, await source.find(table, some))
@@ -174,23 +197,32 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
     tries = isFull ? tries + 1 : 1
     if (isFull || suspects.size >= state.compareAt) {
       yield* catchUp(state)
-      await compareSuspects(state)
+      yield* compareSuspects(state)
+      state.isOutrun = false
     }
     yield progress('verifying', verified.rows, counted.total)
   }
 }
 
 /** Compares suspected rows again, and keeps those that differ still. */
-async function compareSuspects(state: State): Promise<void> {
+async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   const { source, target, suspects } = state
+  const total = suspects.size
+  let done = 0
   for (const [table, listed] of Map.groupBy(suspects.values(), (suspect) => suspect.table)) {
     for (const keys of inParts(listed.map(({ key }) => key))) {
       const differ = new Set(differing(table, await source.find(table, keys), await target.find(table, keys)).map(keyTextOf))
       for (const key of keys) if (!differ.has(keyTextOf(key))) suspects.delete(`${table.name} ${keyTextOf(key)}`)
+      done += keys.length
+      yield progress('verifying', done, total)
     }
   }
   // Those that differ still are not compared with every few that come.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
+}
+
+async function toTheEnd(steps: AsyncGenerator<unknown>): Promise<void> {
+  while (!(await steps.next()).done);
 }
 
 function inParts(keys: readonly StoredRow[]): readonly (readonly StoredRow[])[] {

@@ -205,6 +205,9 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
 /** Every table that a move copies. */
 export const MOVED_TABLES: readonly MovedTable[] = Object.values(MOVED)
 
+/** How many changes of a table are counted at most. A move has no use for more, and they may be millions. */
+export const CHANGES_COUNTED = 50_000
+
 /** Throws for a table that is not copied. */
 export function movedTable({ name }: CopiedTable): MovedTable {
   const found = MOVED_TABLES.find((table) => table.name === name)

@@ -49,11 +49,21 @@ export function refuseWrites(db: Database.Database): void {
 
 /** Everything that a move adds to a store, but for the mark, is gone. */
 export function dropMoveParts(db: Database.Database): void {
+  stopKeepingChanges(db)
   for (const table of MOVED_TABLES) {
-    for (const event of EVENTS)
-      db.exec(`drop trigger if exists ${changesOf(table)}_${event}; drop trigger if exists moved_${table.name}_${event}`)
+    for (const event of EVENTS) db.exec(`drop trigger if exists moved_${table.name}_${event}`)
     db.exec(`drop table if exists ${changesOf(table)}`)
   }
+}
+
+/** From now on, no key is recorded. */
+export function stopKeepingChanges(db: Database.Database): void {
+  for (const table of MOVED_TABLES) for (const event of EVENTS) db.exec(`drop trigger if exists ${changesOf(table)}_${event}`)
+}
+
+/** Whether there is a table with keys of changed rows. */
+export function hasChanges(db: Database.Database, table: MovedTable): boolean {
+  return db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(changesOf(table)) !== undefined
 }
 
 /** Jobs of moves that did not end have failed. */

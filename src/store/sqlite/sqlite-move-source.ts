@@ -1,11 +1,22 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { StoreNumbers } from '../../domain/admin/store-move.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { CopiedTable, MoveSource } from '../../flow/admin/move-ports.ts'
 import { createHoldOff } from '../moving/hold-off.ts'
 import type { MoveMark, MoveSide } from '../moving/move-mark.ts'
-import { keyOf, MOVED_TABLES, movedTable, SETTING_OF_CARRIER } from '../moving/moved-tables.ts'
-import { changesOf, dropMark, dropMoveParts, failMoves, keepChanges, refuseWrites, writeMark } from './sqlite-move-mark.ts'
+import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable, SETTING_OF_CARRIER } from '../moving/moved-tables.ts'
+import {
+  changesOf,
+  dropMark,
+  dropMoveParts,
+  failMoves,
+  hasChanges,
+  keepChanges,
+  refuseWrites,
+  stopKeepingChanges,
+  writeMark,
+} from './sqlite-move-mark.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './sqlite-stored-tables.ts'
 
 /** The writer's transactions are short, so the lock is never held for long. */
@@ -16,6 +27,8 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   // The mark must be on disk before the other store is used.
   db.pragma('synchronous = FULL')
+  // The relay's own thread does that, beside its commits.
+  db.pragma('wal_autocheckpoint = 0')
   const prepare = createPreparer(db)
   const numberIn: NumberIn = (query) => Number(prepare(query).get()?.[0] ?? 0)
   return {
@@ -49,7 +62,8 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
       else transact(db, forgetAll)
     },
     async countChanges() {
-      return numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')}`)
+      const countOf = (table: MovedTable) => `(select count(*) from (select 1 from ${changesOf(table)} limit ${CHANGES_COUNTED}))`
+      return numberIn(`select ${MOVED_TABLES.map(countOf).join(' + ')}`)
     },
     alone: createHoldOff({
       take: async () => void db.prepare('BEGIN IMMEDIATE').run(),
@@ -57,11 +71,13 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
         if (db.inTransaction) commitAfter(db, () => undefined)
       },
     }),
+    prepareSwitch: async () => undefined,
     // Nobody else writes to a file, and whoever moves it has ended its own writing.
     pause: async () => undefined,
     numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
     seal: (work, nowMs) => seal(db, work, { ...side, state: 'moved', atMs: nowMs }),
     async abandon(failure, nowMs) {
+      await dropChanges(db)
       transact(db, () => {
         dropMoveParts(db)
         dropMark(db)
@@ -73,6 +89,10 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
     },
   }
 }
+
+/** Dropped in some milliseconds. */
+const CHANGES_DROPPED = 10_000
+const REST_MS = 20
 
 type NumberIn = (query: string) => number
 type TextIn = (query: string) => string | null
@@ -118,6 +138,15 @@ async function seal(db: Database.Database, work: () => Promise<void>, mark: Move
 function transact(db: Database.Database, work: () => void): void {
   db.prepare('BEGIN IMMEDIATE').run()
   commitAfter(db, work)
+}
+
+/** Whoever writes meanwhile waits for a part at most: to drop a table at once takes as long as its pages are many. */
+async function dropChanges(db: Database.Database): Promise<void> {
+  transact(db, () => stopKeepingChanges(db))
+  for (const changes of MOVED_TABLES.filter((table) => hasChanges(db, table)).map(changesOf)) {
+    const some = db.prepare(`delete from ${changes} where seq in (select seq from ${changes} limit ${CHANGES_DROPPED})`)
+    while (some.run().changes === CHANGES_DROPPED) await pause(REST_MS)
+  }
 }
 
 /** Ends the transaction that is open, and its hold on the file, whatever becomes of it. */

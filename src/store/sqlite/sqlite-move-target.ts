@@ -19,6 +19,9 @@ import { StoreInUse } from './sqlite-lock.ts'
 import { dropMark, readMark, writeMark } from './sqlite-move-mark.ts'
 import { createPreparer, createStoredTables, matchesKey } from './sqlite-stored-tables.ts'
 
+/** Some megabytes. */
+const CHECKPOINT_PAGES = 4000
+
 /** Fills a file. Its lock keeps everybody else out until it is closed; a kill releases it. */
 export async function openSqliteMoveTarget(place: string, side: MoveSide): Promise<MoveTarget> {
   const path = followLinks(place)
@@ -38,8 +41,9 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
         for (const { name } of MOVED_TABLES) db.exec(`delete from ${name}`)
         writeMark(db, { ...side, state: 'receiving' })
       }).immediate()
-      // Everything is synced at the end, when it counts.
+      // Everything is synced at the end, when it counts; then little is left to carry from the log into the file.
       db.pragma('synchronous = NORMAL')
+      db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     },
     async replace(copied, keys, rows) {
       const run = createReplace(prepare, movedTable(copied))
@@ -59,7 +63,6 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
         }
         db.prepare("update job set state = 'done', done = ?, ended_at_ms = ? where id = ?").run(done, nowMs, jobId)
       }).immediate()
-      db.pragma('wal_checkpoint(TRUNCATE)')
     },
     async release() {
       dropMark(db)

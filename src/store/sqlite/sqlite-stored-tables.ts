@@ -23,7 +23,9 @@ export function createStoredTables(db: Database.Database): StoredTables {
     async find(copied, keys) {
       const table = movedTable(copied)
       const query = prepare(`select ${columnsOf(table)} from ${table.name} where ${movedRowsOf(table)} and ${matchesKey(table)}`)
-      return keys.flatMap((key) => query.all(...key)).map((row) => canonical(table, row))
+      // All of them as they are at one moment: one may have what another had before.
+      const find = db.transaction(() => keys.flatMap((key) => query.all(...key)))
+      return find().map((row) => canonical(table, row))
     },
   }
 }

@@ -1,6 +1,16 @@
+import { MOVED_TABLES } from '../../moving/moved-tables.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 import { BESIDE_WRITERS, locking } from './postgres-move-locks.ts'
-import { dropMark, dropMoveParts, failMoves, isBeingMoved, leaveMark, lockMark, readMark } from './postgres-move-mark.ts'
+import {
+  dropMark,
+  dropMoveParts,
+  failMoves,
+  isBeingMoved,
+  leaveMark,
+  lockMark,
+  readMark,
+  stopKeepingChanges,
+} from './postgres-move-mark.ts'
 
 /** Whether a move was begun that nobody goes on with. */
 export async function wasLeft(client: MoveClient): Promise<boolean> {
@@ -19,6 +29,12 @@ export async function endMove(client: MoveClient, failure: string, nowMs: number
     await leaveMark(client)
     await failMoves(client, failure, nowMs)
   })
+  // A table at a time, so that nobody who holds one waits for another. The next move has functions of the same names.
+  for (const table of MOVED_TABLES)
+    await locking(client, BESIDE_WRITERS, async () => {
+      await lockMark(client)
+      if (await wasLeft(client)) await stopKeepingChanges(client, table)
+    })
   await locking(client, BESIDE_WRITERS, async () => {
     await lockMark(client)
     if (!(await wasLeft(client))) return

@@ -24,9 +24,17 @@ export async function locking<T>(
     try {
       return await client.transaction({ ...settings, lock_timeout: waits[nth] ?? LONG_MS }, work)
     } catch (error) {
-      const isHeld = isConflict(error) || systemCode(error) === LOCK_NOT_AVAILABLE
-      if (!isHeld || nth >= waits.length - 1) throw error
+      if (!isHeld(error) || nth >= waits.length - 1) throw error
       await pause(REST_MS)
     }
   }
+}
+
+function isHeld(error: unknown): boolean {
+  return isConflict(error) || systemCode(error) === LOCK_NOT_AVAILABLE
+}
+
+/** For locks that would only be of use. */
+export function ignoreHeld(error: unknown): void {
+  if (!isHeld(error)) throw error
 }

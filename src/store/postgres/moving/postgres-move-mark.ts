@@ -153,11 +153,19 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 /** Whoever gives a number or changes an endpoint writes the counter too. A replica that was stopped meanwhile is not to renew its lease. */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
+/** From now on, no key of this table is recorded. Waits for those who read or write it. */
+export async function stopKeepingChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
+  await query(`drop function if exists ${functionsOf(table).join(', ')} cascade`)
+}
+
 /** Everything that a move adds to a store, but for the mark, is gone. */
 export async function dropMoveParts({ query }: MoveClient): Promise<void> {
-  const functions = MOVED_TABLES.flatMap((table) => Object.keys(EVENTS).map((event) => `${changesOf(table)}_${event}()`))
-  await query(`drop function if exists ${['moved_refuse()', ...functions].join(', ')} cascade`)
+  await query(`drop function if exists ${['moved_refuse()', ...MOVED_TABLES.flatMap(functionsOf)].join(', ')} cascade`)
   await query(`drop table if exists ${MOVED_TABLES.map(changesOf).join(', ')}`)
+}
+
+function functionsOf(table: MovedTable): readonly string[] {
+  return Object.keys(EVENTS).map((event) => `${changesOf(table)}_${event}()`)
 }
 
 /** Jobs of moves that did not end have failed. */

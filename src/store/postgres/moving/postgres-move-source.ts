@@ -1,19 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Cell, StoreNumbers } from '../../../domain/admin/store-move.ts'
+import type { StoreNumbers } from '../../../domain/admin/store-move.ts'
 import type { MoveSource } from '../../../flow/admin/move-ports.ts'
 import { createHoldOff } from '../../moving/hold-off.ts'
 import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
-import { keyOf, MOVED_TABLES, movedTable } from '../../moving/moved-tables.ts'
+import { MOVED_TABLES, movedTable } from '../../moving/moved-tables.ts'
 import { createCounterLock } from './postgres-counter-lock.ts'
+import { createKeptChanges } from './postgres-kept-changes.ts'
 import { readSharedCarrier } from './postgres-move-carrier.ts'
 import { type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
 import { endMove } from './postgres-move-end.ts'
-import { ALONE, BESIDE_WRITERS, locking } from './postgres-move-locks.ts'
+import { ALONE, BESIDE_WRITERS, ignoreHeld, locking } from './postgres-move-locks.ts'
 import {
   askToPause,
-  changesOf,
   countReplicas,
-  dropChanges,
   dropMoveParts,
   holdMark,
   isBeingMoved,
@@ -63,17 +62,13 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       return numberIn(`select case when reltuples > 1000000 then reltuples else (select count(*) from ${name}) end as n
         from pg_class where oid = '${name}'::regclass`)
     },
-    async changes(copied, limit) {
-      const table = movedTable(copied)
-      const names = keyOf(table).map(({ name }) => name)
-      const { rows } = await query<Record<string, Cell>>(`select seq, ${names.join(', ')} from ${changesOf(table)} order by seq limit $1`, [
-        limit,
-      ])
-      return { marks: rows.map(({ seq }) => Number(seq)), keys: rows.map((row) => names.map((name) => row[name] ?? null)) }
-    },
-    forget: (copied, marks) => dropChanges(client, movedTable(copied), marks, side),
-    countChanges: () => numberIn(`select ${MOVED_TABLES.map((table) => `(select count(*) from ${changesOf(table)})`).join(' + ')} as n`),
+    ...createKeptChanges(client, side),
     alone: createHoldOff(counter),
+    // It ends what the server does to the tables by itself, for which the switch would wait. Writers do not wait for it.
+    prepareSwitch: () =>
+      locking(client, ALONE, async () => {
+        await client.query(`lock table ${REFUSING.join(', ')} in share update exclusive mode`)
+      }).catch(ignoreHeld),
     pause: () => askToPause(client, side),
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {

@@ -1,0 +1,45 @@
+import type { Cell } from '../../../domain/admin/store-move.ts'
+import type { MoveSource } from '../../../flow/admin/move-ports.ts'
+import type { MoveSide } from '../../moving/move-mark.ts'
+import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable } from '../../moving/moved-tables.ts'
+import type { MoveClient } from './postgres-move-client.ts'
+import { changesOf, dropChanges } from './postgres-move-mark.ts'
+
+/**
+ * Reads the keys of changed rows from where it was, because the server steps over those that were dropped as long as anybody may still see them. A lower number may be
+ * committed later: when nothing follows, it begins anew.
+ */
+export function createKeptChanges(client: MoveClient, side: MoveSide): Pick<MoveSource, 'changes' | 'forget' | 'countChanges'> {
+  const { query } = client
+  const read = new Map<MovedTable, number>()
+
+  async function next(table: MovedTable, limit: number) {
+    const names = keyOf(table).map(({ name }) => name)
+    const { rows } = await query<Record<string, Cell>>(
+      `select seq, ${names.join(', ')} from ${changesOf(table)} where seq > $2 order by seq limit $1`,
+      [limit, read.get(table) ?? 0],
+    )
+    return { marks: rows.map(({ seq }) => Number(seq)), keys: rows.map((row) => names.map((name) => row[name] ?? null)) }
+  }
+
+  return {
+    async changes(copied, limit) {
+      const table = movedTable(copied)
+      const found = await next(table, limit)
+      if (found.marks.length > 0 || !read.has(table)) return found
+      read.delete(table)
+      return await next(table, limit)
+    },
+    async forget(copied, marks) {
+      const table = movedTable(copied)
+      await dropChanges(client, table, marks, side)
+      read.set(table, marks.at(-1) ?? 0)
+    },
+    async countChanges() {
+      const countOf = (table: MovedTable) =>
+        `(select count(*) from (select 1 from ${changesOf(table)} where seq > ${read.get(table) ?? 0} order by seq limit ${CHANGES_COUNTED}) as kept)`
+      const { rows } = await query<{ n: number }>(`select ${MOVED_TABLES.map(countOf).join(' + ')} as n`)
+      return Number(rows[0]?.n ?? 0)
+    },
+  }
+}
