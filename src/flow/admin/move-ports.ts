@@ -26,15 +26,15 @@ export interface MoveSource extends StoredTables {
   /** From now on the key of every row that changes is kept, until the move ends. */
   begin(): Promise<void>
   count(table: CopiedTable): Promise<number>
-  /** Some kept keys, about the oldest. A row that is read after its key is at least as new as the change. */
+  /** The next kept keys, roughly oldest first. A row that is read after its key is at least as new as the change. */
   changes(table: CopiedTable, limit: number): Promise<{ readonly marks: readonly number[]; readonly keys: readonly StoredRow[] }>
   /** Drops kept keys by their marks. */
   forget(table: CopiedTable, marks: readonly number[]): Promise<void>
-  /** How many keys are kept. Of each table it counts no more than some ten thousand, so that it takes a moment only. */
+  /** How many keys are kept. It stops counting at some number for each table, so that millions of them do not take long. */
   countChanges(): Promise<number>
-  /** Lets nobody else record anything while `work` runs, for a quarter of a second at most, and lets them for a tenth before the next time. */
+  /** Keeps others from recording while `work` runs, for at most a quarter of a second. Before the next time they have a tenth of a second to themselves. */
   alone<T>(work: () => Promise<T>): Promise<T>
-  /** Does what would take its time in the switch. */
+  /** Does beforehand what would make the switch longer. */
   prepareSwitch(): Promise<void>
   /** Asks all others who use the store to write no more. */
   pause(): Promise<void>

@@ -4,19 +4,19 @@ import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 /** Rows per statement. Fewer, where rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
-/** Keys of changed rows that are read, and dropped, at a time: to drop some takes a turn among all who write. */
+/** How many keys of changed rows are read, and then dropped, at a time. Each drop waits its turn among all who write. */
 const CHANGES_MAX = 2000
-/** When no more changes are left than are copied in this time, the last of them are copied in the pause. */
+/** When no more changes are left than it copies in this time, they are left to the pause. */
 const TAIL_MS = 1000
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** More rows than this do not wait to be compared again, because their keys are in memory. */
+/** When so many rows wait to be compared again, they are, because their keys are kept in memory. */
 const SUSPECTS_MAX = 20_000
-/** How many rows too many the copy may have within a page of verified rows. More are those of rows deleted since, or somebody else's. */
+/** How many rows too many the copy may have within a page of verified rows. If there are more, rows were deleted since, or somebody else has added some. */
 const SURPLUS_MAX = 1000
-/** How often a page is read again to find out which. */
+/** How often a page is read again to find out which it is. */
 const SURPLUS_TRIES = 20
-/** In how many rounds the rest is to be small enough for the switch before others have to wait. */
+/** If the rest is still too large for the switch after so many rounds, others have to wait. */
 const ROUNDS_MAX = 3
 /** How long one call of `advance` works. */
 const TURN_MS = 200
@@ -49,7 +49,7 @@ interface Suspect {
 interface State extends StoreMovePorts {
   /** Rows to compare again, by table and key: they have differed, or have changed since they were compared. */
   readonly suspects: Map<string, Suspect>
-  /** With how many suspects to compare them. */
+  /** The number of suspects at which to compare them. */
   compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
@@ -115,7 +115,7 @@ async function* work(state: State): AsyncGenerator<MoveProgress, never> {
     if (!isPrepared) await source.prepareSwitch()
     isPrepared = true
     const left = suspects.size + (await source.countChanges())
-    // To compare takes its time too.
+    // Comparing takes time too.
     state.isOutrun ||= left > state.tail && round > ROUNDS_MAX
     yield { step: left <= state.tail ? 'waiting' : 'catching_up', done: 0, total: left }
   }
@@ -148,11 +148,11 @@ async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   }
 }
 
-/** Copies so many changes, and some of each table. */
+/** Copies about so many changes, and some of every table. */
 async function* copyAllChanges(state: State, total: number): AsyncGenerator<MoveProgress> {
   let done = 0
   for (const table of state.source.tables) {
-    // While others wait, a turn ends sooner.
+    // While others wait, each step is short.
     const limit = state.isOutrun ? ROWS_MAX : CHANGES_MAX
     let copied = 0
     do {
@@ -164,7 +164,7 @@ async function* copyAllChanges(state: State, total: number): AsyncGenerator<Move
   }
 }
 
-/** Copies some changes of a table, those kept first; returns how many. */
+/** Copies the next changes of a table; returns how many. */
 async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable, limit: number): Promise<number> {
   const { marks, keys } = await source.changes(table, limit)
   if (marks.length === 0) return 0

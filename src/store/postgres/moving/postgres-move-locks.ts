@@ -34,7 +34,7 @@ function isHeld(error: unknown): boolean {
   return isConflict(error) || systemCode(error) === LOCK_NOT_AVAILABLE
 }
 
-/** For locks that would only be of use. */
+/** Goes on without a lock that could not be had. */
 export function ignoreHeld(error: unknown): void {
   if (!isHeld(error)) throw error
 }

@@ -64,7 +64,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     },
     ...createKeptChanges(client, side),
     alone: createHoldOff(counter),
-    // It ends what the server does to the tables by itself, for which the switch would wait. Writers do not wait for it.
+    // Ends autovacuums, which the switch would have to wait for. It holds up no writer.
     prepareSwitch: () =>
       locking(client, ALONE, async () => {
         await client.query(`lock table ${REFUSING.join(', ')} in share update exclusive mode`)
