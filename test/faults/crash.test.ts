@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 /** On one store; then another store is begun. A thousand cycles by `npm run faults`. */
 const CYCLES = 25
-const STORES = Array.from({ length: process.env.RELAY_FAULTS === 'long' ? 40 : 2 }, (_, at) => at + 1)
+const STORES = Array.from({ length: process.env.RELAY_FAULTS === 'long' ? 40 : 1 }, (_, at) => at + 1)
 const AT_ONCE = 24
 const PARCELS = 10
 /** Nobody listens there: nothing in this test is about polls. */

@@ -10,7 +10,7 @@ import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } 
 import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 
-const RUNS = process.env.RELAY_FAULTS === 'long' ? 250 : 100
+const RUNS = process.env.RELAY_FAULTS === 'long' ? 250 : 60
 
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
