@@ -10,6 +10,7 @@ import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { sqliteMoves } from '../../src/store/sqlite/sqlite-moves.ts'
 import { newPlace } from './engines.ts'
+import { writeSeededStore } from './seeded-store.ts'
 
 /** What an engine does for moves. */
 export function movesOf(engine: Engine): StoreMoves {
@@ -24,6 +25,13 @@ export interface Place {
 
 export async function placeOf(engine: Engine): Promise<Place> {
   return { engine, place: await newPlace(engine) }
+}
+
+/** A seeded store, with a row or more in every table. */
+export async function seededPlace(engine: Engine): Promise<Place> {
+  const made = await placeOf(engine)
+  await writeSeededStore(made.place, engine)
+  return made
 }
 
 /** From where to where a store can be moved. */

@@ -10,13 +10,13 @@ const CHANGES_MAX = 2000
 const TAIL_MS = 1000
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** When so many rows wait to be compared again, they are, because their keys are kept in memory. */
+/** The number of rows waiting to be compared again at which they are compared, because their keys are kept in memory. */
 const SUSPECTS_MAX = 20_000
 /** How many rows too many the copy may have within a page of verified rows. If there are more, rows were deleted since, or somebody else has added some. */
 const SURPLUS_MAX = 1000
 /** How often a page is read again to find out which it is. */
 const SURPLUS_TRIES = 20
-/** If the rest is still too large for the switch after so many rounds, others have to wait. */
+/** The number of rounds after which others have to wait, if the rest is still too large for the switch. */
 const ROUNDS_MAX = 3
 /** How long one call of `advance` works. */
 const TURN_MS = 200
@@ -148,7 +148,7 @@ async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   }
 }
 
-/** Copies about so many changes, and some of every table. */
+/** Copies about `total` changes, some of every table. */
 async function* copyAllChanges(state: State, total: number): AsyncGenerator<MoveProgress> {
   let done = 0
   for (const table of state.source.tables) {

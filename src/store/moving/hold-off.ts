@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Less than writers wait before they report a failure. It is not left to the work, because the new store may be slow to answer. */
+/** Less than a writer waits before it reports a failure. The work does not decide it, because the new store may be slow to answer. */
 const HOLD_MS_MAX = 250
-/** Who waits for the lock of a file looks again after a tenth of a second at most. */
+/** A writer that waits for the lock of a file looks again after a tenth of a second at most. */
 const REST_MS = 110
 
 /** A lock that keeps others from recording. */

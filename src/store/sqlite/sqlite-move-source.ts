@@ -140,7 +140,7 @@ function transact(db: Database.Database, work: () => void): void {
   commitAfter(db, work)
 }
 
-/** Whoever writes meanwhile waits for a part at most: to drop a table at once takes as long as its pages are many. */
+/** Drops kept keys in parts, so that a writer waits for one part only: dropping a large table takes long. */
 async function dropChanges(db: Database.Database): Promise<void> {
   transact(db, () => stopKeepingChanges(db))
   for (const changes of MOVED_TABLES.filter((table) => hasChanges(db, table)).map(changesOf)) {

@@ -1,22 +1,14 @@
 import { expect, test, vi } from 'vitest'
 import { createStoreMove } from '../../../src/flow/admin/move-store.ts'
-import type { Engine } from '../../../src/store/contract.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { engines } from '../../support/engines.ts'
-import { contentsOf, MAIN_DIRECTIONS, openMove, type Place, placeOf, untilWaiting } from '../../support/moving.ts'
+import { contentsOf, MAIN_DIRECTIONS, openMove, type Place, placeOf, seededPlace, untilWaiting } from '../../support/moving.ts'
 import { writerOf } from '../../support/other-writer.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
-import { writeSeededStore } from '../../support/seeded-store.ts'
 import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
 
 const NOW_MS = Date.UTC(2026, 4, 1)
-
-async function seededPlace(engine: Engine): Promise<Place> {
-  const made = await placeOf(engine)
-  await writeSeededStore(made.place, engine)
-  return made
-}
 
 test.each(MAIN_DIRECTIONS)(
   'a move from $name ends although others write faster than it copies, because it lets them wait',

@@ -1,22 +1,13 @@
 import { expect, test } from 'vitest'
-import type { Engine } from '../../../src/store/contract.ts'
 import { MOVED_TABLES } from '../../../src/store/moving/moved-tables.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { copyPlace } from '../../support/engines.ts'
-import { contentsOf, DIRECTIONS, moveStore, type Place, placeOf } from '../../support/moving.ts'
+import { contentsOf, DIRECTIONS, moveStore, placeOf, seededPlace } from '../../support/moving.ts'
 import { DAY_MS } from '../../support/policy.ts'
-import { writeSeededStore } from '../../support/seeded-store.ts'
 import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/written-before.ts'
-
-/** A seeded store, with a row or more in every table. */
-async function seededPlace(engine: Engine): Promise<Place> {
-  const made = await placeOf(engine)
-  await writeSeededStore(made.place, engine)
-  return made
-}
 
 test.each(DIRECTIONS)(
   'a store moves from $name with every row and every number',

@@ -9,8 +9,8 @@ interface Held {
 }
 
 /**
- * Holds the counter, for which everyone waits who records anything, and which nobody holds who waits for something else. It has a connection of its own,
- * because it may be released while that of the move is busy.
+ * Holds the counter. Everyone who records needs it, and nobody who has it waits for anything else. It has its own connection, because it may be released
+ * while the move's is busy.
  */
 export function createCounterLock(place: string): WritersLock & { close(): Promise<void> } {
   let client: MoveClient | null = null

@@ -29,7 +29,7 @@ export async function endMove(client: MoveClient, failure: string, nowMs: number
     await leaveMark(client)
     await failMoves(client, failure, nowMs)
   })
-  // A table at a time, so that nobody who holds one waits for another. The next move has functions of the same names.
+  // One table at a time, so as not to hold one while waiting for another. The next move has functions of the same names.
   for (const table of MOVED_TABLES)
     await locking(client, BESIDE_WRITERS, async () => {
       await lockMark(client)
