@@ -101,7 +101,7 @@ async function* work(state: State): AsyncGenerator<MoveProgress, never> {
   await source.begin()
   for (const table of source.tables) {
     counted.total += await source.count(table)
-    yield progress('copying', 0, counted.total)
+    yield progress('copying', 0, 0)
   }
   for (const table of source.tables) yield* copyTable(state, table, pages)
   yield* catchUp(state)
@@ -178,6 +178,7 @@ async function copyChanges({ source, target, suspects, isVerifying }: State, tab
 /** Compares a table on both sides, page by page. Rows that differ may be changing just now, so they are compared again later. */
 async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, verified: { rows: number }): AsyncGenerator<MoveProgress> {
   const { source, target, suspects, counted } = state
+  const soFar = () => progress('verifying', verified.rows, counted.total)
   let after: StoredRow | null = null
   for (let isLast = false, tries = 1; !isLast; ) {
     const limit = pages.next(table)
@@ -196,11 +197,11 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
     }
     tries = isFull ? tries + 1 : 1
     if (isFull || suspects.size >= state.compareAt) {
-      yield* catchUp(state)
-      yield* compareSuspects(state)
+      yield* showing(catchUp(state), soFar)
+      yield* showing(compareSuspects(state), soFar)
       state.isOutrun = false
     }
-    yield progress('verifying', verified.rows, counted.total)
+    yield soFar()
   }
 }
 
@@ -214,11 +215,16 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
       const differ = new Set(differing(table, await source.find(table, keys), await target.find(table, keys)).map(keyTextOf))
       for (const key of keys) if (!differ.has(keyTextOf(key))) suspects.delete(`${table.name} ${keyTextOf(key)}`)
       done += keys.length
-      yield progress('verifying', done, total)
+      yield progress('catching_up', done, total)
     }
   }
   // Those that differ still are not compared with every few that come.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
+}
+
+/** Takes steps within a longer one, whose progress is shown. */
+async function* showing(steps: AsyncGenerator<unknown>, shown: () => MoveProgress): AsyncGenerator<MoveProgress> {
+  while (!(await steps.next()).done) yield shown()
 }
 
 async function toTheEnd(steps: AsyncGenerator<unknown>): Promise<void> {
