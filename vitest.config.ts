@@ -1,8 +1,21 @@
+import { globSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 
 /** What runs within seconds: `npm run test:unit`. */
 const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/**/*.test.ts']
 
+/** What is about load: `npm run test:stress`. */
+const STRESS = 'test/stress/**/*.test.ts'
+
+/** The tests that have a long form. */
+const LONG_FORMS = globSync('test/**/*.test.ts').filter((path) => readFileSync(path, 'utf8').includes('/support/long-form.ts'))
+
+/** Before the tests of processes. */
+const BEFORE = ['test/support/compile-once.ts', 'test/support/postgres-once.ts']
+
+const MINUTE_MS = 60_000
+
+/** `npm test` is the projects `unit` and `process`; the others have a command each. */
 export default defineConfig({
   test: {
     // Processes, each file in its own: native addons and threads do not like to be shared. One more than the smallest machine has cores, since tests of
@@ -14,17 +27,34 @@ export default defineConfig({
     execArgv: ['--min-semi-space-size=16'],
     // In another order at each run, so that no test comes to need what another left; the seed is printed, and `--sequence.seed` repeats a run.
     sequence: { shuffle: { tests: true } },
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // They end what hangs, and are no measure of anything: a machine may be several times slower.
+    testTimeout: 2 * MINUTE_MS,
+    hookTimeout: 2 * MINUTE_MS,
     projects: [
       { extends: true, test: { name: 'unit', include: UNIT } },
+      { extends: true, test: { name: 'process', include: ['test/**/*.test.ts'], exclude: [...UNIT, STRESS], globalSetup: BEFORE } },
+      // One file at a time: what is measured has the machine to itself. After the others, where several projects run.
       {
         extends: true,
         test: {
-          name: 'process',
-          include: ['test/**/*.test.ts'],
-          exclude: UNIT,
-          globalSetup: ['test/support/compile-once.ts', 'test/support/postgres-once.ts'],
+          name: 'stress',
+          include: [STRESS],
+          globalSetup: BEFORE,
+          fileParallelism: false,
+          testTimeout: 5 * MINUTE_MS,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'faults',
+          include: [STRESS, ...LONG_FORMS],
+          env: { RELAY_FAULTS: 'long' },
+          globalSetup: BEFORE,
+          fileParallelism: false,
+          testTimeout: 60 * MINUTE_MS,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

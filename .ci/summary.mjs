@@ -1,19 +1,31 @@
-// Prints the outcome of a test run as one line, from the runner's own JSON report: `node .ci/summary.mjs REPORT EXIT_CODE`.
+// Prints the outcome of test runs as one line, from the runner's own JSON reports: `node .ci/summary.mjs (REPORT EXIT_CODE)...`.
 // Exits with 1 if a test failed or was left out: here every tool is at hand, so leaving one out would hide what it shows.
 import { existsSync, readFileSync } from 'node:fs'
 
-const [, , path = '', exitCode = '1'] = process.argv
-const report = existsSync(path) && readFileSync(path, 'utf8') !== '' ? JSON.parse(readFileSync(path, 'utf8')) : null
+const NOTHING = { passed: 0, skipped: 0, failed: 0 }
 
-const passed = report?.numPassedTests ?? 0
-const skipped = (report?.numPendingTests ?? 0) + (report?.numTodoTests ?? 0)
-// A file that could not be loaded failed without a failed test in it.
-const unloaded = (report?.testResults ?? []).filter(
-  ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
-).length
-const counted = (report?.numFailedTests ?? 0) + unloaded
-// A run that failed for a reason outside of all tests failed nevertheless.
-const failed = counted === 0 && exitCode !== '0' ? 1 : counted
+/** What one run says of its tests. Without a report it failed. */
+function countsOf(path, exitCode) {
+  const report = existsSync(path) && readFileSync(path, 'utf8') !== '' ? JSON.parse(readFileSync(path, 'utf8')) : null
+  // A file that could not be loaded failed without a failed test in it.
+  const unloaded = (report?.testResults ?? []).filter(
+    ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
+  ).length
+  const failed = (report?.numFailedTests ?? 0) + unloaded
+  return {
+    passed: report?.numPassedTests ?? 0,
+    skipped: (report?.numPendingTests ?? 0) + (report?.numTodoTests ?? 0),
+    // A run that failed for a reason outside of all tests failed nevertheless, and so did one that ran nothing.
+    failed: failed === 0 && (exitCode !== '0' || report === null) ? 1 : failed,
+  }
+}
+
+const runs = []
+for (let at = 2; at < process.argv.length; at += 2) runs.push(countsOf(process.argv[at], process.argv[at + 1]))
+const { passed, skipped, failed } = runs.reduce(
+  (all, run) => ({ passed: all.passed + run.passed, skipped: all.skipped + run.skipped, failed: all.failed + run.failed }),
+  runs.length === 0 ? { ...NOTHING, failed: 1 } : NOTHING,
+)
 if (skipped > 0) process.stdout.write(`${skipped} tests were left out; the gate runs all of them.\n`)
 process.stdout.write(`${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}\n`)
 process.exitCode = failed > 0 || skipped > 0 ? 1 : 0

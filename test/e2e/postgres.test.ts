@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { knownByPush, textOf, untilCaughtUp, untilSent } from '../support/caught-up.ts'
+import { LONG } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ADMIN, ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
@@ -62,7 +63,7 @@ test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for
   }
 }, 90_000)
 
-const CYCLES = process.env.RELAY_FAULTS === 'long' ? 20 : 3
+const CYCLES = LONG ? 20 : 3
 
 test(`S1, S18: of pushes that were answered 200, kills of the relay and of the server lose none, ${CYCLES} times each`, async () => {
   await using server = await startPostgres()

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../src/domain/delivery/delivery.ts'
 import { type Asker, textOf, untilSent } from '../support/caught-up.ts'
+import { LONG } from '../support/long-form.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
@@ -11,7 +12,7 @@ import { type ReplicaProcess, startReplica, untilShared } from '../support/repli
 import { repeats, settledLedger } from '../support/settled-ledger.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const KILLS = process.env.RELAY_FAULTS === 'long' ? 20 : 3
+const KILLS = LONG ? 20 : 3
 const REPLICAS = 3
 const PARCELS = 19
 const PER_ENDPOINT = 4

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { answerBody } from '../support/builders.ts'
+import { LONG } from '../support/long-form.ts'
 import { deliverOptions, recordOptions } from '../support/policy.ts'
 import { ask, logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
@@ -12,8 +13,7 @@ import { eventually } from './world.ts'
 
 const HOUR_MS = 3_600_000
 /** A hundred thousand by `npm run faults`. */
-const { parcels, ratePerSecond } =
-  process.env.RELAY_FAULTS === 'long' ? { parcels: 100_000, ratePerSecond: 1000 } : { parcels: 1200, ratePerSecond: 100 }
+const { parcels, ratePerSecond } = LONG ? { parcels: 100_000, ratePerSecond: 1000 } : { parcels: 1200, ratePerSecond: 100 }
 const CONCURRENCY = 32
 
 afterAll(closeOpened)

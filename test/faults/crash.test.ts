@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { randomFor } from '../../src/sandbox/random.ts'
 import { textOf } from '../support/caught-up.ts'
+import { LONG } from '../support/long-form.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
@@ -10,7 +11,7 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 /** On one store; then another store is begun. A thousand cycles by `npm run faults`. */
 const CYCLES = 25
-const STORES = Array.from({ length: process.env.RELAY_FAULTS === 'long' ? 40 : 1 }, (_, at) => at + 1)
+const STORES = Array.from({ length: LONG ? 40 : 1 }, (_, at) => at + 1)
 const AT_ONCE = 24
 const PARCELS = 10
 /** Nobody listens there: nothing in this test is about polls. */

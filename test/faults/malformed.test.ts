@@ -2,13 +2,14 @@ import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { LONG } from '../support/long-form.ts'
 import { push, writeConfig } from '../support/relay.ts'
 import { memoryOf, runRelay } from '../support/relay-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { rawRequest, signed } from './world.ts'
 
 /** As many as a hundred thousand by `npm run faults`. */
-const INPUTS = process.env.RELAY_FAULTS === 'long' ? 100_000 : 3000
+const INPUTS = LONG ? 100_000 : 3000
 const AT_ONCE = 128
 const WARM_UP = 10_000
 const MB = 1024 * 1024

@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { closeOpened } from '../carrier/carrier-double.ts'
 import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
+import { LONG } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { ask, writeConfig } from '../support/relay.ts'
 import { inSeconds } from '../support/relay-process.ts'
@@ -11,8 +12,7 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 afterEach(closeOpened)
 
-const isLong = process.env.RELAY_FAULTS === 'long'
-const PAUSES = isLong ? 8 : 1
+const PAUSES = LONG ? 8 : 1
 /** One more than there are roles without endpoints: a replica that was paused gets none back. */
 const NAMES = ['one', 'two', 'three']
 const PARCELS = ['PA100001SE', 'PA100002SE', 'PA100003SE', 'PA100004SE', 'PA100005SE']
@@ -113,13 +113,13 @@ test(
   async () => {
     await using stack = new AsyncDisposableStack()
     const random = seeded(7)
-    const carrier = await openSlowCarrier(LANGUAGES[0], () => (isLong ? 50 + random() * 600 : 300))
+    const carrier = await openSlowCarrier(LANGUAGES[0], () => (LONG ? 50 + random() * 600 : 300))
     const replicas = await startReplicas(stack, carrier)
     await watch((await pollerOf(replicas)).poller)
     let last = ''
     for (let pause = 0; pause < PAUSES; pause++) {
       const paused = await pausePoller(replicas, carrier, {
-        runsMs: isLong ? random() * 1500 : 0,
+        runsMs: LONG ? random() * 1500 : 0,
         pausedForMs: pause % 2 === 0 ? 0 : random() * 4000,
       })
       console.log(`${paused.name} was paused with ${paused.underWay} polls under way`)

@@ -3,6 +3,7 @@ import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { pushBody } from '../support/builders.ts'
 import { textOf } from '../support/caught-up.ts'
 import { internalRoutes, requestOf } from '../support/internal-routes.ts'
+import { LONG } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { takeConnections, withClient } from '../support/postgres-client.ts'
 import { createDatabase } from '../support/postgres-database.ts'
@@ -15,16 +16,15 @@ import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
-const isLong = process.env.RELAY_FAULTS === 'long'
-const KILLS = isLong ? 200 : 10
-const SWALLOWED_MS = isLong ? 30_000 : 5000
+const KILLS = LONG ? 200 : 10
+const SWALLOWED_MS = LONG ? 30_000 : 5000
 const RECOVERY_MS = 5000
 const PARCELS = 10
 const HIT = 'parcel-relay; hit'
 /** Of a flood. */
-const SENDERS = isLong ? 256 : 64
+const SENDERS = LONG ? 256 : 64
 /** Of each of 64 readers. */
-const READS = isLong ? 200 : 20
+const READS = LONG ? 200 : 20
 
 async function startOn(url: string, sections: Sections = {}) {
   const relay = await runRelay(writeConfig(temporaryFolder(), NO_CARRIER, { ...sections, ...(await onPostgres(url)) }))
@@ -213,7 +213,7 @@ test('S18: every route that needs the store answers 503 storage_unavailable, nev
   expect(await recovery(relay, asker)).toBeLessThan(RECOVERY_MS)
 }, 60_000)
 
-const RESTARTS = isLong ? 10 : 2
+const RESTARTS = LONG ? 10 : 2
 
 test(`S18: over ${RESTARTS} restarts of the server under load every event arrives at its endpoint at least once, and none overtakes another of its parcel`, async () => {
   await using server = await startPostgres()

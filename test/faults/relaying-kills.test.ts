@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import { type Random, randomFor } from '../../src/sandbox/random.ts'
+import { LONG } from '../support/long-form.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { writeConfig } from '../support/relay.ts'
@@ -12,7 +13,6 @@ import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** Two hundred by `npm run faults`, in pieces so that it shows how far it is. */
-const LONG = process.env.RELAY_FAULTS === 'long'
 const CYCLES = LONG ? 25 : 7
 const STORES = Array.from({ length: LONG ? 8 : 1 }, (_, at) => at + 1)
 const AT_ONCE = 16

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../src/domain/delivery/delivery.ts'
 import { textOf, untilSent } from '../support/caught-up.ts'
+import { LONG } from '../support/long-form.ts'
 import { type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { takeConnections } from '../support/postgres-client.ts'
@@ -14,9 +15,8 @@ import { repeats, settledLedger } from '../support/settled-ledger.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const isLong = process.env.RELAY_FAULTS === 'long'
-const PAUSES_MS = isLong ? [60_000, 7000, 7000, 7000, 7000, 7000] : [8000]
-const SWALLOWED_MS = isLong ? 10_000 : 6000
+const PAUSES_MS = LONG ? [60_000, 7000, 7000, 7000, 7000, 7000] : [8000]
+const SWALLOWED_MS = LONG ? 10_000 : 6000
 const PARCELS = 19
 /** Between two pushes, so that the endpoints keep up. */
 const REST_MS = 20
@@ -176,7 +176,7 @@ test(`a replica whose network to the database swallows everything for ${SWALLOWE
 }, 90_000)
 
 // In the gate `membership.test.ts` shows it without a server.
-test.each(isLong ? ['swallows everything'] : [])(
+test.each(LONG ? ['swallows everything'] : [])(
   'a relay alone whose network %s for longer than its lease goes on with what waits, though nothing else happens',
   async () => {
     await using stack = new AsyncDisposableStack()

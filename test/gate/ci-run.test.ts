@@ -6,11 +6,16 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 const RUN = '.ci/run'
 
-/** What `.ci/summary.mjs` prints for a report and the runner's exit code. */
-function summaryOf(report: string, exitCode: number): string {
-  const path = join(temporaryFolder(), 'report.json')
-  writeFileSync(path, report)
-  return spawnSync(process.execPath, ['.ci/summary.mjs', path, String(exitCode)], { encoding: 'utf8' }).stdout
+/** What `.ci/summary.mjs` prints for the report and the exit code of each run, and its own exit code. */
+function summaryOf(...runs: readonly (readonly [report: string, exitCode: number])[]): readonly [string, number | null] {
+  const folder = temporaryFolder()
+  const told = runs.flatMap(([report, exitCode], at) => {
+    const path = join(folder, `${at}.json`)
+    writeFileSync(path, report)
+    return [path, String(exitCode)]
+  })
+  const { stdout, status } = spawnSync(process.execPath, ['.ci/summary.mjs', ...told], { encoding: 'utf8' })
+  return [stdout, status]
 }
 
 const file = (status: string, ...tests: readonly string[]) => ({ status, assertionResults: tests.map((result) => ({ status: result })) })
@@ -21,23 +26,31 @@ test.each([
   ['a file did not load', { numPassedTests: 2, numFailedTests: 0, testResults: [file('failed')] }, 1, '2 passed, 1 failed\n'],
   ['an error came outside of all tests', { numPassedTests: 2, numFailedTests: 0, testResults: [] }, 1, '2 passed, 1 failed\n'],
 ])('the last line of the gate is honest when %s', (_name, report, exitCode, line) => {
-  expect(summaryOf(JSON.stringify(report), exitCode)).toBe(line)
+  expect(summaryOf([JSON.stringify(report), exitCode])).toEqual([line, exitCode])
+})
+
+test('the last line of the gate adds up its runs, and one of them that failed fails it', () => {
+  const tests = JSON.stringify({ numPassedTests: 30, numFailedTests: 0, testResults: [file('passed', 'passed')] })
+  const stress = JSON.stringify({ numPassedTests: 3, numFailedTests: 1, testResults: [file('failed', 'failed')] })
+  expect(summaryOf([tests, 0], [stress, 1])).toEqual(['33 passed, 1 failed\n', 1])
+  expect(summaryOf([tests, 0], [tests, 0])).toEqual(['60 passed, 0 failed\n', 0])
+  expect(summaryOf([tests, 0], ['', 0])).toEqual(['30 passed, 1 failed\n', 1])
 })
 
 test('the gate fails where a test was left out, and says how many', () => {
-  const path = join(temporaryFolder(), 'report.json')
-  writeFileSync(path, JSON.stringify({ numPassedTests: 2, numFailedTests: 0, numPendingTests: 4 }))
-  const { status, stdout } = spawnSync(process.execPath, ['.ci/summary.mjs', path, '0'], { encoding: 'utf8' })
-  expect([status, stdout]).toEqual([1, '4 tests were left out; the gate runs all of them.\n2 passed, 0 failed, 4 skipped\n'])
+  const report = JSON.stringify({ numPassedTests: 2, numFailedTests: 0, numPendingTests: 4 })
+  expect(summaryOf([report, 0])).toEqual(['4 tests were left out; the gate runs all of them.\n2 passed, 0 failed, 4 skipped\n', 1])
 })
 
 test('the last line of the gate is honest when the runner wrote no report', () => {
-  expect(summaryOf('', 1)).toBe('0 passed, 1 failed\n')
+  expect(summaryOf(['', 1])).toEqual(['0 passed, 1 failed\n', 1])
 })
 
-test('the gate can be run, and runs the test command of package.json and every other check', () => {
+test('the gate can be run, and runs both test commands of package.json and every other check', () => {
   expect(() => accessSync(RUN, constants.X_OK)).not.toThrow()
   const script = readFileSync(RUN, 'utf8')
-  for (const step of ['npm ci', 'npm test --', 'npm run check:static']) expect(script).toContain(step)
-  expect(script.trimEnd().split('\n').at(-1)).toBe('[ "$static" -eq 0 ] && [ "$tests" -eq 0 ] && [ "$outcome" -eq 0 ]')
+  for (const step of ['npm ci', 'npm test --', 'npm run test:stress --', 'npm run check:static']) expect(script).toContain(step)
+  expect(script.trimEnd().split('\n').at(-1)).toBe(
+    '[ "$static" -eq 0 ] && [ "$tests" -eq 0 ] && [ "$stress" -eq 0 ] && [ "$outcome" -eq 0 ]',
+  )
 })

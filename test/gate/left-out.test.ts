@@ -8,7 +8,8 @@ test('without the tools of the system the tests pass, and the last line names wh
   const onlyNode = temporaryFolder()
   symlinkSync(process.execPath, join(onlyNode, 'node'))
   const files = ['test/faults/durability/syscall-order.test.ts', 'test/domain/delivery/delivery-request.test.ts']
-  const { status, stdout } = spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...files], {
+  const projects = ['--project=unit', '--project=process']
+  const { status, stdout } = spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...projects, ...files], {
     encoding: 'utf8',
     env: { PATH: onlyNode, TMPDIR: onlyNode, NO_COLOR: '1' },
   })
@@ -18,4 +19,4 @@ test('without the tools of the system the tests pass, and the last line names wh
     /^Left out: the tests that need .*openssl \(apt-get install openssl\), pgbouncer \(apt-get install pgbouncer\), strace \(apt-get install strace/,
   )
   expect(status).toBe(0)
-}, 60_000)
+})

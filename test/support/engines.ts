@@ -10,11 +10,6 @@ import { temporaryFolder } from './temporary.ts'
 /** Every storage engine. The contract suite runs on each. */
 export const engines: readonly Engine[] = [sqlite, postgres]
 
-/** How many cases a property is tried on: on a server each takes many times as long, so there all of them are for `npm run faults`. */
-export function runsOn(engine: Engine, runs: number, onServer: number): number {
-  return engine.name === postgres.name && process.env.RELAY_FAULTS !== 'long' ? onServer : runs
-}
-
 /** Creates a place for a new store: a path, or the URL of an empty database. */
 export async function newPlace(engine: Engine): Promise<string> {
   return engine.name === postgres.name ? (await createDatabase()).url : join(temporaryFolder(), 'relay.db')

@@ -113,6 +113,3 @@ export async function contentsOf({ engine, place }: Place) {
     await source.close()
   }
 }
-
-/** Where each case takes long, the gate tries only these. */
-export const MAIN_DIRECTIONS = process.env.RELAY_FAULTS === 'long' ? DIRECTIONS : DIRECTIONS.filter(({ from, to }) => from !== to)

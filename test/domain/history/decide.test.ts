@@ -5,6 +5,7 @@ import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { pushBody } from '../../support/builders.ts'
+import { LONG } from '../../support/long-form.ts'
 import { createMemoryRecording } from '../../support/memory-recording.ts'
 import { answers, recordAll } from '../../support/model.ts'
 import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
@@ -12,7 +13,7 @@ import { recordOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 /** `npm run faults` takes its time. */
-const RUNS = process.env.RELAY_FAULTS === 'long' ? 10_000 : 1000
+const RUNS = LONG ? 10_000 : 1000
 const NOON = Date.UTC(2026, 2, 1, 12)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]

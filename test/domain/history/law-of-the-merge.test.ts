@@ -5,11 +5,12 @@ import { deriveEntries, type Entry } from '../../../src/domain/history/history.t
 import type { ParcelRecord } from '../../../src/domain/history/parcel-record.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit } from '../../../src/domain/history/status-entry.ts'
+import { LONG } from '../../support/long-form.ts'
 import { answers, type Matcher, recordAll } from '../../support/model.ts'
 import { copiesAroundAnother, everyOrder, type Observation, observations, rearranged, type Seen } from '../../support/observations.ts'
 
 /** `npm run faults` takes its time. */
-const RUNS = process.env.RELAY_FAULTS === 'long' ? 10_000 : 1000
+const RUNS = LONG ? 10_000 : 1000
 
 const pairs = observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all)))
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { pushBody } from '../../support/builders.ts'
+import { LONG } from '../../support/long-form.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { push } from '../../support/relay.ts'
 import { readStore } from '../../support/simulated-disk.ts'
@@ -11,7 +12,6 @@ import { temporaryFolder } from '../../support/temporary.ts'
 import { testWith } from '../../support/test-with.ts'
 
 /** Every call number by `npm run faults`; here some of the start and some of the pushes. */
-const LONG = process.env.RELAY_FAULTS === 'long'
 /** Ten pieces, so that the long form shows how far it is. */
 const PIECE = 20
 const PIECES = Array.from({ length: 200 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))

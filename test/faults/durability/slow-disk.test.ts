@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { pushBody } from '../../support/builders.ts'
+import { LONG } from '../../support/long-form.ts'
 import { ask, logIn, push } from '../../support/relay.ts'
 import { metricOf } from '../../support/relay-process.ts'
 import { readStore } from '../../support/simulated-disk.ts'
@@ -18,7 +19,7 @@ const RSS_GROWTH_MAX = 150 * 1024 * 1024
 /** A start makes fewer syncs than this; the pushes that warm up make the rest. */
 const START_SYNCS = 40
 /** The long delay by `npm run faults`. */
-const DELAYS_MS = process.env.RELAY_FAULTS === 'long' ? [200, 5000] : [200]
+const DELAYS_MS = LONG ? [200, 5000] : [200]
 
 const test = testWith('strace')
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openDeliveryWorld, type WorldAttempt } from '../../support/delivery-world.ts'
-import { engines, runsOn } from '../../support/engines.ts'
+import { engines } from '../../support/engines.ts'
+import { runsOn } from '../../support/long-form.ts'
 import { seeded } from '../../support/seeded.ts'
 
 const START_MS = Date.parse('2026-03-01T12:00:00Z')

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { createDispatcher, type Dispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { engines, runsOn } from '../../support/engines.ts'
+import { engines } from '../../support/engines.ts'
 import { allEndpoints } from '../../support/held-endpoints.ts'
+import { LONG, runsOn } from '../../support/long-form.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -12,7 +13,6 @@ import { openStore } from '../../support/write-side.ts'
 const START_MS = Date.parse('2026-03-01T12:00:00Z')
 const HOUR_MS = 3_600_000
 /** As many worlds as `npm run faults` asks for; else a few. */
-const LONG = process.env.RELAY_FAULTS === 'long'
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 const ANSWERS: Readonly<Record<'taken' | 'refused' | 'gone' | 'slow', AttemptResult>> = {
   taken: { kind: 'accepted', status: 200, ...kept },

@@ -4,13 +4,14 @@ import { encodeAll, encodeLatest } from '../../../src/domain/history/pull-respon
 import type { ReadSide } from '../../../src/flow/read-side.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { engines, runsOn, withPlace } from '../../support/engines.ts'
+import { engines, withPlace } from '../../support/engines.ts'
+import { LONG, runsOn } from '../../support/long-form.ts'
 import { answers, recordAll } from '../../support/model.ts'
 import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
 import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 
-const RUNS = process.env.RELAY_FAULTS === 'long' ? 250 : 60
+const RUNS = LONG ? 250 : 60
 
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
-import { engines, runsOn } from '../../support/engines.ts'
+import { engines } from '../../support/engines.ts'
+import { LONG, runsOn } from '../../support/long-form.ts'
 import { CONCURRENCY, type Ended, MINUTE_MS, openPollingWorld, parcelOf, trackingNumber, type World } from '../../support/polling-world.ts'
 
-const SEEDS = process.env.RELAY_FAULTS === 'long' ? 60 : 3
+const SEEDS = LONG ? 60 : 3
 const PARCELS = 10
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS

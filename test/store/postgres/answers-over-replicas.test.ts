@@ -4,6 +4,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { openAnswersAt } from '../../support/answers-at.ts'
 import { pushBody } from '../../support/builders.ts'
 import { newPlace } from '../../support/engines.ts'
+import { LONG } from '../../support/long-form.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { seeded } from '../../support/seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from '../../support/seeded-observations.ts'
@@ -16,7 +17,7 @@ const NOON = Date.UTC(2026, 2, 1, 12)
 const LATER = NOON + 30 * 86_400_000
 const RACES = 200
 const HOUR_MS = 3_600_000
-const STEPS = process.env.RELAY_FAULTS === 'long' ? 400 : 100
+const STEPS = LONG ? 400 : 100
 
 type Store = Awaited<ReturnType<typeof openStore>>
 

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { createPostgresReader, createPostgresWriter, PLAN_SETTINGS } from '../../../src/store/postgres/postgres.ts'
 import { rawStatement } from '../../../src/store/postgres/raw-statement.ts'
 import { usedOnPostgres } from '../../support/hot-statements.ts'
+import { LONG } from '../../support/long-form.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 
@@ -64,7 +65,7 @@ async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, 
 
 const FROM = 1_000_000
 // The planner scans a table only for being small below a few hundred rows; the full number takes a minute to write.
-const PARCELS = process.env.RELAY_FAULTS === 'long' ? 200_000 : 10_000
+const PARCELS = LONG ? 200_000 : 10_000
 const EVENTS_EACH = 7
 const parcels = `generate_series(${FROM}, ${FROM + PARCELS - 1}) as g (n)`
 const events = `generate_series(${FROM}, ${FROM + PARCELS * EVENTS_EACH - 1}) as g (n)`

@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { type Flood, startFlood } from '../support/flood-process.ts'
-import { distinctPushes, pushPipelined } from '../support/pipelined-pushes.ts'
-import { push, SHARED_KEY, writeConfig } from '../support/relay.ts'
-import { memoryOf, runRelay } from '../support/relay-process.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../../support/builders.ts'
+import { type Flood, startFlood } from '../../support/flood-process.ts'
+import { LONG } from '../../support/long-form.ts'
+import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
+import { push, SHARED_KEY, writeConfig } from '../../support/relay.ts'
+import { memoryOf, runRelay } from '../../support/relay-process.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
 
 /** The whole of it by `npm run faults`. */
-const LONG = process.env.RELAY_FAULTS === 'long'
 const MB = 1024 * 1024
 const KB = 1024
 /** After so many pushes and a pause a relay is idle. */

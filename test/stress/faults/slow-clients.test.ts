@@ -1,12 +1,13 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { push, writeConfig } from '../support/relay.ts'
-import { metricOf, runRelay } from '../support/relay-process.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../../support/builders.ts'
+import { LONG } from '../../support/long-form.ts'
+import { push, writeConfig } from '../../support/relay.ts'
+import { metricOf, runRelay } from '../../support/relay-process.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
 
 /** As many as two thousand by `npm run faults`. */
-const CONNECTIONS = process.env.RELAY_FAULTS === 'long' ? 2000 : 600
+const CONNECTIONS = LONG ? 2000 : 600
 const RSS_GROWTH_MAX = 64 * 1024 * 1024
 /** What is given to a header and to a whole request, and then some for a machine that is busy. */
 const HEADERS_MS = 5000
