@@ -3,8 +3,9 @@ import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import type { SharedCarrier, TokenVault } from '../flow/polling/ports.ts'
 import type { Carrier, Clock, Log } from '../flow/ports.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../outbound/deadline.ts'
+import { ANY_HOST, type EgressGuard } from '../outbound/egress-guard.ts'
+import { createGuardedConnector } from '../outbound/guarded-connector.ts'
 import { createProxiedAgent } from '../outbound/proxied-agent.ts'
-import { createTlsContext } from '../outbound/tls-context.ts'
 import { createCallQueue } from './call-queue.ts'
 import { openBooks } from './carrier-books.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
@@ -44,6 +45,8 @@ export interface CarrierOptions {
   readonly ca?: string
   /** An HTTP proxy to go through. */
   readonly proxy?: string
+  /** Resolves the carrier's host; absent: the system's resolver does. */
+  readonly hosts?: Pick<EgressGuard, 'checkHost'>
   readonly startTimer?: StartTimer
 }
 
@@ -115,14 +118,9 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   }
 }
 
-function createAgent({ concurrency, timeoutMs, ca, proxy }: CarrierOptions): Dispatcher {
+function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: CarrierOptions): Dispatcher {
   if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, connections: concurrency })
-  return new Agent({
-    connections: concurrency,
-    allowH2: false,
-    // Explicit, because an environment variable could turn the check off.
-    connect: { timeout: timeoutMs, rejectUnauthorized: true, secureContext: createTlsContext(ca) },
-  })
+  return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
 }
 
 /** The deadlines of all calls: closing ends those that run, and those opened afterwards at once. */

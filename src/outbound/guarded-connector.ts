@@ -1,7 +1,8 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { buildConnector, errors } from 'undici'
-import { orWhenAborted } from './deadline.ts'
+import { orWhenAborted, type StartTimer, startRealTimer } from './deadline.ts'
 import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
+import { connectStaggered, type StartAttempt } from './staggered-connect.ts'
 import { createTlsContext } from './tls-context.ts'
 
 /** A connection that was refused by the guard. */
@@ -16,18 +17,26 @@ export class EgressRefused extends Error {
 }
 
 export interface ConnectorOptions {
-  /** The time limit per address. */
+  /** The time limit for resolving, and for each address. */
   readonly timeoutMs: number
   /** A private authority (PEM), trusted as well as the public ones. */
-  readonly ca?: string
+  readonly ca?: string | undefined
+  readonly startTimer?: StartTimer
 }
 
+/** How long a connection rests before the system asks the other side whether it is still there. */
+const KEEP_ALIVE_MS = 60_000
+
 /**
- * Opens connections only to addresses that the guard has just checked. It connects to exactly those addresses, so that a name that changes
- * afterwards gains nothing. It also checks hosts given as addresses, which the platform's `lookup` hook does not see.
+ * Opens connections only to addresses that were just checked. It connects to exactly those addresses, so that a name that changes
+ * afterwards gains nothing. It also checks hosts given as addresses, which the platform's `lookup` hook does not see. Several addresses are
+ * tried one after the other, a quarter of a second apart, and the first that answers wins.
  */
-export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: ConnectorOptions): buildConnector.connector {
-  const connect = buildConnector({
+export function createGuardedConnector(
+  guard: Pick<EgressGuard, 'checkHost'>,
+  { timeoutMs, ca, startTimer = startRealTimer }: ConnectorOptions,
+): buildConnector.connector {
+  const secure = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
     // Explicit, because an environment variable could turn the check off.
@@ -39,31 +48,52 @@ export function createGuardedConnector(guard: EgressGuard, { timeoutMs, ca }: Co
     const { hostname, protocol } = options
     const port = Number(options.port || (protocol === 'https:' ? 443 : 80))
 
-    const fail = (error: Error): void => callback(error, null)
-    // Tries the addresses in turn: a host is reached if any of them answers.
-    const connectTo = (addresses: readonly string[], place: number): void => {
-      const address = addresses[place]
-      if (address === undefined) throw new RangeError('a host that was allowed has an address')
-      // The certificate must be that of the host, not of the address.
-      const servername = options.servername || (address === hostname ? undefined : hostname)
-      const beneath = protocol === 'https:' ? connectTcp({ host: address, port }) : null
-      const secured = beneath === null ? {} : { httpSocket: beneath, ...(servername === undefined ? {} : { servername }) }
-      connect({ ...options, hostname: address, ...secured }, (...[error, socket]) => {
-        if (error === null) callback(null, resetWhenAborted(socket, beneath ?? socket))
-        else if (place + 1 < addresses.length) connectTo(addresses, place + 1)
-        else fail(error)
-      })
+    const startAttempt: StartAttempt<Socket> = (address, { onConnected, onFailed }) => {
+      const beneath = connectTcp({ host: address, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS })
+      let isGivenUp = false
+      const onEnd: buildConnector.Callback = (...[error, socket]) => {
+        if (isGivenUp) socket?.destroy()
+        else if (error === null) onConnected(resetWhenAborted(socket, beneath))
+        else onFailed(error)
+      }
+      if (protocol === 'https:') {
+        // The certificate must be that of the host, not of the address.
+        const servername = options.servername || (address === hostname ? undefined : hostname)
+        secure({ ...options, hostname: address, httpSocket: beneath, ...(servername === undefined ? {} : { servername }) }, onEnd)
+      } else whenConnected(beneath, timeoutMs, startTimer, onEnd)
+      return {
+        giveUp() {
+          isGivenUp = true
+          beneath.destroy()
+        },
+      }
     }
 
+    const fail = (error: Error): void => callback(error, null)
     orWhenAborted(guard.checkHost(hostname, port), AbortSignal.timeout(timeoutMs), null).then(
       (verdict) => {
         if (verdict === null) fail(new errors.ConnectTimeoutError())
-        else if (verdict.ok) connectTo(verdict.addresses, 0)
+        else if (verdict.ok) connectStaggered(verdict.addresses, startAttempt, startTimer, callback)
         else fail(new EgressRefused(verdict.reason))
       },
       (error: unknown) => fail(error instanceof Error ? error : new Error('not resolved')),
     )
   }
+}
+
+/** Calls back once the socket is connected, has failed, or has taken too long. */
+function whenConnected(socket: Socket, timeoutMs: number, startTimer: StartTimer, onEnd: buildConnector.Callback): void {
+  const cancel = startTimer(timeoutMs, () => void socket.destroy(new errors.ConnectTimeoutError()))
+  const onError = (error: Error): void => {
+    cancel()
+    onEnd(error, null)
+  }
+  socket.once('error', onError).once('connect', () => {
+    cancel()
+    socket.off('error', onError)
+    onEnd(null, socket)
+  })
+  socket.once('close', cancel)
 }
 
 /**

@@ -1,8 +1,9 @@
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { openPool, type PoolOptions } from './postgres-pool.ts'
 import { createSilence, type Look, type Silence, TURN_MS } from './server-silence.ts'
+import { openServerSocket } from './server-socket.ts'
 
 /** How long a server has to answer goodbyes. */
 const GOODBYE_MS = 1000
@@ -75,7 +76,7 @@ function createPoolSockets(): PoolSockets {
   const heardBytes = new Map<Socket, number>()
   return {
     open() {
-      const socket = new Socket()
+      const socket = openServerSocket()
       heardBytes.set(socket, 0)
       return socket.once('close', () => heardBytes.delete(socket))
     },
@@ -95,7 +96,7 @@ function createPoolSockets(): PoolSockets {
 }
 
 function lookAt(url: string): Look {
-  const client = new pg.Client({ connectionString: url, application_name: 'parcel-relay' })
+  const client = new pg.Client({ connectionString: url, application_name: 'parcel-relay', stream: () => openServerSocket() })
   return { isThere: answers(client), giveUp: () => client.connection.stream.destroy() }
 }
 

@@ -1,0 +1,26 @@
+import { lookup as systemLookup } from 'node:dns'
+import { type LookupFunction, Socket } from 'node:net'
+
+/** How long an address of the server has to answer before the next one is tried, in milliseconds. */
+const ATTEMPT_MS = 250
+
+/**
+ * A socket for the driver. If the server's name has several addresses it goes on to the next one after a quarter of a second, whatever the
+ * process was started with: otherwise one address that drops packets would use up the whole time limit. The last address has all of it.
+ */
+export function openServerSocket(lookup: LookupFunction = systemLookup): Socket {
+  const socket = new Socket()
+  const connect = socket.connect.bind(socket)
+  // The driver gives a port and a host, or the path of a Unix socket.
+  const connectToAny = (port: number | string, host?: string): Socket =>
+    typeof port === 'string' && host === undefined
+      ? connect(port)
+      : connect({
+          port: Number(port),
+          ...(host === undefined ? {} : { host }),
+          lookup,
+          autoSelectFamily: true,
+          autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
+        })
+  return Object.assign(socket, { connect: connectToAny })
+}

@@ -1,0 +1,12 @@
+import { createServer } from 'node:net'
+
+const [, , address] = process.argv
+const server = createServer()
+server.listen({ host: address, port: 0, backlog: 1 }, () => {
+  const bound = server.address()
+  if (bound === null || typeof bound === 'string') throw new Error('no port')
+  process.send?.(bound.port, () => {
+    // From here on the loop stands still, and nothing accepts.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  })
+})
