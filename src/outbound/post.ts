@@ -1,6 +1,7 @@
 import { type Dispatcher, errors } from 'undici'
 import { ANSWER_KEPT_BYTES, type AttemptOutcome } from '../domain/delivery/delivery.ts'
 import { parseRetryAfter } from '../domain/retry-after.ts'
+import { type ConnectionUser, createReuseCheck } from './connection-use.ts'
 import type { SendFailure } from './send-failure.ts'
 
 /**
@@ -26,6 +27,8 @@ export interface PostHandlers {
   readonly now: () => number
   /** Why it may be sent no more, asked when it has a connection; null: it may. */
   readonly refusal: () => SendFailure | null
+  /** Opens connections that nothing else uses, for a repeat; the post destroys them when it ends. */
+  readonly openFresh: () => Dispatcher
   /** Turns the error that ended a request into the reason why there was no answer. */
   readonly failureOf: (error: unknown) => SendFailure
   /** Called once. */
@@ -42,11 +45,14 @@ const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
  * Makes one post on a connection of the dispatcher. It follows no redirects and decompresses nothing. The client's own `request` creates a
  * stream, a signal and their listeners each time, which costs more than the rest of a delivery; here only the first bytes of an answer are
  * kept.
+ *
+ * An endpoint may close a connection that has been idle in the moment in which a post is written to it. Such a post is made once more, at
+ * once and on a new connection, if the connection had served before and no byte of an answer came: the endpoint has most likely not seen it.
  */
 export function startPost(
   dispatcher: Dispatcher,
   { origin, path, headers, body }: PostTarget,
-  { now, refusal, failureOf, onEnd }: PostHandlers,
+  { now, refusal, openFresh, failureOf, onEnd }: PostHandlers,
 ): EndPost {
   let controller: Dispatcher.DispatchController | null = null
   let outcome: AttemptOutcome | null = null
@@ -54,17 +60,23 @@ export function startPost(
   let kept: Uint8Array[] | null = null
   let size = 0
   let isOver = false
+  const connection = createReuseCheck()
+  let fresh: Dispatcher | null = null
+  const request: Dispatcher.DispatchOptions = { origin, path, method: 'POST', headers, body }
 
   function end(why: SendFailure): void {
     if (isOver) return
     isOver = true
     controller?.abort(new errors.RequestAbortedError())
+    void fresh?.destroy()
     onEnd(outcome ?? failedOutcome(why), outcome === null || kept === null ? EMPTY_BODY : Buffer.concat(kept))
   }
 
-  const handler: Dispatcher.DispatchHandler = {
+  const handler: ConnectionUser = {
+    onClient: connection.belongsTo,
     onRequestStart(started) {
       controller = started
+      connection.begin()
       // The post was ended before it had a connection.
       if (isOver) started.abort(new errors.RequestAbortedError())
       const why = refusal()
@@ -89,10 +101,15 @@ export function startPost(
     },
     onResponseError(_controller, error) {
       controller = null
-      end(failureOf(error))
+      if (isOver || fresh !== null || !connection.mayRepeat(error)) {
+        end(failureOf(error))
+        return
+      }
+      fresh = openFresh()
+      fresh.dispatch(request, handler)
     },
   }
-  dispatcher.dispatch({ origin, path, method: 'POST', headers, body }, handler)
+  dispatcher.dispatch(request, handler)
   return end
 }
 

@@ -10,10 +10,12 @@ export interface ProxiedOptions {
   readonly timeoutMs: number
   /** The maximum of connections per origin; absent: the caller limits them. */
   readonly connections?: number
+  /** Makes the pools of the targets; absent: the client's own. */
+  readonly createPool?: (origin: string | URL, options: Pool.Options) => Dispatcher
 }
 
 /** Sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
-export function createProxiedAgent({ proxy, ca, timeoutMs, connections }: ProxiedOptions): Dispatcher {
+export function createProxiedAgent({ proxy, ca, timeoutMs, connections, createPool }: ProxiedOptions): Dispatcher {
   // Explicit, because an environment variable could turn the check off.
   const tls = { secureContext: createTlsContext(ca), rejectUnauthorized: true, timeout: timeoutMs }
   return new ProxyAgent({
@@ -24,6 +26,7 @@ export function createProxiedAgent({ proxy, ca, timeoutMs, connections }: Proxie
     requestTls: tls,
     proxyTls: tls,
     ...(connections === undefined ? {} : { connections }),
+    ...(createPool === undefined ? {} : { factory: createPool }),
     // Without this, a proxy that never answers would be waited for long after all callers have left.
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
   })

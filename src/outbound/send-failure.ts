@@ -44,6 +44,11 @@ export function failureOf(error: unknown): SendFailure {
   return { reason: reasonOf(code), detail: code }
 }
 
+/** Whether the other side closed or reset the connection. */
+export function isConnectionLost(error: unknown): boolean {
+  return reasonOf(systemCode(error) ?? '') === 'reset'
+}
+
 function reasonOf(code: string): FailureReason {
   if (code.startsWith('EAI_')) return 'dns'
   if (TLS_CODE.test(code)) return 'tls'

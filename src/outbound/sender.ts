@@ -3,6 +3,7 @@ import type { AttemptResult } from '../domain/delivery/delivery.ts'
 import type { PostRequest, Route } from '../domain/delivery/post-request.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
+import { createTrackedPool } from './connection-use.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
 import { createDeadlineList } from './deadline-list.ts'
 import type { EgressGuard } from './egress-guard.ts'
@@ -62,6 +63,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
         now: clock.now,
         // To connect takes a while, in which another replica may have taken over.
         refusal: () => (mayPost() ? null : LAPSED),
+        openFresh: () => pools.openFresh(route, verdict.origin),
         failureOf: isProxied ? proxiedFailureOf : failureOf,
         onEnd(outcome, answerStart) {
           running.remove(lasting)
@@ -103,17 +105,22 @@ const always = () => true
 function createPools(guard: EgressGuard, timeoutMs: number) {
   const pools = new Map<string, Dispatcher>()
 
-  function openPool(name: string, origin: string, { ca }: Route): Dispatcher {
-    const connect = createGuardedConnector(guard, { timeoutMs, ...(ca === undefined ? {} : { ca }) })
+  function open(origin: string, { proxy, ca }: Route): Dispatcher {
+    if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, createPool: createTrackedPool })
+    const connect = createGuardedConnector(guard, { timeoutMs, ca })
     // The deadline limits the whole exchange, so idle timeouts are off.
-    const pool = new Pool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
-    const closeUnused = () => {
+    return createTrackedPool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
+  }
+
+  function closeUnused(name: string, pool: Dispatcher): void {
+    if (!(pool instanceof Pool)) return
+    const close = () => {
       const { connected, size } = pool.stats
       if (connected > 0 || size > 0 || pools.get(name) !== pool) return
       pools.delete(name)
       void pool.close()
     }
-    return pool.on('disconnect', closeUnused).on('connectionError', closeUnused)
+    pool.on('disconnect', close).on('connectionError', close)
   }
 
   return {
@@ -123,10 +130,13 @@ function createPools(guard: EgressGuard, timeoutMs: number) {
       const name = ca === undefined ? place : `${place} ${ca}`
       const known = pools.get(name)
       if (known !== undefined) return known
-      const made = proxy === undefined ? openPool(name, origin, route) : createProxiedAgent({ proxy, ca, timeoutMs })
+      const made = open(origin, route)
       pools.set(name, made)
+      closeUnused(name, made)
       return made
     },
+    /** Connections for one post, which destroys them when it ends. */
+    openFresh: (route: Route, origin: string) => open(origin, route),
     async destroy(): Promise<void> {
       const all = [...pools.values()]
       pools.clear()
