@@ -23,7 +23,8 @@ export interface SenderOptions {
 }
 
 /**
- * Posts to endpoints. `close` ends what is in flight; later posts fail as `interrupted`. `retire` waits for what is in flight, then closes.
+ * Posts to endpoints. `close` ends what is in flight; later posts fail as `interrupted`. `retire` waits for what is in flight, then closes;
+ * a post that has no connection yet is `withdrawn` when it gets one.
  */
 export interface Sender extends DeliverySender {
   close(): Promise<void>
@@ -32,14 +33,16 @@ export interface Sender extends DeliverySender {
 
 const INTERRUPTED: SendFailure = { reason: 'interrupted', detail: 'CLOSED' }
 const LAPSED: SendFailure = { reason: 'interrupted', detail: 'LAPSED' }
+const WITHDRAWN: SendFailure = { reason: 'withdrawn', detail: 'CHANGED' }
 const TIMED_OUT: SendFailure = { reason: 'timeout', detail: 'DEADLINE' }
 
 export function createSender({ guard, timeoutMs, clock, startTimer = startRealTimer, mayPost = always }: SenderOptions): Sender {
   const pools = createPools(guard, timeoutMs)
   const running = createDeadlineList(timeoutMs, startTimer)
   let isClosed = false
+  let isRetired = false
 
-  function post({ url, headers, body, route = DIRECT }: PostRequest, onEnd: (result: AttemptResult) => void): void {
+  function post({ url, headers, body, route = DIRECT, mayLeave = always }: PostRequest, onEnd: (result: AttemptResult) => void): void {
     const startedMs = clock.monotonic()
     const refused = (failure: SendFailure) =>
       onEnd({ ...failedOutcome(failure), answerStart: EMPTY_BODY, durationMs: clock.monotonic() - startedMs })
@@ -61,8 +64,8 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
       { origin: verdict.origin, path: verdict.path, headers, body },
       {
         now: clock.now,
-        // To connect takes a while, in which another replica may have taken over.
-        refusal: () => (mayPost() ? null : LAPSED),
+        // To connect takes a while, in which another replica may have taken over, or the endpoint or the config may have changed.
+        refusal: () => (mayPost() ? (isRetired || !mayLeave() ? WITHDRAWN : null) : LAPSED),
         openFresh: () => pools.openFresh(route, verdict.origin),
         failureOf: isProxied ? proxiedFailureOf : failureOf,
         onEnd(outcome, answerStart) {
@@ -88,6 +91,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
     post,
     send: (request) => new Promise((resolve) => post(request, resolve)),
     async retire() {
+      isRetired = true
       await new Promise<void>((resolve) => running.onEmpty(resolve))
       await close()
     },

@@ -110,14 +110,14 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     { ...ports, sender, signerOf, routeOf, held: replicas },
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
-  const { wake, reorder } = dispatching
+  const { wake, reorder, changed } = dispatching
   const stopping = new AbortController()
   const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
   const inTurn = createInTurn(ports.clock.monotonic, restUnlessStopping)
   const janitor = startJanitor({ ...ports, inTurn, onQueued: wake, onReordered: reorder })
-  /** Call when endpoints have changed. */
+  /** Call when endpoints were changed here. */
   const review = () => {
-    reorder()
+    changed()
     janitor.wake()
   }
   return {
@@ -140,7 +140,10 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     },
     wake,
     review: reorder,
-    reviewAll: review,
+    reviewAll() {
+      reorder()
+      janitor.wake()
+    },
     async restore() {
       await configured.restore()
       review()

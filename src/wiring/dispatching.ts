@@ -10,6 +10,8 @@ export interface Dispatching {
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   reorder(): void
+  /** Call when endpoints were changed here. */
+  changed(): void
   /** See `Dispatcher`. */
   drained(endpointId: string): Promise<void>
   lapsed(): void
@@ -39,6 +41,10 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
     },
     reorder() {
       dispatcher.review()
+      run()
+    },
+    changed() {
+      dispatcher.reviewEndpoints()
       run()
     },
     async drained(endpointId) {

@@ -11,8 +11,9 @@ export type AttemptOutcome =
 
 /**
  * Why there was no answer. `forbidden`: the address may not be sent to. `interrupted`: the relay stopped, which says nothing about the
- * endpoint. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes to send are no longer kept (`retention.raw`), and
- * nothing may be sent instead. `proxy`: the proxy could not be reached or refused.
+ * endpoint. `withdrawn`: nothing was sent, because the endpoint has changed since the attempt began. `bad_response`: the answer is not HTTP
+ * or is too long. `body_gone`: the bytes to send are no longer kept (`retention.raw`), and nothing may be sent instead. `proxy`: the proxy
+ * could not be reached or refused.
  */
 export type FailureReason =
   | 'timeout'
@@ -24,6 +25,7 @@ export type FailureReason =
   | 'bad_response'
   | 'forbidden'
   | 'interrupted'
+  | 'withdrawn'
   | 'network'
   | 'body_gone'
 
@@ -105,7 +107,16 @@ export type Settlement =
 
 /** Whether the relay itself caused the failure, so that it says nothing about the endpoint. */
 export function isOwnFailure(outcome: AttemptOutcome): boolean {
-  return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'body_gone')
+  return isUnsent(outcome) || (outcome.kind === 'failed' && outcome.reason === 'body_gone')
+}
+
+function isUnsent(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'withdrawn')
+}
+
+/** Whether nothing was sent because the endpoint had changed meanwhile: such an attempt was none. */
+export function isWithdrawn(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'failed' && outcome.reason === 'withdrawn'
 }
 
 /** Whether the endpoint answered 410: it wants no more deliveries. */
@@ -147,7 +158,7 @@ export function settle(
   plannedAtMs: number | null = null,
 ): Settlement {
   if (outcome.kind === 'accepted') return { state: 'delivered' }
-  if (outcome.kind === 'failed' && outcome.reason === 'interrupted') return { state: 'retrying', nextAttemptAtMs: nowMs }
+  if (isUnsent(outcome)) return { state: 'retrying', nextAttemptAtMs: nowMs }
   if (outcome.kind === 'failed' && outcome.reason === 'body_gone') return { state: 'dead', reason: 'body_gone' }
   if (isGone(outcome)) return { state: 'held', reason: 'gone' }
   if (health.failedForMs >= FAILING_MAX_MS) return { state: 'held', reason: 'failing' }

@@ -1,4 +1,4 @@
-import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
+import { type AttemptResult, isWithdrawn } from '../../../domain/delivery/delivery.ts'
 import type { ClaimedDelivery, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { Clock, Meter } from '../../ports.ts'
 import type { EndpointLog } from './endpoint-log.ts'
@@ -16,6 +16,8 @@ export interface DeliveryAttemptsPorts {
   readonly endpointLog: EndpointLog
   /** Whether attempts to an endpoint may start now. */
   readonly mayBegin: (endpointId: string) => boolean
+  /** Whether the states of the endpoints are known, with every change that was made here. */
+  readonly areEndpointsKnown: () => boolean
   /** See `HeldEndpoints`. */
   readonly term: () => number
   /** Called when an attempt has ended. Returns what to do once its endpoint's next attempts have started. */
@@ -61,16 +63,26 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
     underWay += 1
     const onResend = () => rates.started(delivery.endpointId)
     const onEnd = (result: AttemptResult) => {
-      if (term === ports.term()) end(delivery, queue, atMs, result)
-      else drop(delivery, queue)
+      if (term !== ports.term()) drop(delivery, queue)
+      else if (isWithdrawn(result)) withdraw(delivery, queue)
+      else end(delivery, queue, atMs, result)
     }
-    send(delivery, queue.state, atMs, { onResend, onEnd })
+    const stateNow = () => (ports.areEndpointsKnown() ? queues.openStateOf(queue) : null)
+    send(delivery, queue.state, atMs, { stateNow, onResend, onEnd })
   }
 
   /** Another replica delivers to its endpoint now, and attempts it again. */
   function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
     queues.dropped(queue, deliveryId)
     underWay -= 1
+    if (underWay === 0) whenIdle()
+  }
+
+  /** Nothing was sent. Another attempt begins by what the endpoint is then, if it is sent anything. */
+  function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
+    queues.putBack(queue, delivery)
+    underWay -= 1
+    beginAll(queue)
     if (underWay === 0) whenIdle()
   }
 

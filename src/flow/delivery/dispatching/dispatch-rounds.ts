@@ -25,10 +25,12 @@ export interface DispatchRounds {
   /** Keeps an ended attempt for the next round. Returns whether it is the first. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
-  /** The endpoints, or the order of waiting deliveries, have changed. */
-  review(): void
+  /** The order of waiting deliveries may have changed, or the endpoints too. */
+  review(what: 'order' | 'endpoints'): void
   /** Whether a round has reported since the last such change. */
   isReviewed(): boolean
+  /** Whether a round has reported since the endpoints last changed. */
+  areEndpointsKnown(): boolean
   isDue(): boolean
   /** Resolves when nothing of an endpoint is under way or waits to be written down. It is for one that `HeldEndpoints` no longer names. */
   drained(endpointId: string): Promise<void>
@@ -40,9 +42,10 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   const { write, clock, queues, rates, times, held } = ports
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
-  /** The number of changes, and how many of them the last round has seen. */
+  /** The number of changes, how many of them the last round has seen, and which was the last of the endpoints. */
   let reviews = 0
   let reviewed = 0
+  let changed = 0
   let isRunning = false
   const drains = createDrains(queues)
   const failures = createRoundFailures(ports)
@@ -96,10 +99,12 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   return {
     add: ended.add,
     hasEnded: () => ended.count() > 0,
-    review() {
+    review(what) {
       reviews += 1
+      if (what === 'endpoints') changed = reviews
     },
     isReviewed: () => reviewed === reviews,
+    areEndpointsKnown: () => reviewed >= changed,
     isDue: () => times.isLookDue() || (ended.count() > 0 && (times.isWaitOver() || queues.isRoundWorthwhile())),
     drained(endpointId) {
       queues.release('surplus')

@@ -39,8 +39,10 @@ export interface DispatcherOptions extends SendDeliveryOptions {
 export interface Dispatcher {
   /** Something may have become due: the next pass asks the writer. */
   look(): void
-  /** The endpoints, or the order of waiting deliveries, have changed: nothing that waits is sent until the writer has reported. */
+  /** The order of waiting deliveries may have changed: nothing that waits is sent until the writer has reported. */
   review(): void
+  /** The endpoints have changed: the same, and until then nothing leaves of what waits for a connection either (DOMAIN 7.4). */
+  reviewEndpoints(): void
   /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */
   pass(): Promise<'idle'>
   /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and everything that ended is written down. */
@@ -93,6 +95,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     rates,
     endpointLog,
     mayBegin: (endpointId) => !dispatch.stopping && rounds.isReviewed() && ports.held.delivers(endpointId),
+    areEndpointsKnown: rounds.areEndpointsKnown,
     term: ports.held.term,
     onEnded(attempt) {
       const isFirst = rounds.add(attempt)
@@ -103,7 +106,11 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
   return {
     look: times.lookNow,
     review() {
-      rounds.review()
+      rounds.review('order')
+      times.lookNow()
+    },
+    reviewEndpoints() {
+      rounds.review('endpoints')
       times.lookNow()
     },
     async pass() {

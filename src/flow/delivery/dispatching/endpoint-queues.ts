@@ -34,6 +34,10 @@ export interface EndpointQueues {
   release(what: 'surplus' | 'all'): number
   /** Releases those of these claims that still wait. Returns how many. */
   releaseThese(deliveries: readonly ClaimRef[]): number
+  /** The state of an endpoint that may be sent something; null: it may not, or is not known to. */
+  openStateOf(queue: EndpointQueue): EndpointState | null
+  /** Nothing was sent of an attempt: it waits again, before the others, or is released if its endpoint is sent nothing now. */
+  putBack(queue: EndpointQueue, delivery: ClaimedDelivery): void
   /** A claim is over without a result. */
   dropped(queue: EndpointQueue, deliveryId: number): void
   /** Whether nothing of an endpoint waits, is attempted or has ended without being written down. */
@@ -100,6 +104,11 @@ export function createEndpointQueues({ perEndpoint, claimsPerAttempt, delivers }
       if (states !== known) updateStates(queues, states)
       known = states
       for (const [id, queue] of queues) queue.isMoreDue = more.includes(id)
+    },
+    openStateOf: ({ state, gone }) => (gone === 0 && state?.disabled === null ? state : null),
+    putBack(queue, delivery) {
+      if (claimsOf(queue, 1) === 0) queue.held.delete(delivery.deliveryId)
+      else queue.waiting.unshift(delivery)
     },
     dropped({ held }, deliveryId) {
       held.delete(deliveryId)

@@ -36,22 +36,27 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
 
   return (state, nowMs) => {
     const found = known.get(state)
-    return found !== undefined && nowMs < found.untilMs ? found.signer : loadSigner(state, nowMs)
+    if (found !== undefined && nowMs < found.untilMs) return found.signer
+    const name = nameOf(state, nowMs)
+    const ready = made.get(name)
+    return ready === undefined ? loadSigner(state, nowMs, name) : remember(state, nowMs, ready)
   }
 
-  async function loadSigner(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
-    const signer = await signerOf(state, nowMs)
+  /** Names the signer of these keys. */
+  function nameOf(state: EndpointState, nowMs: number): string {
+    const { endpoint, keys } = state
+    const inUse = keys === null ? configuredKey(state) : keysAt(keys, nowMs)
+    return digest(JSON.stringify([endpoint.id, endpoint.signature, inUse]))
+  }
+
+  function remember(state: EndpointState, nowMs: number, signer: DeliverySigner): DeliverySigner {
     const untilMs = state.keys === null ? Number.POSITIVE_INFINITY : keysChangeAtMs(keysAt(state.keys, nowMs))
-    if (signer !== null) known.set(state, { signer, untilMs })
+    known.set(state, { signer, untilMs })
     return signer
   }
 
-  async function signerOf(state: EndpointState, nowMs: number): Promise<DeliverySigner | null> {
-    const { endpoint, keys } = state
-    const inUse = keys === null ? configuredKey(state) : keysAt(keys, nowMs)
-    const name = digest(JSON.stringify([endpoint.id, endpoint.signature, inUse]))
-    const ready = made.get(name)
-    if (ready !== undefined) return ready
+  async function loadSigner(state: EndpointState, nowMs: number, name: string): Promise<DeliverySigner | null> {
+    const { endpoint } = state
     const texts = await keysOf(state, nowMs)
     if (texts === null) {
       if (!unreadable.has(name)) {
@@ -62,6 +67,6 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     }
     const signer = createDeliverySigner(texts, endpoint.signature)
     made.set(name, signer)
-    return signer
+    return remember(state, nowMs, signer)
   }
 }

@@ -3,6 +3,7 @@ import type { DeliverySigner } from '../../../domain/delivery/delivery-request.t
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { Route } from '../../../domain/delivery/post-request.ts'
+import type { Clock } from '../../ports.ts'
 import type { DeliverySender } from '../ports.ts'
 
 /**
@@ -19,6 +20,7 @@ export interface SendDeliveryPorts {
   /** See `SignerOf`; null: nothing can be sent to the endpoint. */
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
+  readonly clock: Pick<Clock, 'now'>
 }
 
 export interface SendDeliveryOptions {
@@ -26,17 +28,22 @@ export interface SendDeliveryOptions {
   readonly relayId: string
 }
 
-/** Makes one attempt of a delivery. `state` null: its endpoint was removed. */
-export type SendDelivery = (
-  delivery: ClaimedDelivery,
-  state: EndpointState | null,
-  nowMs: number,
-  /** `onResend`: the attempt goes over the network a second time. */
-  callbacks: { readonly onResend: () => void; readonly onEnd: (result: AttemptResult) => void },
-) => void
+/** What an attempt asks and calls. */
+export interface SendCallbacks {
+  /** The endpoint as far as is known now; null: nothing may be sent to it, or it is not known how. */
+  readonly stateNow: () => EndpointState | null
+  /** The attempt goes over the network a second time. */
+  readonly onResend: () => void
+  /** Called once. The result is `withdrawn` if the endpoint was sent nothing because it has changed. */
+  readonly onEnd: (result: AttemptResult) => void
+}
 
-export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPorts, { relayId }: SendDeliveryOptions): SendDelivery {
-  return (delivery, state, nowMs, { onResend, onEnd }) => {
+/** Makes one attempt of a delivery. `state` null: its endpoint was removed. */
+export type SendDelivery = (delivery: ClaimedDelivery, state: EndpointState | null, nowMs: number, callbacks: SendCallbacks) => void
+
+export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDeliveryOptions): SendDelivery {
+  const { sender, signerOf, routeOf, clock } = ports
+  return (delivery, state, nowMs, { stateNow, onResend, onEnd }) => {
     const { sequence, previousSequence, body } = delivery
     if (body === null) {
       onEnd(unsent('body_gone', 'the bytes of the push are no longer kept'))
@@ -48,9 +55,16 @@ export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPo
         return
       }
       const content = { webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }
+      const { url } = state.endpoint
+      const route = routeOf(state)
+      // Connecting may take seconds, in which an operator disables the endpoint or gives it another key or URL (DOMAIN 7.4).
+      const mayLeave = () => {
+        const now = stateNow()
+        return now !== null && now.endpoint.url === url && signerOf(now, clock.now()) === signer && isSameRoute(routeOf(now), route)
+      }
       const post = (exchanged: 'exchanged' | undefined, then: (result: AttemptResult) => void) => {
         const headers = signer.headers(content, nowMs, exchanged)
-        sender.post({ url: state.endpoint.url, headers, body, route: routeOf(state) }, then)
+        sender.post({ url, headers, body, route, mayLeave }, then)
       }
       const nextKey = signer.hasNext ? state.keys?.next?.sealed : undefined
       post(undefined, (result) => {
@@ -67,6 +81,10 @@ export function createSendDelivery({ sender, signerOf, routeOf }: SendDeliveryPo
     if (signer instanceof Promise) void signer.then(signed)
     else signed(signer)
   }
+}
+
+function isSameRoute(one: Route, other: Route): boolean {
+  return one === other || (one.proxy === other.proxy && one.ca === other.ca)
 }
 
 function isRefusedSignature(result: AttemptResult): boolean {

@@ -1,0 +1,180 @@
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import type { DeliverySigner } from '../../../src/domain/delivery/delivery-request.ts'
+import type { KeyChange } from '../../../src/domain/delivery/endpoint-state.ts'
+import { createDispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
+import { createEndpointSigners } from '../../../src/flow/delivery/dispatching/endpoint-signers.ts'
+import type { Vault } from '../../../src/flow/delivery/vault.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { closeOpened, openHttp } from '../../carrier/carrier-double.ts'
+import { openSender } from '../../outbound/sender-world.ts'
+import { pushBody } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
+import { allEndpoints } from '../../support/held-endpoints.ts'
+import { definedHmac } from '../../support/independent-hmac.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const START_MS = Date.parse('2026-03-01T12:00:00Z')
+const BODY = pushBody({})
+const openVault: Vault = { seal: async (key) => key, open: async (sealed) => sealed }
+const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+afterEach(closeOpened)
+
+interface Arrived {
+  readonly path: string | undefined
+  readonly signature: unknown
+}
+
+/** A dispatcher with the real sender. Its connections are held back until the test lets them through. */
+async function openRelay(engine: Engine) {
+  const store = await openStore(START_MS, engine)
+  const arrived: Arrived[] = []
+  const server = new URL(
+    await openHttp((request, response) => {
+      arrived.push({ path: request.url, signature: request.headers['x-service-hmac-sha256'] })
+      request.resume().on('end', () => response.end())
+    }),
+  )
+  const connecting: (() => void)[] = []
+  const { sender, ...world } = openSender({
+    lookup: () => new Promise((resolve) => connecting.push(() => resolve(['127.0.0.1']))),
+  })
+  onTestFinished(() => world[Symbol.asyncDispose]())
+  const urlOf = (path: string) => `http://shop.internal:${server.port}${path}`
+  const { id } = await addEndpoint(store.writes, START_MS, { url: urlOf('/first') })
+  let posts = 0
+  let ends = 0
+  const relay = createDispatcher(
+    {
+      held: allEndpoints,
+      write: store.writes,
+      sender: {
+        post(request, onEnd) {
+          posts += 1
+          sender.post(request, (result) => {
+            ends += 1
+            onEnd(result)
+          })
+        },
+      },
+      signerOf: createEndpointSigners({ vault: openVault, configuredKey: () => undefined, made: new Map<string, DeliverySigner>(), log }),
+      routeOf: () => ({}),
+      clock: { now: store.now, monotonic: store.now },
+      random: () => 0.5,
+      meter: { deliveryAttempted: () => {} },
+      log,
+      wake: () => {},
+      yieldToIo: async () => {},
+    },
+    { relayId: 'relay', claimsMax: 100, perEndpoint: () => 4, claimsPerAttempt: 3 },
+  )
+  const look = async () => {
+    relay.look()
+    await relay.pass()
+  }
+  const connect = () => {
+    for (const go of connecting.splice(0)) go()
+  }
+  const delivery = async () =>
+    (await store.reads.listDeliveries({ endpointId: id, parcelId: null, state: null, before: null, limit: 1 })).deliveries[0]
+  return {
+    arrived,
+    relay,
+    look,
+    urlOf,
+    posts: () => posts,
+    remove: () => store.writes.removeEndpoint({ id, nowMs: store.now() }),
+    change: (change: { url?: string; enabled?: boolean }, key: KeyChange | null = null) =>
+      store.writes.changeEndpoint({ id, change, key, nowMs: store.now() }),
+    /** Queues an event whose attempt waits for its connection. */
+    async begin(): Promise<void> {
+      await store.push({})
+      await look()
+      await expect.poll(() => connecting.length, { timeout: 60_000 }).toBe(1)
+    },
+    connect,
+    /** Lets the connection through, and waits until its post has ended. */
+    async connectToTheEnd(): Promise<void> {
+      connect()
+      await expect.poll(() => ends, { timeout: 60_000 }).toBe(1)
+    },
+    delivery,
+    /** Runs rounds until what is posted has come to an end. */
+    async untilState(state: string): Promise<void> {
+      const round = async () => {
+        store.pass(10)
+        await look()
+        connect()
+        return (await delivery())?.state
+      }
+      await expect.poll(round, { timeout: 60_000 }).toBe(state)
+    },
+  }
+}
+
+const ROTATED = 'another key of the endpoint'
+
+describe.each(engines)('O16: an attempt that waits for its connection, on $name,', (engine) => {
+  test('leaves if nothing has changed, though the order is looked at again meanwhile', async () => {
+    const { begin, relay, connect, untilState, arrived, posts } = await openRelay(engine)
+    await begin()
+    relay.review()
+    connect()
+    await untilState('delivered')
+    expect([arrived.length, posts()]).toEqual([1, 1])
+  })
+
+  test.each(['before', 'after'] as const)('sends nothing once its endpoint is disabled, connected %s this is known', async (order) => {
+    const { begin, change, relay, connectToTheEnd, look, untilState, arrived, delivery } = await openRelay(engine)
+    await begin()
+    await change({ enabled: false })
+    relay.reviewEndpoints()
+    if (order === 'before') await connectToTheEnd()
+    await look()
+    await connectToTheEnd()
+    await untilState('held')
+    expect(arrived).toEqual([])
+    await change({ enabled: true })
+    relay.reviewEndpoints()
+    await untilState('delivered')
+    expect(arrived).toHaveLength(1)
+    expect((await delivery())?.attempts).toBe(1)
+  })
+
+  test('sends nothing once its endpoint is removed', async () => {
+    const { begin, remove, relay, connectToTheEnd, look, untilState, arrived } = await openRelay(engine)
+    await begin()
+    await remove()
+    relay.reviewEndpoints()
+    await look()
+    await connectToTheEnd()
+    await untilState('cancelled')
+    expect(arrived).toEqual([])
+  })
+
+  test.each(['before', 'after'] as const)('begins again with the new URL, uncounted, connected %s it is known', async (order) => {
+    const { begin, change, urlOf, relay, connectToTheEnd, look, untilState, arrived, delivery, posts } = await openRelay(engine)
+    await begin()
+    await change({ url: urlOf('/second') })
+    relay.reviewEndpoints()
+    if (order === 'before') await connectToTheEnd()
+    await look()
+    if (order === 'after') await connectToTheEnd()
+    await untilState('delivered')
+    expect(arrived.map(({ path }) => path)).toEqual(['/second'])
+    expect([posts(), (await delivery())?.attempts]).toEqual([2, 1])
+  })
+
+  test('begins again with the new key, uncounted', async () => {
+    const { begin, change, relay, look, connect, untilState, arrived, delivery } = await openRelay(engine)
+    await begin()
+    await change({}, { kind: 'replace', sealed: ROTATED })
+    relay.reviewEndpoints()
+    await look()
+    connect()
+    await untilState('delivered')
+    expect(arrived.map(({ signature }) => signature)).toEqual([definedHmac(BODY, ROTATED)])
+    expect((await delivery())?.attempts).toBe(1)
+  })
+})
