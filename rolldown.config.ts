@@ -1,7 +1,7 @@
-import { defineConfig } from 'rolldown'
+import type { BuildOptions } from 'rolldown'
 
 /** What is compiled: a file for each thread and what they share, libraries included. Loading some thousand modules one by one took most of a start. */
-export default defineConfig({
+export default {
   input: {
     main: 'src/main.ts',
     'receiver-thread': 'src/wiring/hosting/receiver-thread.ts',
@@ -14,4 +14,4 @@ export default defineConfig({
   external: ['better-sqlite3', '@node-rs/argon2', 'pino'],
   // All side by side: a thread's file is found from whoever starts it.
   output: { dir: 'dist', chunkFileNames: '[name]-[hash].js', sourcemap: true, sourcemapExcludeSources: true },
-})
+} satisfies BuildOptions

@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { shipped } from '../support/shipped.ts'
 
 test('the README lists every command there is, and no other', () => {
-  const help = spawnSync(process.execPath, ['src/main.ts', '--help'], { encoding: 'utf8' }).stdout
+  const { args, env } = shipped()
+  const help = spawnSync(process.execPath, [...args, '--help'], { encoding: 'utf8', env }).stdout
   const known = [...help.matchAll(/^ {2}([a-z][a-z-]*)(?= )/gm)].map(([, name = '']) => name).filter((name) => name !== 'help')
   const section = readFileSync('README.md', 'utf8').split('## Commands')[1]?.split('\n## ')[0] ?? ''
   const rows = section.split('\n').filter((line) => line.startsWith('| `'))

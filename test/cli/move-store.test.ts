@@ -11,14 +11,16 @@ import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { ADMIN, push, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
+import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const run = promisify(execFile)
 const NO_CARRIER = 'http://127.0.0.1:9'
 
 async function moveStore(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const all = { ...process.env, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password, ...env }
-  return await run(process.execPath, ['src/main.ts', 'move-store', ...args], { env: all }).then(
+  const { args: relay, env: shippedEnv } = shipped()
+  const all = { ...shippedEnv, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password, ...env }
+  return await run(process.execPath, [...relay, 'move-store', ...args], { env: all }).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
     (error: { code: number; stdout: string; stderr: string }) => error,
   )

@@ -5,6 +5,7 @@ import { startWorld } from '../faults/world.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ADMIN } from '../support/relay.ts'
+import { shipped } from '../support/shipped.ts'
 import { changeStoredRows } from '../support/stored-rows.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -49,7 +50,7 @@ test('5.4: pushes that expired are recorded and relayed by one command once the 
   expect((await world.inbox.rowOf(bodies[0] ?? '')).state).toBe('expired')
   await receiveAt(world.databasePath, Date.now() - 39 * 86_400_000)
 
-  const args = ['src/main.ts', 'inbox', '--reprocess', '--state', 'expired', '--url', world.internalUrl]
+  const args = [...shipped().args, 'inbox', '--reprocess', '--state', 'expired', '--url', world.internalUrl]
   const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
   const out = await text(spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] }).stdout)
   expect(out).toMatch(/^\d+: recorded, 1 of 2\n\d+: recorded, 2 of 2\n$/)

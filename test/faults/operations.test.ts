@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { writeConfig } from '../support/relay.ts'
+import { shipped } from '../support/shipped.ts'
 import { whileLocked, withoutTable } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually, problemOf, startWorld, type World } from './world.ts'
@@ -117,7 +118,8 @@ function packageVersion(): string {
 describe('the command', () => {
   /** `parcel-relay serve` with this config, until it ends by itself. */
   async function serve(config: string) {
-    const child = spawn(process.execPath, ['src/main.ts', 'serve', '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const { args, env } = shipped()
+    const child = spawn(process.execPath, [...args, 'serve', '--config', config], { stdio: ['ignore', 'pipe', 'pipe'], env })
     const code = new Promise<number | null>((resolve) => child.once('close', resolve))
     const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
     return { code: await code, out, err }

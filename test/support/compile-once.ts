@@ -1,20 +1,22 @@
-import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { build } from 'rolldown'
 import type { TestProject } from 'vitest/node'
+import shippedBuild from '../../rolldown.config.ts'
 import { leftOut } from './system-tools.ts'
 
 /**
- * Before all tests: builds the relay that process tests run (`shipped`), laid out as an installed package with manifest, configs and dependencies.
- * Compiled code starts in half the time. After all tests: names the tests that were skipped.
+ * Before all tests: builds the relay that process tests run (`shipped`), laid out as an installed package with manifest, configs and dependencies,
+ * and beside it the one that tests start in their own process (`relay-in-process`). Compiled code starts in half the time. After all tests: names the
+ * tests that were skipped.
  */
-export function setup(project: TestProject): () => void {
+export async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
   // Some tests run it as another user.
   chmodSync(folder, 0o755)
-  const built = spawnSync('node_modules/.bin/rolldown', ['--config', '--dir', join(folder, 'dist')], { encoding: 'utf8' })
-  if (built.status !== 0) throw new Error(`it does not compile: ${built.stdout}${built.stderr}`)
+  await compile(join(folder, 'dist'))
+  await compile(join(folder, 'in-process'), { relay: 'test/support/relay-in-process.ts' })
   for (const name of ['config', 'node_modules', 'package.json']) symlinkSync(resolve(name), join(folder, name))
   project.provide('shippedFolder', folder)
   return () => {
@@ -22,6 +24,11 @@ export function setup(project: TestProject): () => void {
     const sentence = leftOut()
     if (sentence !== null) process.stdout.write(`${sentence}\n`)
   }
+}
+
+/** Compiles what is shipped, and `more` by name, to a folder. */
+async function compile(dir: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
+  await build({ ...shippedBuild, input: { ...shippedBuild.input, ...more }, output: { ...shippedBuild.output, dir } })
 }
 
 declare module 'vitest' {

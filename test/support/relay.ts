@@ -1,14 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { inject } from 'vitest'
 import { stringify } from 'yaml'
-import { startRelay } from '../../src/app.ts'
-import { loadConfig } from '../../src/config/config.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { createLogBook } from './log-book.ts'
 import { shipped } from './shipped.ts'
 import { tieToTest } from './tied-process.ts'
+
+/** Node's own, which is not that of the runner: compiled code needs nothing done to it. */
+const load = createRequire(import.meta.url)
 
 export const SHARED_KEY = 'a-shared-key-for-tests-only'
 export const CARRIER_LOGIN = { username: 'demo', password: 'a-carrier-password' }
@@ -57,8 +60,11 @@ function sectionOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
 }
 
+type InProcess = typeof import('./relay-in-process.ts')
+
 /** Starts the real composition root in this process. The caller stops it. */
 export async function startTestRelay(folder: string, carrierUrl: string, sections: Sections = {}) {
+  const { startRelay, loadConfig }: InProcess = load(join(inject('shippedFolder'), 'in-process', 'relay.js'))
   const book = createLogBook()
   const relay = await startRelay(loadConfig(writeConfig(folder, carrierUrl, sections), process.env), book.log)
   return { ...relay, lines: book.lines, databasePath: join(folder, 'relay.db') }

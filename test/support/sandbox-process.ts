@@ -5,6 +5,7 @@ import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import type { SandboxStats } from '../../src/sandbox/stats.ts'
 import type { Tally } from '../../src/sandbox/tally.ts'
 import { CARRIER_LOGIN, SHARED_KEY } from './relay.ts'
+import { shipped } from './shipped.ts'
 import { tieToTest } from './tied-process.ts'
 
 export interface World {
@@ -23,9 +24,10 @@ export interface SandboxProcess extends AsyncDisposable {
 
 /** Starts `parcel-relay sandbox`, paused, with the login and key that test relays use. */
 export async function spawnSandbox(flags: readonly string[]): Promise<SandboxProcess> {
-  const child = spawn(process.execPath, ['src/main.ts', 'sandbox', '--port', '0', '--paused', '--json', ...flags], {
+  const { args, env } = shipped()
+  const child = spawn(process.execPath, [...args, 'sandbox', '--port', '0', '--paused', '--json', ...flags], {
     env: {
-      ...process.env,
+      ...env,
       SANDBOX_SHARED_KEY: SHARED_KEY,
       SANDBOX_USERNAME: CARRIER_LOGIN.username,
       SANDBOX_PASSWORD: CARRIER_LOGIN.password,

@@ -3,15 +3,17 @@ import { once } from 'node:events'
 import { chmodSync, readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished } from 'vitest'
+import { shipped } from '../../support/shipped.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
-/** The command in a process group of its own, with a folder for temporary files of its own. `program`: the relay's, else that of the sources. */
-export function startDemo(flags: readonly string[], program = 'src/main.ts') {
+/** The command as shipped, in a process group of its own, with a folder for temporary files of its own. */
+export function startDemo(flags: readonly string[]) {
+  const { args, env } = shipped()
   const folder = temporaryFolder()
   // Under root the demo's PostgreSQL server is another user, who must find its data there.
   chmodSync(folder, 0o755)
-  const child = spawn(process.execPath, [program, 'demo', ...flags], {
-    env: { ...process.env, TMPDIR: folder },
+  const child = spawn(process.execPath, [...args, 'demo', ...flags], {
+    env: { ...env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })

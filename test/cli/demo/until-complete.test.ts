@@ -1,6 +1,5 @@
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { shipped } from '../../support/shipped.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
 test('the demo as it is shipped uses a free port and says so when its own is in use, and with --until-complete ends by itself with 0', async () => {
@@ -8,7 +7,7 @@ test('the demo as it is shipped uses a free port and says so when its own is in 
   // Whoever has the port already serves the purpose as well.
   occupant.on('error', () => undefined)
   onTestFinished(() => void occupant.close())
-  const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'], shipped().program)
+  const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'])
   expect(await demo.ended).toEqual([0, null])
   expect(demo.lines.find((line) => line.includes('already in use'))).toContain('8090')
   expect(addressOf(demo.lines, 'sandbox carrier')).not.toMatch(/:8090$/)
