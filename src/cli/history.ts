@@ -1,6 +1,15 @@
 import { Command } from 'commander'
 import { fail } from './exit-codes.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay, textOf } from './running-relay.ts'
+import {
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  listOf,
+  memberOf,
+  openRelay,
+  textOf,
+  typedIdentifier,
+} from './running-relay.ts'
 
 /** `history`: shows a parcel's history in a running relay. */
 export function historyCommand(): Command {
@@ -9,7 +18,7 @@ export function historyCommand(): Command {
     .argument('<identifier>')
     .action(async (identifier: string, options: ClientOptions) => {
       const ask = await openRelay(options)
-      const answer = await ask('GET', `/relay/parcels/${encodeURIComponent(identifier)}`)
+      const answer = await ask('GET', `/relay/parcels/${typedIdentifier(identifier)}`)
       if (answer.status !== 200) return fail(`${identifier}: ${describeProblem(answer)}`)
       process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : describe(answer.body))
     })

@@ -1,6 +1,15 @@
 import { Command } from 'commander'
 import { EXIT, fail } from './exit-codes.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, listOf, openRelay, textOf } from './running-relay.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  listOf,
+  openRelay,
+  textOf,
+  typedIdentifier,
+} from './running-relay.ts'
 
 /** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {
@@ -17,7 +26,7 @@ export function refreshCommand(): Command {
       const ask = await openRelay(options)
       const named = options.all === true ? await everyParcel(ask) : identifiers
       for (const [at, identifier] of named.entries()) {
-        const answer = await ask('POST', `/relay/parcels/${encodeURIComponent(identifier)}/refresh`)
+        const answer = await ask('POST', `/relay/parcels/${typedIdentifier(identifier)}/refresh`)
         if (answer.status !== 200) fail(`${identifier}: ${describeProblem(answer)}`)
         else if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
         else process.stdout.write(`${identifier}: ${textOf(answer.body, 'outcome') ?? ''} (${at + 1} of ${named.length})\n`)

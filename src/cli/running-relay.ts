@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { parseTypedIdentifier } from '../domain/identifiers.ts'
 
 /** Where the running relay is, and the login to use. */
 export interface ClientOptions {
@@ -59,6 +60,11 @@ async function request(url: string, init: RequestInit): Promise<RelayAnswer> {
 
 function isJson(response: Response): boolean {
   return response.headers.get('content-type')?.includes('json') === true
+}
+
+/** An identifier as a person typed or copied it, in the form in which it stands in an address. The relay refuses what is none. */
+export function typedIdentifier(text: string): string {
+  return encodeURIComponent(parseTypedIdentifier(text) ?? text)
 }
 
 /** The relay's own description of the problem. */

@@ -1,6 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
 import { Command } from 'commander'
+import { createListDecoder } from '../domain/admin/list-decoder.ts'
+import { createWatchLineReader } from '../domain/admin/watch-list.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import {
   type AskRelay,
@@ -11,10 +14,12 @@ import {
   memberOf,
   openRelay,
   textOf,
+  typedIdentifier,
 } from './running-relay.ts'
 
 interface WatchOptions extends ClientOptions {
   readonly file?: string
+  readonly column?: string
 }
 
 /** Lines per request; small enough to show progress. */
@@ -26,9 +31,10 @@ export function watchCommand(): Command {
     .description('watch the parcels named, or those listed in a file')
     .argument('[identifiers...]')
     .option('--file <file>', 'NDJSON, or CSV if its name ends in .csv (see docs/api.md); reports bad lines by number')
+    .option('--column <column>', 'the column of a CSV file to read: its name, or its number from 1')
     .action(async (identifiers: readonly string[], options: WatchOptions) => {
-      if ((identifiers.length === 0) === (options.file === undefined)) {
-        process.stderr.write('watch: name parcels, or use --file\n')
+      if ((identifiers.length === 0) === (options.file === undefined) || (options.column !== undefined && options.file === undefined)) {
+        process.stderr.write('watch: name parcels, or use --file; --column belongs to a file\n')
         process.exitCode = EXIT.usage
         return
       }
@@ -41,22 +47,24 @@ export function watchCommand(): Command {
 
 async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json }: WatchOptions): Promise<void> {
   for (const identifier of identifiers) {
-    const answer = await ask('PUT', `/relay/parcels/${encodeURIComponent(identifier)}/watch`)
+    const answer = await ask('PUT', `/relay/parcels/${typedIdentifier(identifier)}/watch`)
     if (answer.status >= 300) fail(`${identifier}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched\n`)
   }
 }
 
-async function watchFile(ask: AskRelay, file: string, { json }: WatchOptions): Promise<void> {
+async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
   const type = file.toLowerCase().endsWith('.csv') ? 'text/csv' : 'application/x-ndjson'
   const total = { lines: 0, watched: 0, created: 0, failed: 0 }
   const errors: { readonly line: number; readonly reason: string }[] = []
+  const query = column === undefined ? '' : `?column=${encodeURIComponent(column)}`
   let header = ''
+  let namesColumns = false
   const send = async (lines: readonly string[]) => {
-    // Every part of a CSV file repeats the first line, which may name the columns.
-    const repeated = type === 'text/csv' && total.lines > 0
-    const answer = await ask('POST', '/relay/parcels/watch', { type, text: (repeated ? [header, ...lines] : lines).join('\n') })
+    // Every part of a CSV file repeats the first line if that names the columns.
+    const repeated = namesColumns && total.lines > 0
+    const answer = await ask('POST', `/relay/parcels/watch${query}`, { type, text: (repeated ? [header, ...lines] : lines).join('\n') })
     if (answer.status !== 200) throw new Error(`after ${total.lines} lines: ${describeProblem(answer)}`)
     const firstLine = total.lines - (repeated ? 1 : 0)
     for (const name of ['watched', 'created', 'failed'] as const) total[name] += Number(memberOf(answer.body, name))
@@ -66,8 +74,11 @@ async function watchFile(ask: AskRelay, file: string, { json }: WatchOptions): P
     total.lines += lines.length
   }
   let part: string[] = []
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
-    if (header === '') header = line
+  for await (const line of createInterface({ input: Readable.from(decoded(file)), crlfDelay: Infinity })) {
+    if (header === '') {
+      header = line
+      namesColumns = type === 'text/csv' && createWatchLineReader('csv', column ?? null)(line).kind === 'nothing'
+    }
     part.push(line)
     // Progress is shown only between parts; after the last one come the totals.
     if (part.length > LINES_AT_ONCE) {
@@ -81,6 +92,13 @@ async function watchFile(ask: AskRelay, file: string, { json }: WatchOptions): P
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else process.stdout.write(`${total.watched} watched (${total.created} new), ${total.failed} bad of ${total.lines} lines\n`)
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
+}
+
+/** The text of a list, which a spreadsheet may have saved as UTF-16. */
+async function* decoded(file: string): AsyncGenerator<string> {
+  const decoder = createListDecoder()
+  for await (const chunk of createReadStream(file)) if (chunk instanceof Uint8Array) yield decoder.write(chunk)
+  yield decoder.end()
 }
 
 /** Overwrites one line on a terminal; elsewhere prints a line per part. */

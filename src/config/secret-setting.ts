@@ -112,7 +112,8 @@ function readSecretFile(path: string): SecretReading {
 function accept(text: string, origin: string, warnings: readonly string[]): SecretReading {
   if (text.trim() === '') return unreadable(`must not be empty or white space, but ${origin} is: give it a value`)
   const edges = text.trim() === text ? [] : [`begins or ends with white space (${origin}), which counts as part of it`]
-  return { kind: 'read', secret: createSecret(text), warnings: [...warnings, ...edges] }
+  const quotes = /^(["']).+\1$/s.test(text) ? [`is in quotes (${origin}), which count as part of it: leave them out`] : []
+  return { kind: 'read', secret: createSecret(text), warnings: [...warnings, ...edges, ...quotes] }
 }
 
 function unreadable(problem: string): SecretReading {

@@ -1,14 +1,43 @@
 const FORM = /^[A-Z0-9]{4,40}$/
+/** No text that is longer is looked at. */
+const TEXT_LENGTH_MAX = 200
 
 /**
  * Parses a tracking number or tracking id: trimmed, ASCII letters in upper case. `null`: it has not 4 to 40 letters and digits (DOMAIN
  * 1.1).
  */
 export function parseIdentifier(text: unknown): string | null {
-  if (typeof text !== 'string' || text.length > 200) return null
+  if (typeof text !== 'string' || text.length > TEXT_LENGTH_MAX) return null
   if (FORM.test(text)) return text
   const folded = text.trim().replace(/[a-z]/g, (letter) => letter.toUpperCase())
   return FORM.test(folded) ? folded : null
+}
+
+/** White space, hyphens of every width, and marks that show as nothing: what comes along when a number is copied from a page or a label. */
+const COPIED_ALONG = /[\s\p{Pd}\u2212\p{Cf}\u00ad]/gu
+
+/**
+ * Parses an identifier that a person has typed or copied into a list or a command: spaces, hyphens and invisible marks in it are dropped
+ * (DOMAIN 1.1). `null`: it is none even so.
+ */
+export function parseTypedIdentifier(text: unknown): string | null {
+  return typeof text === 'string' && text.length <= TEXT_LENGTH_MAX ? parseIdentifier(text.replace(COPIED_ALONG, '')) : null
+}
+
+/** Says what is wrong with a text that is no identifier, as a sentence. It names at most one character, by its code. */
+export function describeBadIdentifier(text: string): string {
+  const rule = 'An identifier is 4 to 40 letters and digits.'
+  const characters = Array.from(text.slice(0, TEXT_LENGTH_MAX).trim())
+  const at = characters.findIndex((character) => !/[A-Za-z0-9]/.test(character))
+  const bad = characters[at]
+  return bad === undefined ? `${rule} This has ${characters.length}.` : `${rule} Character ${at + 1} of this is ${nameOf(bad)}.`
+}
+
+function nameOf(character: string): string {
+  if (character === ' ') return 'a space'
+  if (character === '-') return 'a hyphen'
+  const code = `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+  return /[\s\p{Cf}\u00ad]/u.test(character) ? `${code}, which is invisible` : code
 }
 
 /** How long an identifier that the carrier does not know is not asked about again, in milliseconds (DOMAIN 6.3). */

@@ -75,6 +75,9 @@ describe('values', () => {
     ['16 bytes', 'abcdefghijklmnop', null],
     ['a placeholder', 'changeme', /placeholder/],
     ['a long placeholder', 'please-change-me-soon', /placeholder/],
+    ['text in double quotes, as in an env file read literally', '"abcdefghijklmnop"', /is in quotes \(environment variable RELAY_KEY\)/],
+    ['text in single quotes', "'abcdefghijklmnop'", /is in quotes/],
+    ['text with a quote at one end', '"abcdefghijklmnop', null],
     ['white space at its end', 'abcdefghijklmnop ', /ends with white space/],
   ])('I9: a shared key of %s is a warning or none, and starts', (_, key, expected) => {
     const config = load(withKey('{ env: RELAY_KEY }'), { RELAY_KEY: key })

@@ -57,6 +57,20 @@ test('a file is watched in parts, with a line a step and the counts of the whole
   expect(err.split('\n').filter((line) => line.includes('watched'))).toEqual(['5000 lines: 4999 watched, 0 bad'])
 }, 30_000)
 
+test('a column of a UTF-16 file is watched, and numbers are typed as they are printed', async () => {
+  const { says, run } = await start()
+  says.set('CLU00001SE', () => answerBody({ trackingIds: ['95000002'] }))
+  const file = join(temporaryFolder(), 'unicode.csv')
+  writeFileSync(file, Buffer.from('\ufeffOrder\tKolli-ID\r\n1\tCLU 000 01 SE\r\n2\tCLU-00002-SE\r\n', 'utf16le'))
+  expect(await run(['watch', '--file', file])).toMatchObject({ code: 1, err: expect.stringContaining('"Order", "Kolli-ID"') })
+  const watched = await run(['watch', '--file', file, '--column', 'Kolli-ID', '--json'])
+  expect([watched.code, JSON.parse(watched.out)]).toEqual([0, { lines: 3, watched: 2, created: 2, failed: 0, errors: [] }])
+  expect(await run(['watch', 'clu-000 01\u200b se'])).toMatchObject({ code: 0, out: 'CLU00001SE: watched\n' })
+  expect(await run(['refresh', 'CLU 000 01 SE'])).toMatchObject({ code: 0 })
+  expect(await run(['history', 'CLU 000 01 SE'])).toMatchObject({ code: 0 })
+  expect(await run(['watch', 'CLU00001SE', '--column', 'x'])).toMatchObject({ code: 2 })
+})
+
 test('commands called wrongly exit with 2, and those that cannot do it with 1', async () => {
   const { run } = await start()
   expect((await run(['watch'])).code).toBe(2)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseIdentifier } from '../../src/domain/identifiers.ts'
+import { describeBadIdentifier, parseIdentifier } from '../../src/domain/identifiers.ts'
 
 test.each([
   [' ab123456789se ', 'AB123456789SE'],
@@ -36,4 +36,15 @@ test('1.1: an identifier reads back as itself', () => {
       if (identifier !== null) expect(parseIdentifier(identifier)).toBe(identifier)
     }),
   )
+})
+
+test.each([
+  ['AB 123 456', 'Character 3 of this is a space.'],
+  ['  AB-123', 'Character 3 of this is a hyphen.'],
+  ['AB\u200b1234', 'Character 3 of this is U+200B, which is invisible.'],
+  ['<script>', 'Character 1 of this is U+003C.'],
+  ['AB1234\u{1f4e6}', 'Character 7 of this is U+1F4E6.'],
+  ['ABC', 'This has 3.'],
+])('1.1: the refusal of an identifier says which character is wrong: %j', (text, expected) => {
+  expect(describeBadIdentifier(text)).toBe(`An identifier is 4 to 40 letters and digits. ${expected}`)
 })

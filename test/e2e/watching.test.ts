@@ -157,11 +157,24 @@ test('a list of lines watches the good ones and tells the bad ones by number', a
 
 test.each([
   ['a column named so', 'Order;Tracking number;Note\nA1;CSV00001;"x;y"\nA2;"csv00002";\n', ['CSV00001', 'CSV00002']],
-  ['no header', '\ufeffCSV00011,first\nCSV00012,second', ['CSV00011', 'CSV00012']],
+  ['one column and no header', '\ufeffCSV00011\nCSV00012', ['CSV00011', 'CSV00012']],
 ])('CSV with %s is a list too', async (_name, csv, expected) => {
   const { json, listed } = shared
   expect(await json('POST', '/watch', csv, 'text/csv; charset=utf-8')).toMatchObject({ watched: 2, failed: 0 })
   expect(await listed(`query=${expected[0]?.slice(0, 7) ?? ''}`)).toEqual(expected)
+})
+
+test('CSV without a known header is a 400 that names the columns, and one of them can be chosen', async () => {
+  const { call, json, listed } = shared
+  const csv = 'Order;Kolli-ID\n1001;HDR 000 01\n1002;HDR00002'
+  const refused = await call('POST', '/watch', csv, 'text/csv')
+  expect([refused.status, await refused.json()]).toEqual([
+    400,
+    expect.objectContaining({ watched: 0, detail: expect.stringContaining('"Order", "Kolli-ID"') }),
+  ])
+  expect(await listed('query=ORDER')).toEqual([])
+  expect(await json('POST', '/watch?column=kolli-id', csv, 'text/csv')).toMatchObject({ watched: 2, failed: 0 })
+  expect(await listed('query=HDR')).toEqual(['HDR00001', 'HDR00002'])
 })
 
 test('with atomic=true one bad line watches nothing, and without a bad one all are watched', async () => {

@@ -1,4 +1,4 @@
-import { parseIdentifier } from '../identifiers.ts'
+import { parseIdentifier, parseTypedIdentifier } from '../identifiers.ts'
 import { isObject, member } from '../json-body.ts'
 
 /** The format of a list of identifiers: one JSON value per line, or comma-separated columns. */
@@ -6,12 +6,13 @@ export type WatchListFormat = 'ndjson' | 'csv'
 
 /**
  * A parsed line. `nothing`: it is empty or names the columns. `bad`: it is no identifier; `reason` is a predicate such as "is not valid
- * JSON".
+ * JSON". `refused`: the whole list cannot be read, and `reason` is a sentence that says why and what to do.
  */
 export type WatchLine =
   | { readonly kind: 'identifier'; readonly identifier: string }
   | { readonly kind: 'nothing' }
   | { readonly kind: 'bad'; readonly reason: string }
+  | { readonly kind: 'refused'; readonly reason: string }
 
 /** The maximum of lines in a list. */
 export const WATCH_LINES_MAX = 100_000
@@ -19,25 +20,61 @@ export const WATCH_LINES_MAX = 100_000
 export const WATCH_LINE_LENGTH_MAX = 4096
 
 const NAMES: readonly string[] = ['identifier', 'trackingnumber', 'trackingid']
+const SEPARATORS = [',', ';', '\t'] as const
+/** How many names of columns a message shows, and how much of each. */
+const COLUMNS_SHOWN = 20
+const COLUMN_LENGTH_SHOWN = 40
 const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digits'
+const NO_DIGIT = 'has no digit, so it is taken for the name of a column; name the column with `column` to skip this line'
 
 /**
- * Creates a parser for the lines of one list, to be called in order. NDJSON: a string, or an object with `identifier`. CSV: the column that
- * the first line names `identifier`, `trackingNumber` or `trackingId`, else the first column. Columns are separated by commas, or by
- * semicolons if the first line has no comma.
+ * Creates a parser for the lines of one list, to be called in order. NDJSON: a string, or an object with `identifier`. CSV: `column` is a
+ * column's name or its number from 1; without it, it is the one that the first line names `identifier`, `trackingNumber` or `trackingId`.
+ * A list with a single column needs no name. Columns are separated by whichever of comma, semicolon and tab the first line has most of.
  */
-export function createWatchLineReader(format: WatchListFormat): (line: string) => WatchLine {
+export function createWatchLineReader(format: WatchListFormat, column: string | null = null): (line: string) => WatchLine {
   if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line))
   let columns: { readonly separator: string; readonly at: number } | null = null
   return (line) => {
     if (line.trim() === '') return { kind: 'nothing' }
     if (columns !== null) return readCell(splitCells(line, columns.separator)?.[columns.at])
-    const separator = line.includes(',') ? ',' : ';'
+    const separator = separatorOf(line)
     const cells = splitCells(line, separator)
-    const named = cells?.findIndex((cell) => NAMES.includes(cell.toLowerCase().replace(/[^a-z]/g, ''))) ?? -1
-    columns = { separator, at: Math.max(0, named) }
-    return named >= 0 ? { kind: 'nothing' } : readCell(cells?.[0])
+    if (cells === null) return { kind: 'refused', reason: 'A quote in the first line is not closed.' }
+    const place = findColumn(cells, column)
+    if (place === null) return { kind: 'refused', reason: describeColumns(cells, column) }
+    columns = { separator, at: place.at }
+    return place.isNamed ? { kind: 'nothing' } : readFirstCell(cells[place.at], column)
   }
+}
+
+/** Finds the column to read by the cells of the first line. `isNamed`: that line names the columns and is no data. */
+function findColumn(cells: readonly string[], column: string | null): { readonly at: number; readonly isNamed: boolean } | null {
+  const isWanted = (cell: string): boolean =>
+    column === null ? NAMES.includes(cell.toLowerCase().replace(/[^a-z]/g, '')) : cell.toLowerCase() === column.trim().toLowerCase()
+  const named = cells.findIndex(isWanted)
+  if (named >= 0) return { at: named, isNamed: true }
+  if (column === null) return cells.length === 1 ? { at: 0, isNamed: false } : null
+  const at = /^\d{1,4}$/.test(column) ? Number(column) - 1 : -1
+  return at >= 0 && at < cells.length ? { at, isNamed: false } : null
+}
+
+/** Tracking numbers have digits and names of columns hardly ever do: a header that is not known must not be watched as a parcel. */
+function readFirstCell(cell: string | undefined, column: string | null): WatchLine {
+  if (cell === undefined || /\d/.test(cell)) return readCell(cell)
+  return column === null ? { kind: 'bad', reason: NO_DIGIT } : { kind: 'nothing' }
+}
+
+function describeColumns(cells: readonly string[], column: string | null): string {
+  const seen = cells.slice(0, COLUMNS_SHOWN).map((cell) => JSON.stringify(cell.slice(0, COLUMN_LENGTH_SHOWN)))
+  const more = cells.length > COLUMNS_SHOWN ? `, and ${cells.length - COLUMNS_SHOWN} more` : ''
+  const missing = column === null ? 'No column is named identifier, trackingNumber or trackingId' : 'There is no such column'
+  return `${missing}. Give the name or the number of one as \`column\`. The first line has ${seen.join(', ')}${more}.`
+}
+
+function separatorOf(line: string): string {
+  const count = (separator: string): number => splitCells(line, separator)?.length ?? 0
+  return SEPARATORS.reduce((best, one) => (count(one) > count(best) ? one : best))
 }
 
 function readJsonLine(line: string): WatchLine {
@@ -47,11 +84,15 @@ function readJsonLine(line: string): WatchLine {
   } catch {
     return { kind: 'bad', reason: 'is not valid JSON' }
   }
-  return readCell(isObject(value) ? member(value, 'identifier') : value)
+  return lineOf(parseIdentifier(isObject(value) ? member(value, 'identifier') : value))
 }
 
-function readCell(cell: unknown): WatchLine {
-  const identifier = parseIdentifier(cell)
+/** Spreadsheets write `="00123"` to keep the zeros of a number. */
+function readCell(cell: string | undefined): WatchLine {
+  return lineOf(parseTypedIdentifier(cell?.replace(/^="?|"$/g, '')))
+}
+
+function lineOf(identifier: string | null): WatchLine {
   return identifier === null ? { kind: 'bad', reason: NO_IDENTIFIER } : { kind: 'identifier', identifier }
 }
 

@@ -13,6 +13,8 @@ export interface ImportWatchesPorts {
 /** A list to import. */
 export interface WatchListRequest {
   readonly format: WatchListFormat
+  /** The name of the column to read in a CSV list, or its number from 1; null: the one with a known name. */
+  readonly column: string | null
   /**
    * Whether one invalid line refuses the whole list. Up to `ATOMIC_MAX` identifiers, a failure of the store then watches none of them
    * either.
@@ -53,12 +55,12 @@ const RETRY_AFTER_MS = 5000
 
 /**
  * Creates the import of watch lists, many identifiers per transaction. By default valid lines are watched and invalid ones reported by
- * number. Throws `bad_request` (atomic, and a line is invalid), `body_too_large` (too many lines) and `storage_unavailable`. Its facts say
+ * number. Throws `bad_request` (no column to read; or atomic, and a line is invalid), `body_too_large` (too many lines) and `storage_unavailable`. Its facts say
  * how many identifiers, from the start of the list, are watched already; sending the same list again does no harm.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
-  return async ({ format, atomic, lines }) => {
-    const read = createWatchLineReader(format)
+  return async ({ format, column, atomic, lines }) => {
+    const read = createWatchLineReader(format, column)
     const errors: WatchListError[] = []
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, errors }
     const identifiers: string[] = []
@@ -68,6 +70,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
       tally.lines += 1
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()
       const line = read(text)
+      if (line.kind === 'refused') throw new AppError('bad_request', `${line.reason} None is watched.`, { facts: { watched: 0 } })
       if (line.kind === 'identifier') identifiers.push(line.identifier)
       if (line.kind === 'bad') {
         tally.failed += 1

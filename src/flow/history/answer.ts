@@ -2,7 +2,7 @@ import { entityTag } from '../../domain/digest.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { encodeAll, encodeLatest } from '../../domain/history/pull-response.ts'
-import { parseIdentifier } from '../../domain/identifiers.ts'
+import { describeBadIdentifier, parseIdentifier } from '../../domain/identifiers.ts'
 import { languagePreference, parseLanguageTag } from '../../domain/languages.ts'
 import type { CachedAnswer } from './ports.ts'
 
@@ -61,7 +61,7 @@ const PRINTABLE = /^[ -~]*$/
 /** Parses a question before anything else uses it. Throws `bad_tracking_number` and `bad_language` (DOMAIN 1.1, 4.1). */
 export function parseQuestion({ app, identifier, language, kind }: Question): ParsedQuestion {
   const folded = PRINTABLE.test(identifier) ? parseIdentifier(identifier) : null
-  if (folded === null) throw new AppError('bad_tracking_number', 'A tracking number has 4 to 40 letters and digits.')
+  if (folded === null) throw new AppError('bad_tracking_number', describeBadIdentifier(identifier))
   const tag = language === undefined ? null : parseLanguageTag(language)
   if (language !== undefined && tag === null)
     throw new AppError('bad_language', 'language must be given at most once, as a tag such as "en".')

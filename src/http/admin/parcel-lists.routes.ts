@@ -42,8 +42,8 @@ export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: Parce
   })
   routes.add('post', '/relay/parcels/watch', {
     scope: 'admin',
-    query: query({ atomic: flag }),
-    answer: async (ctx, call) => presentJson(ctx, 200, await watchAll(ctx, call.query.atomic)),
+    query: query({ atomic: flag, column: text }),
+    answer: async (ctx, call) => presentJson(ctx, 200, await watchAll(ctx, call.query)),
   })
   routes.add('get', '/relay/parcels/:identifier', {
     scope: 'admin',
@@ -52,11 +52,11 @@ export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: Parce
   })
   return routes.router
 
-  async function watchAll(ctx: Context, atomic: boolean): Promise<WatchListReport> {
+  async function watchAll(ctx: Context, { atomic, column }: Pick<WatchListRequest, 'atomic' | 'column'>): Promise<WatchListReport> {
     try {
       const format = FORMATS[(ctx.get('Content-Type').split(';')[0] ?? '').trim().toLowerCase()]
       if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
-      return await watchList({ format, atomic, lines: linesOf(ctx.req) })
+      return await watchList({ format, column, atomic, lines: linesOf(ctx.req) })
     } catch (error) {
       // The rest of the list is read and discarded, so that its sender sees the refusal instead of a broken pipe.
       ctx.req.resume()

@@ -1,3 +1,4 @@
+import { createListDecoder } from '../../domain/admin/list-decoder.ts'
 import { AppError } from '../../domain/errors.ts'
 
 export interface LineBounds {
@@ -7,22 +8,22 @@ export interface LineBounds {
 }
 
 /**
- * The lines of a UTF-8 body as they arrive, ended by line feeds with or without carriage returns; a byte order mark is ignored. Reads no
+ * The lines of a body in UTF-8 or UTF-16 as they arrive, ended by line feeds with or without carriage returns. Reads no
  * further than the consumer does. Throws `body_too_large`.
  */
 export async function* readLines(body: AsyncIterable<unknown>, { bytesMax, lineLengthMax }: LineBounds): AsyncGenerator<string> {
-  const decoder = new TextDecoder()
+  const decoder = createListDecoder()
   let rest = ''
   let bytes = 0
   for await (const chunk of body) {
     if (!(chunk instanceof Uint8Array)) throw new TypeError('a body must be bytes')
     bytes += chunk.length
     if (bytes > bytesMax) throw new AppError('body_too_large', `A list may have at most ${bytesMax} bytes.`)
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    const lines = (rest + decoder.write(chunk)).split('\n')
     rest = (lines.pop() ?? '').slice(0, lineLengthMax + 1)
     for (const line of lines) yield cut(line, lineLengthMax)
   }
-  rest += decoder.decode()
+  rest += decoder.end()
   if (rest !== '') yield cut(rest, lineLengthMax)
 }
 

@@ -25,6 +25,7 @@ function openList(transactions: number) {
   const send = (lines: readonly string[], atomic: boolean) =>
     watchList({
       format: 'csv',
+      column: null,
       atomic,
       lines: (async function* () {
         yield* lines
@@ -90,6 +91,6 @@ test('a list is read to its end before the store is asked for anything, however 
     yield* list(1200)
     events.push('read')
   }
-  await watchList({ format: 'csv', atomic: false, lines: lines() })
+  await watchList({ format: 'csv', column: null, atomic: false, lines: lines() })
   expect(events).toEqual(['read', 'written', 'written', 'written'])
 })

@@ -1,0 +1,41 @@
+/** Decodes the text of a list piece by piece. */
+export interface ListDecoder {
+  /** Returns the text of a piece; a character that is cut off comes with the next one. */
+  write(bytes: Uint8Array): string
+  /** Returns what is left at the end. */
+  end(): string
+}
+
+/**
+ * Creates a decoder for a list: UTF-16 if the list begins with its byte order mark, as spreadsheets save "Unicode text", else UTF-8. The
+ * mark is dropped.
+ */
+export function createListDecoder(): ListDecoder {
+  let decoder: InstanceType<typeof TextDecoder> | null = null
+  let start: Uint8Array = new Uint8Array()
+
+  function begin(): string {
+    decoder = new TextDecoder(encodingOf(start))
+    return decoder.decode(start, { stream: true })
+  }
+
+  return {
+    write(bytes) {
+      if (decoder !== null) return decoder.decode(bytes, { stream: true })
+      const joined = new Uint8Array(start.length + bytes.length)
+      joined.set(start)
+      joined.set(bytes, start.length)
+      start = joined
+      return start.length < 2 ? '' : begin()
+    },
+    end() {
+      const text = decoder === null ? begin() : ''
+      return text + (decoder?.decode() ?? '')
+    },
+  }
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return 'utf-16le'
+  return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
+}
