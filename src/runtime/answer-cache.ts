@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { AnswerCache, CachedAnswer } from '../flow/history/ports.ts'
-import { type ChangeTable, hasChanged, markOf, tellChanged } from './threads/change-table.ts'
+import { type ChangeTable, hasChanged, markOf } from './threads/change-table.ts'
 
 /** Memory per answer besides its body: key, tag, mark and the cache's own bookkeeping. */
 const OVERHEAD_BYTES = 512
@@ -15,9 +15,8 @@ interface Kept {
  * not learn of changes by other relays on the same store, so versions are compared before an answer is served.
  */
 export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
-  const invalidate = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const mark = () => markOf(changes)
-  if (bytesMax === 0) return { get: () => undefined, mark, set: () => {}, invalidate }
+  if (bytesMax === 0) return { get: () => undefined, mark, set: () => {} }
   const cache = new LRUCache<string, Kept>({
     maxSize: bytesMax,
     sizeCalculation: ({ answer }) => answer.body.byteLength + OVERHEAD_BYTES,
@@ -29,6 +28,5 @@ export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: nu
     },
     mark,
     set: (key, answer, mark) => void cache.set(key, { answer, mark }),
-    invalidate,
   }
 }

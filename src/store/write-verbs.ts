@@ -11,7 +11,7 @@ import { replayDeliveries } from './delivery/replays.ts'
 import { saveSettlements } from './delivery/settlements.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
-import { markRefused, pollableIdentifiers } from './history/parcels.ts'
+import { markRefused, pollableAgainAtMs, pollableIdentifiers } from './history/parcels.ts'
 import { loadSightings } from './history/sightings.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
@@ -103,6 +103,7 @@ function pollingVerbs({ session, parcels, leases }: WriteParts) {
     duePolls: (request) => findDuePolls(session, leases, request),
     pollCandidates: (request) => findAskable(session, leases, request),
     pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),
+    pollableAgainAtMs: (parcelId) => pollableAgainAtMs(session, parcelId),
     leasePolls: leases.take,
     releasePoll: leases.release,
     async shiftSchedule(request) {

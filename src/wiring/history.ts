@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
+import type { Rest } from '../domain/polling/question-rest.ts'
 import { createAuthenticate, type VerifiedToken } from '../flow/admin/authenticate.ts'
 import type { Pause } from '../flow/history/fetch-on-miss.ts'
 import { createServe } from '../flow/history/serve.ts'
@@ -16,7 +17,7 @@ import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
 import { firstWrite } from './storage.ts'
 
-const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000 }
+const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
 
 export interface HistoryPorts {
   readonly storage: Storage
@@ -42,6 +43,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
       cache,
       notFound: createMemory<number>({ entriesMax: REMEMBERED.notFound }),
       pauses: createMemory<Pause>({ entriesMax: REMEMBERED.pauses }),
+      rests: createMemory<Rest>({ entriesMax: REMEMBERED.rests }),
       admitUnknown: createPerMinute(config.limits.unknownPerMinute),
     },
     { languages: config.upstream.languages, ...config.serve },

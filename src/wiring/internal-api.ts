@@ -46,7 +46,6 @@ export interface InternalApiPorts {
 export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log } = ports
   const { clock, reads, write } = storage
-  const { invalidate } = history.cache
   const feedSignal = createFeedSignal()
   commitSignal.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
@@ -72,10 +71,10 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     manageJobs: delivery.manageJobs,
     moves: ports.moves,
     listReplicas: storage.replicas.list,
-    manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock, invalidate }),
+    manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),
     lookAtParcels: createParcelQueries({ reads }),
     upstream: createUpstream({ carrier, write, version: VERSION }),
-    watchList: createImportWatches({ write, clock, invalidate }),
+    watchList: createImportWatches({ write, clock }),
     admitLogin: createAdmitLogin(createTries(config.limits.failuresPerMinute), addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
     readiness: reporting.readiness.read,

@@ -18,6 +18,7 @@ import { createReschedulePolls } from '../flow/polling/reschedule-polls.tx.ts'
 import { createSettleMissedPushes } from '../flow/polling/settle-missed-pushes.tx.ts'
 import { createWatchParcels } from '../flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../flow/ports.ts'
+import { tellSaved } from '../flow/tell-saved.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
 import type { Engine, OpenWriteStore } from '../store/contract.ts'
@@ -51,6 +52,8 @@ export interface WriteSideParts {
   readonly log: Pick<Log, 'error'>
   readonly checkpoint: ModelCheckpoint
   readonly model: CarrierModelKeeper
+  /** Called after the commit of what changes parcels apart from observations, which `BatchReport` lists. */
+  readonly changed?: (parcelIds: readonly number[]) => void
 }
 
 /** Opens the store and assembles everything that writes to it. */
@@ -58,8 +61,9 @@ export async function openWriteSide(
   { sqlitePath, engine = sqlite, ...options }: WriteSideOptions,
   clock: Clock,
   log: Pick<Log, 'error'>,
+  changed: WriteSideParts['changed'] = () => undefined,
 ): Promise<WriteSide> {
-  return assembleWriteSide(await openModel(await engine.openWriteStore(sqlitePath), { clock, log }), options)
+  return assembleWriteSide({ ...(await openModel(await engine.openWriteStore(sqlitePath), { clock, log })), changed }, options)
 }
 
 interface OpenParts extends WriteSideParts {
@@ -87,17 +91,18 @@ export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptio
 
 /** Everything that writes, as one value, independent of the thread that hosts it. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
-  const { store, clock, log, checkpoint, model } = parts
+  const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
   const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
+  const polling = { ...ports, store: tellSaved(store, changed) }
   let rules = options.deliver
   const record = createRecord(ports, options.record)
   const settleMissedPushes = createSettleMissedPushes(store)
   const reschedulePolls = createReschedulePolls(ports, options.record)
   return {
-    claimDuePolls: createClaimDuePolls(ports, options.record),
+    claimDuePolls: createClaimDuePolls(polling, options.record),
     claimPoll: createClaimPoll(store),
-    ...createNotePollOutcome(ports, options.record),
-    ...createWatchParcels(ports, options.record),
+    ...createNotePollOutcome(polling, options.record),
+    ...createWatchParcels(polling, options.record),
     ...createReprocess(ports, options.record),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),

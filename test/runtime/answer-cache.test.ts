@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { CachedAnswer } from '../../src/flow/history/ports.ts'
 import { createAnswerCache } from '../../src/runtime/answer-cache.ts'
 import { createMemory } from '../../src/runtime/memory.ts'
-import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
+import { createChangeTable, tellChanged } from '../../src/runtime/threads/change-table.ts'
 
 const anAnswer = (parcelId: number, bytes = 1000): CachedAnswer => ({
   parcelId,
@@ -11,11 +11,17 @@ const anAnswer = (parcelId: number, bytes = 1000): CachedAnswer => ({
   etag: '"x"',
   contentLanguage: 'en',
   lastSeenAtMs: 0,
+  validity: null,
 })
 
 function openCache(bytesMax: number) {
-  const cache = createAnswerCache({ bytesMax, changes: createChangeTable() })
-  return { ...cache, keep: (key: string, answer: CachedAnswer) => cache.set(key, answer, cache.mark()) }
+  const changes = createChangeTable()
+  const cache = createAnswerCache({ bytesMax, changes })
+  return {
+    ...cache,
+    changed: (parcelIds: readonly number[]) => tellChanged(changes, parcelIds),
+    keep: (key: string, answer: CachedAnswer) => cache.set(key, answer, cache.mark()),
+  }
 }
 
 test('keeps at most its bytes, the least recently used answers going first', () => {
@@ -34,17 +40,17 @@ test('forgets all answers of a parcel, and only those, also after one was replac
   cache.keep('b', anAnswer(1))
   cache.keep('c', anAnswer(2))
   cache.keep('b', anAnswer(2))
-  cache.invalidate([1, 9])
+  cache.changed([1, 9])
   expect(['a', 'b', 'c'].map((key) => cache.get(key)?.parcelId)).toEqual([undefined, 2, 2])
   cache.keep('c', anAnswer(2))
-  cache.invalidate([2])
+  cache.changed([2])
   expect(['a', 'b', 'c'].map((key) => cache.get(key)?.parcelId)).toEqual([undefined, undefined, undefined])
 })
 
 test('an answer that was read before a change of its parcel is not given after it, whenever it was kept', () => {
   const cache = openCache(100_000)
   const before = cache.mark()
-  cache.invalidate([1])
+  cache.changed([1])
   cache.set('a', anAnswer(1), before)
   cache.set('b', anAnswer(2), before)
   expect(['a', 'b'].map((key) => cache.get(key)?.parcelId)).toEqual([undefined, 2])
@@ -53,7 +59,7 @@ test('an answer that was read before a change of its parcel is not given after i
 test('a cache of no bytes keeps nothing', () => {
   const cache = openCache(0)
   cache.keep('a', anAnswer(1))
-  cache.invalidate([1])
+  cache.changed([1])
   expect(cache.get('a')).toBeUndefined()
 })
 

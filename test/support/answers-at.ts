@@ -81,6 +81,7 @@ function serveAt({ reads, writes, clock, serving, cacheBytes = 1_000_000, served
       meter: { served },
       notFound: createMemory({ entriesMax: 10 }),
       pauses: createMemory({ entriesMax: 1000 }),
+      rests: createMemory({ entriesMax: 1000 }),
       admitUnknown: async () => null,
       log: silent,
       clock,

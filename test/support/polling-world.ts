@@ -175,7 +175,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
       watcher.ordered(due)
       return watched(due, () => refresh.refreshNow(due))
     }
-    const manage = createParcelCommands({ write, refresh: { refreshNow }, underWay, clock, invalidate: () => undefined })
+    const manage = createParcelCommands({ write, refresh: { refreshNow }, underWay, clock })
     const close = async () => {
       await reads.close()
       await write.close()

@@ -82,6 +82,8 @@ export interface ParcelView {
   /** When a push or poll last reported on this parcel, epoch milliseconds; null: never. */
   readonly lastSeenAtMs: number | null
   readonly watched: boolean
+  /** The carrier has never reported on it, and answered to the last poll that it does not know it. */
+  readonly unknownToCarrier: boolean
   /** Languages that were fetched, and since then no entry without them was added: they are not fetched again (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

@@ -28,6 +28,14 @@ export type UnavailableReason =
   | 'token_bad_response'
   | 'rejected'
 
+/** Reasons that lie in the question: the carrier answered it, and may well answer others. */
+const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
+
+/** Whether the carrier answered the question neither with what it knows nor with not knowing it: 400, 403, 422, another shape. */
+export function isUnusable(answer: CarrierAnswer): boolean {
+  return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
+}
+
 /** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   readonly credentials: 'unknown' | 'accepted' | 'refused'

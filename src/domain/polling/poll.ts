@@ -43,6 +43,11 @@ export interface WatchResult {
   readonly parcelId: number
   /** Whether the parcel is new. */
   readonly created: boolean
+  /**
+   * It stays stopped because the carrier does not know it: when that may be asked again, epoch milliseconds. Null: it is polled, or may be
+   * revived at any time.
+   */
+  readonly revivesAtMs: number | null
 }
 
 /** The state of the push channel, for operators. */

@@ -5,8 +5,6 @@ import type { WriteSide } from '../write-side.ts'
 
 export interface ImportWatchesPorts {
   readonly write: Pick<WriteSide, 'watchMany'>
-  /** Drops cached answers about these parcels. */
-  readonly invalidate: (parcelIds: readonly number[]) => void
   readonly clock: Clock
 }
 
@@ -85,7 +83,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
 }
 
 async function watchBatch(
-  { write, invalidate, clock }: ImportWatchesPorts,
+  { write, clock }: ImportWatchesPorts,
   identifiers: readonly string[],
   tally: { watched: number; created: number },
 ): Promise<void> {
@@ -93,7 +91,6 @@ async function watchBatch(
     const message = `The store takes no writes now. The first ${tally.watched} are watched; send the list again.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })
   })
-  invalidate(watched.map(({ parcelId }) => parcelId))
   tally.watched += watched.length
   tally.created += watched.filter(({ created }) => created).length
 }

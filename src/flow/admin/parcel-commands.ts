@@ -6,8 +6,6 @@ import type { WriteSide } from '../write-side.ts'
 
 export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll'>
-  /** Drops cached answers: a hit would not reactivate the parcel. */
-  readonly invalidate: (parcelIds: readonly number[]) => void
   readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
   /** Marks a parcel as being polled for as long as the work lasts. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
@@ -30,7 +28,7 @@ export interface ParcelCommands {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({ write, invalidate, refresh, underWay, clock }: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({ write, refresh, underWay, clock }: ParcelCommandsPorts): ParcelCommands {
   return {
     async watch(text) {
       const identifier = readIdentifier(text)
@@ -41,7 +39,6 @@ export function createParcelCommands({ write, invalidate, refresh, underWay, clo
       const identifier = readIdentifier(text)
       const unwatched = await write.unwatch({ identifier })
       if (unwatched === null) throw new AppError('not_found', 'No parcel has this identifier.')
-      invalidate([unwatched.parcelId])
       return { identifier, stopped: 'unwatched' }
     },
     async refresh(text) {

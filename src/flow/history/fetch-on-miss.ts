@@ -2,6 +2,7 @@ import { AppError } from '../../domain/errors.ts'
 import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
+import { type Rest, restAfter } from '../../domain/polling/question-rest.ts'
 import type { Clock, Log, Memory } from '../ports.ts'
 import { createSingleFlight } from '../single-flight.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
@@ -17,6 +18,8 @@ export interface FetchOnMissPorts {
   /** Identifiers the carrier does not know, and until when (epoch milliseconds) that is believed. */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
+  /** Identifiers that the carrier answers neither with what it knows nor with not knowing them. */
+  readonly rests: Memory<Rest>
   /**
    * Counts a question of an app for an unknown identifier; null: admitted, else how long to wait in milliseconds
    * (`limits.unknownPerMinute`).
@@ -36,6 +39,7 @@ export interface FetchOnMissOptions {
 /** Asks the carrier about an identifier without a parcel. Returns once it has one, and throws if it gets none. */
 export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { notFound, clock } = ports
+  const rests = createRests(ports)
   const admissions = createSingleFlight<void>()
 
   const ask = async (question: ParsedQuestion): Promise<void> => {
@@ -46,10 +50,9 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     const asked: FetchOutcome = options.fetchUnknown
       ? await carrier.aboutUnknown({ identifier: question.identifier, language })
       : { kind: 'not_found' }
-    if (asked.kind === 'unavailable') {
-      const { retryAfterMs } = asked
-      throw new AppError('upstream_unavailable', 'This parcel is not known here, and the carrier cannot be asked now.', { retryAfterMs })
-    }
+    const restMs = rests.after(question.identifier, asked)
+    if (asked.kind === 'unusable') throw unavailableError(restMs)
+    if (asked.kind === 'unavailable') throw unavailableError(asked.retryAfterMs)
     if (asked.kind === 'recorded') return
     notFound.set(question.identifier, clock.now() + options.notFoundForMs)
     throw notFoundError(options.fetchUnknown)
@@ -58,33 +61,76 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
   return async (question: ParsedQuestion): Promise<void> => {
     const untilMs = notFound.get(question.identifier)
     if (untilMs !== undefined && untilMs > clock.now()) throw notFoundError(options.fetchUnknown)
+    const restMs = rests.left(question.identifier)
+    if (restMs > 0) throw unavailableError(restMs)
     // Counted once per app and flight: a thousand questions for one new parcel are one unknown identifier.
     await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
 }
 
+/** What came of asking about a known parcel: how fresh the store is now, and when asking may bring more, in milliseconds. */
+export interface Asked {
+  readonly freshness: Freshness
+  readonly retryAfterMs: number
+}
+
+/** How long to wait if the answer could not be stored. */
+const STORE_RETRY_MS = 30_000
+
 /**
- * Asks the carrier for what a known parcel lacks, and returns how fresh the store then is. Never throws: if the carrier or the store fails,
- * the stored answer is served.
+ * Asks the carrier for what a known parcel lacks. `hit`: the carrier does not know it. Never throws: if the carrier or the store fails,
+ * the stored answer is `stale`.
  */
-export function createFetchKnown({ pauses, clock, log }: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce) {
-  return async (view: ParcelView, { identifier }: ParsedQuestion, language: string, lacking: boolean): Promise<Freshness> => {
+export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce) {
+  const { pauses, clock, log } = ports
+  const rests = createRests(ports)
+
+  return async (view: ParcelView, { identifier }: ParsedQuestion, language: string, lacking: boolean): Promise<Asked> => {
     const { parcelId } = view
     const key = `${parcelId} ${language}`
     const pause = pauses.get(key)
-    if (pause !== undefined && pause.untilMs > clock.now()) return pause.freshness
+    const pausedMs = (pause?.untilMs ?? 0) - clock.now()
+    if (pause !== undefined && pausedMs > 0) return { freshness: pause.freshness, retryAfterMs: pausedMs }
+    const restMs = rests.left(identifier)
+    if (restMs > 0) return { freshness: 'stale', retryAfterMs: restMs }
     try {
       const asked = await carrier.aboutKnown({ parcelId, knownTo: lastSequenceOf(view.entries), identifier, language })
-      if (asked.kind === 'recorded') return lacking || view.lastSeenAtMs === null ? 'fetched' : 'refreshed'
+      const restsMs = rests.after(identifier, asked)
+      if (asked.kind === 'recorded') return { freshness: lacking || view.lastSeenAtMs === null ? 'fetched' : 'refreshed', retryAfterMs: 0 }
+      if (asked.kind === 'unusable') return { freshness: 'stale', retryAfterMs: restsMs }
       const freshness = asked.kind === 'not_found' ? 'hit' : 'stale'
-      const pauseMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs
-      pauses.set(key, { untilMs: clock.now() + pauseMs, freshness })
-      return freshness
+      const retryAfterMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs
+      pauses.set(key, { untilMs: clock.now() + retryAfterMs, freshness })
+      return { freshness, retryAfterMs }
     } catch (err) {
       log.warn({ err, parcelId }, 'the answer of the carrier could not be stored: serving what is known')
-      return 'stale'
+      return { freshness: 'stale', retryAfterMs: STORE_RETRY_MS }
     }
   }
+}
+
+/** The pauses of identifiers whose answers cannot be used. An operator's refresh does not ask here. */
+function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>) {
+  return {
+    /** How long the carrier is not asked about an identifier; 0: it may be asked. */
+    left: (identifier: string): number => Math.max(0, (rests.get(identifier)?.untilMs ?? 0) - clock.monotonic()),
+    /** Notes how a question ended, and returns how long its identifier rests now. */
+    after(identifier: string, asked: FetchOutcome): number {
+      if (asked.kind === 'unavailable') return 0
+      if (asked.kind !== 'unusable') {
+        rests.delete(identifier)
+        return 0
+      }
+      const nowMs = clock.monotonic()
+      const rest = restAfter(rests.get(identifier), nowMs, asked.retryAfterMs)
+      rests.set(identifier, rest)
+      return rest.untilMs - nowMs
+    },
+  }
+}
+
+function unavailableError(retryAfterMs: number): AppError {
+  return new AppError('upstream_unavailable', 'This parcel is not known here, and the carrier cannot be asked now.', { retryAfterMs })
 }
 
 function notFoundError(isAsked: boolean): AppError {

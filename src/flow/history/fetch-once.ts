@@ -1,5 +1,6 @@
 import { AppError } from '../../domain/errors.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
+import { isUnusable } from '../../domain/polling/carrier-answer.ts'
 import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import { alone, type Flight, type SharedFlight } from '../shared-flight.ts'
@@ -9,7 +10,11 @@ import type { WriteSide } from '../write-side.ts'
 /** The result of asking the carrier for an app. */
 export type FetchOutcome =
   /** The carrier's answer is recorded. */
-  { readonly kind: 'recorded' } | { readonly kind: 'not_found' } | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
+  | { readonly kind: 'recorded' }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
+  /** The carrier answered neither found nor not found, or its answer cannot be recorded. `retryAfterMs`: the least wait it asked for. */
+  | { readonly kind: 'unusable'; readonly retryAfterMs: number }
 
 export interface FetchOncePorts {
   readonly carrier: Pick<Carrier, 'fetchAll'>
@@ -44,11 +49,15 @@ export function createFetchOnce({ carrier, recorder, reads, write, together = al
   const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<FetchOutcome> => {
     const answer = await carrier.fetchAll({ identifier, language, priority: 'app' })
     if (answer.kind === 'not_found') return answer
-    if (answer.kind === 'unavailable') return { kind: 'unavailable', retryAfterMs: answer.retryAfterMs ?? RETRY_AFTER_MS }
+    if (answer.kind === 'unavailable') {
+      const { retryAfterMs = null } = answer
+      if (isUnusable(answer)) return { kind: 'unusable', retryAfterMs: retryAfterMs ?? 0 }
+      return { kind: 'unavailable', retryAfterMs: retryAfterMs ?? RETRY_AFTER_MS }
+    }
     const { observation } = answer
     const outcome = await recorder.submit({ kind: 'poll', observation, watch: true })
     if (outcome.kind === 'expired') return { kind: 'not_found' }
-    if (outcome.kind === 'quarantined') return { kind: 'unavailable', retryAfterMs: RETRY_AFTER_MS }
+    if (outcome.kind === 'quarantined') return { kind: 'unusable', retryAfterMs: 0 }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
     // If the answer has another language tag than requested, the language would still be missing and the next question would fetch it
     // again.
@@ -79,8 +88,9 @@ export function createFetchOnce({ carrier, recorder, reads, write, together = al
 }
 
 const PASSED_ON: Pick<Flight<FetchOutcome>, 'endOf' | 'read'> = {
-  endOf: (outcome) => ({ kind: outcome.kind, retryAfterMs: outcome.kind === 'unavailable' ? outcome.retryAfterMs : null }),
+  endOf: (outcome) => ({ kind: outcome.kind, retryAfterMs: 'retryAfterMs' in outcome ? outcome.retryAfterMs : null }),
   read: ({ kind, retryAfterMs }) => {
+    if (kind === 'unusable') return { kind, retryAfterMs: retryAfterMs ?? 0 }
     if (kind === 'unavailable') return { kind, retryAfterMs: retryAfterMs ?? RETRY_AFTER_MS }
     return kind === 'recorded' || kind === 'not_found' ? { kind } : null
   },

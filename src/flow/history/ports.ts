@@ -6,7 +6,7 @@ import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { Needs, StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 
-/** An encoded answer, cached until something new is learnt about its parcel. */
+/** An encoded answer, cached until something changes about its parcel: what is known of it, or whether it is polled. */
 export interface CachedAnswer {
   readonly parcelId: number
   /** Of the parcel, as of the read. */
@@ -16,6 +16,8 @@ export interface CachedAnswer {
   readonly contentLanguage: string
   /** As of the read; kept next to the body because `Age` keeps growing. */
   readonly lastSeenAtMs: number | null
+  /** The times between which it may be served, epoch milliseconds; null: until its parcel changes. */
+  readonly validity: { readonly fromMs: number; readonly untilMs: number } | null
 }
 
 /** A cache of encoded answers by question. */
@@ -26,8 +28,6 @@ export interface AnswerCache {
   mark(): bigint
   /** Caches an answer that includes everything committed before `mark`. */
   set(key: string, answer: CachedAnswer, mark: bigint): void
-  /** Drops every answer about these parcels that was read before now. */
-  invalidate(parcelIds: readonly number[]): void
 }
 
 /** Records observations, on whichever thread. */

@@ -6,7 +6,7 @@ import type { Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
-import { createFetchKnown, createFetchUnknown, type FetchOnMissOptions, type FetchOnMissPorts } from './fetch-on-miss.ts'
+import { type Asked, createFetchKnown, createFetchUnknown, type FetchOnMissOptions, type FetchOnMissPorts } from './fetch-on-miss.ts'
 import { createFetchOnce, type FetchOncePorts } from './fetch-once.ts'
 import type { AnswerCache, CachedAnswer } from './ports.ts'
 
@@ -48,7 +48,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // Cached only when there is nothing more to ask the carrier, because a hit does not ask.
+      // Kept only when there is nothing more to ask the carrier or to revive, because a hit does neither.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -60,7 +60,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
 
   const findKept = (key: string): CachedAnswer | null => {
     const kept = cache.get(key)
-    return kept === undefined || isOlder(kept.lastSeenAtMs, clock.now(), options) ? null : kept
+    return kept === undefined || isOlder(kept.lastSeenAtMs, clock.now(), options) || hasLapsed(kept, clock) ? null : kept
   }
 
   const serveKept = (kept: CachedAnswer): Served => {
@@ -83,6 +83,12 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   }
 }
 
+function hasLapsed({ validity }: CachedAnswer, clock: ServePorts['clock']): boolean {
+  if (validity === null) return false
+  const nowMs = clock.now()
+  return nowMs < validity.fromMs || nowMs >= validity.untilMs
+}
+
 function keyOf({ kind, identifier, language }: ParsedQuestion): string {
   return `${kind} ${identifier} ${language ?? ''}`
 }
@@ -90,7 +96,7 @@ function keyOf({ kind, identifier, language }: ParsedQuestion): string {
 interface Answer {
   readonly encoded: CachedAnswer
   readonly freshness: Freshness
-  /** Whether the carrier has nothing to add, so that the answer is valid until something is learnt. */
+  /** Whether a repeated question would change nothing and ask nobody, so that the answer may be kept. */
   readonly settled: boolean
   /** The mark of the cache from before the store was read. */
   readonly mark: bigint
@@ -100,6 +106,7 @@ interface Answer {
 function createAnswer(ports: ServePorts, options: ServeOptions) {
   const [defaultLanguage] = options.languages
   if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
+  const { clock } = ports
   const carrier = createFetchOnce(ports)
   const askAboutUnknown = createFetchUnknown(ports, options, carrier, defaultLanguage)
   const askForMore = createFetchKnown(ports, options, carrier)
@@ -117,22 +124,55 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
       freshness = 'fetched'
       view = await look()
     }
+    const revival = view === null || view.watched ? null : await revive(ports, question.identifier)
+    if (revival !== null) view = await look()
     if (view === null) throw new AppError('storage_unavailable', 'The answer is not readable yet. Ask again.', { retryAfterMs: 1000 })
-    const watched = view.watched || (await revive(ports, question.identifier))
-    const wanted = fetchableLanguage(question.language ?? defaultLanguage, options.languages)
-    const lacking = watched && wanted !== null && lacksLanguage(view, wanted, options)
-    let settled = watched
-    if (lacking || isOlder(view.lastSeenAtMs, ports.clock.now(), options) || wasNeverFetched(view, options)) {
-      const asked = await askForMore(view, question, lacking ? wanted : defaultLanguage, lacking)
-      settled = watched && (asked === 'fetched' || asked === 'refreshed')
-      freshness = asked === 'hit' ? freshness : asked
-      view = (await look()) ?? view
+    const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages)
+    const lack = lackOf(view, language, clock.now(), options)
+    let asked: Asked | null = null
+    if (lack !== null) {
+      const wanted = lack === 'freshness' ? defaultLanguage : (language ?? defaultLanguage)
+      asked = await askForMore(view, question, wanted, lack === 'language')
+      freshness = asked.freshness === 'hit' ? freshness : asked.freshness
+      const found = await look()
+      if (found === null) throw new AppError('storage_unavailable', 'The parcel has just changed. Ask again.', { retryAfterMs: 1000 })
+      view = found
     }
+    if (isUnheardOf(view)) throw nothingSaid(view, asked)
     const encoded = encodeAnswer(view, question, options.languages)
     if (encoded === null) throw new AppError('not_found', 'Nothing is known about this parcel yet.')
-    return { encoded, freshness, settled, mark }
+    const isComplete = lackOf(view, language, clock.now(), options) === null
+    const validity = validityOf(view, revival)
+    return { encoded: { ...encoded, validity }, freshness, settled: isComplete && (view.watched || validity !== null), mark }
   }
 }
+
+/** What the carrier could add to a parcel: an answer at all, a language, or a newer answer; null: nothing. */
+type Lack = 'answer' | 'language' | 'freshness'
+
+/** `language`: the configured one to serve; null: there is none, so no language is lacking. */
+function lackOf(view: ParcelView, language: string | null, nowMs: number, options: ServeOptions): Lack | null {
+  // An app that asks need not wait for the schedule.
+  if (options.fetchUnknown && isUnheardOf(view)) return 'answer'
+  if (view.watched && language !== null && lacksLanguage(view, language, options)) return 'language'
+  return isOlder(view.lastSeenAtMs, nowMs, options) ? 'freshness' : null
+}
+
+/** Whether a parcel is only watched: no push and no poll has ever reported on it. */
+function isUnheardOf({ lastSeenAtMs, entries }: ParcelView): boolean {
+  return lastSeenAtMs === null && entries.length === 0
+}
+
+/** Only the carrier may say that it knows nothing; until then nobody does (DOMAIN 1.5). `asked`: null: it was not. */
+function nothingSaid({ unknownToCarrier }: ParcelView, asked: Asked | null): AppError {
+  if (unknownToCarrier || asked?.freshness === 'hit') return new AppError('not_found', 'The carrier does not know this tracking number.')
+  return new AppError('upstream_unavailable', 'The carrier has not said anything about this parcel yet.', {
+    retryAfterMs: asked?.retryAfterMs ?? NOT_ASKED_YET_MS,
+  })
+}
+
+/** The schedule asks about a watched parcel within about a minute. */
+const NOT_ASKED_YET_MS = 60_000
 
 function isOlder(lastSeenAtMs: number | null, nowMs: number, { refreshOlderThanMs }: ServeOptions): boolean {
   return refreshOlderThanMs !== null && (lastSeenAtMs === null || nowMs - lastSeenAtMs > refreshOlderThanMs)
@@ -142,19 +182,26 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
   return fetchMissingLanguage && !view.languagesAsked.includes(language) && isLanguageMissing(view.entries, language)
 }
 
-/** Whether a parcel is watched but was never polled: an app that asks need not wait for the schedule. */
-function wasNeverFetched(view: ParcelView, { fetchUnknown }: ServeOptions): boolean {
-  return fetchUnknown && view.lastSeenAtMs === null && view.entries.length === 0
+/** Of a parcel that stays stopped, until a question revives it: kept longer, its answer would keep questions from doing so. */
+function validityOf({ watched }: ParcelView, revival: Revival | null): CachedAnswer['validity'] {
+  if (watched || revival === null || revival.againAtMs === null) return null
+  return { fromMs: revival.atMs, untilMs: revival.againAtMs }
 }
 
-/** Watches a parcel again because an app asked (DOMAIN 6.1). Returns whether that worked; a store that cannot write must still answer. */
-async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<boolean> {
+/** An attempt to revive a parcel at `atMs`. `againAtMs`: when another may have an effect that this one had not; null: at any time. */
+interface Revival {
+  readonly atMs: number
+  readonly againAtMs: number | null
+}
+
+/** Watches a parcel again because an app asked (DOMAIN 6.1). Null: that failed; a store that cannot write must still answer. */
+async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<Revival | null> {
+  const atMs = clock.now()
   try {
-    await write.watch({ identifier, nowMs: clock.now() })
-    return true
+    return { atMs, againAtMs: (await write.watch({ identifier, nowMs: atMs })).revivesAtMs }
   } catch (err) {
     log.warn({ err }, 'a parcel that an app asked for could not be watched')
-    return false
+    return null
   }
 }
 

@@ -22,7 +22,7 @@ interface Turn {
  * push.
  */
 export function createClaimDuePolls(
-  ports: SchedulePorts & { readonly store: WriteStore },
+  ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
   options: RecordRules,
 ): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
@@ -78,7 +78,7 @@ export function createClaimDuePolls(
 }
 
 /** Claims a poll of one parcel, due or not. */
-export function createClaimPoll(store: WriteStore): WriteSide['claimPoll'] {
+export function createClaimPoll(store: Pick<WriteStore, 'transaction'>): WriteSide['claimPoll'] {
   return ({ identifier, nowMs, leaseMs }) =>
     store.transaction(async (tx) => {
       const [known] = await tx.findIdentifiers([identifier])

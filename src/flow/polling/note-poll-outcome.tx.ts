@@ -11,7 +11,10 @@ import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 
 /** The verbs that save what a poll showed besides an observation (DOMAIN 6). */
-export function createNotePollOutcome(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): PollOutcomeVerbs {
+export function createNotePollOutcome(
+  ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
+  options: RecordRules,
+): PollOutcomeVerbs {
   const { store, clock } = ports
   return {
     notePollFailure: (failure) =>

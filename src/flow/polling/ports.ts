@@ -62,6 +62,8 @@ export interface PollingWrites {
 export interface PollingTx {
   /** The identifiers of a parcel that may be polled now, in the order to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
+  /** When the first identifier of a parcel may be polled again, epoch milliseconds; null: one may be polled at any time, or it has none. */
+  pollableAgainAtMs(parcelId: number): Promise<number | null>
   /** Expected pushes whose grace is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   /** Ends the wait for the push of an entry. */

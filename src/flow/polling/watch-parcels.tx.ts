@@ -9,15 +9,21 @@ import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** The verbs by which operators decide what is polled, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchParcels(ports: SchedulePorts & { readonly store: WriteStore }, options: RecordRules): WatchVerbs {
+export function createWatchParcels(
+  ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
+  options: RecordRules,
+): WatchVerbs {
   const { store } = ports
 
   async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<WatchResult> {
     const [known] = await tx.findIdentifiers([identifier])
     const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
     if (known === undefined) tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
-    tx.saveParcel(await schedulePoll(tx, { ...parcel, ...reactivate(parcel, nowMs) }, ports, options))
-    return { parcelId: parcel.parcelId, created: known === undefined }
+    const { parcelId } = parcel
+    const next = await schedulePoll(tx, { ...parcel, ...reactivate(parcel, nowMs) }, ports, options)
+    tx.saveParcel(next)
+    const revivesAtMs = next.stopped === 'unknown' ? await tx.pollableAgainAtMs(parcelId) : null
+    return { parcelId, created: known === undefined, revivesAtMs }
   }
 
   return {

@@ -18,6 +18,8 @@ const findHead = statement<{ identifier: string }>()((db, p, { joined, parcelVer
       'id',
       'heard_at_ms',
       'next_poll_at_ms',
+      'checked_at_ms',
+      'failures',
       parcelVersion.as('version'),
       of
         .selectFrom('identifier')
@@ -48,6 +50,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
     ...source,
     lastSeenAtMs: head.heard_at_ms,
     watched: head.next_poll_at_ms !== null,
+    unknownToCarrier: head.heard_at_ms === null && head.checked_at_ms !== null && head.failures === 0,
     languagesAsked: head.was_asked ? await languagesAsked(session, parcelId, source.entries) : [],
   }
 }

@@ -163,3 +163,10 @@ export async function pollableIdentifiers(session: Session, parcelId: number, no
     .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)
     .map((row) => row.value)
 }
+
+/** Returns when the first of them may be polled again; null: one may be at any time, or there is none. */
+export async function pollableAgainAtMs(session: Session, parcelId: number): Promise<number | null> {
+  const refusedAtMs = (await loadIdentifiers(session, parcelId)).map((row) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY)
+  const firstMs = Math.min(...refusedAtMs) + REFUSAL_HOLDS_MS
+  return Number.isFinite(firstMs) ? firstMs : null
+}

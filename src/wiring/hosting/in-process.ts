@@ -25,6 +25,7 @@ const BATCHES_AT_ONCE = 3
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
 export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
   const changes = createChangeTable()
+  const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const watch = watchServer(url)
   let replicas: Replicas | null = null
   // First: it makes the tables.
@@ -44,10 +45,10 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
     replicaId: joined.replicas.id,
     log,
   })
-  const writes = assembleWriteSide({ ...parts, model: model.keeper, checkpoint: model.checkpoint }, writeRulesOf(config))
+  const writes = assembleWriteSide({ ...parts, model: model.keeper, checkpoint: model.checkpoint, changed }, writeRulesOf(config))
   const record = async (batch: readonly Incoming[]) => {
     const { touchedParcels, ...report } = await writes.record(batch)
-    tellChanged(changes, touchedParcels)
+    changed(touchedParcels)
     return report
   }
   const batchesAtOnce = () => Math.ceil(BATCHES_AT_ONCE / joined.replicas.count())
@@ -69,7 +70,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
       },
       async reprocess(request) {
         const done = await writes.reprocess(request)
-        if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
+        if (done.kind === 'done') changed(done.report.touchedParcels)
         return done
       },
     },

@@ -14,14 +14,15 @@ import type { WriterData } from './hosted-writer.ts'
 if (parentPort === null) throw new Error('this file runs only as the writer thread')
 // Only `hosted-writer.ts` starts this thread, with this data.
 const { options, logLevel, batchMax, ring, receiver, changes } = workerData as WriterData
-const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }))
+const tell = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
+const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }), tell)
 const packReport = createReportEncoder()
 /** Somewhat longer than a commit takes, and the number of pushes that arrive meanwhile at full load. */
 const throttle = createCommitThrottle({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
 const serveRing = createRingService({
   async record(batch: readonly Incoming[]) {
     const { touchedParcels, ...report } = await verbs.record(batch)
-    tellChanged(changes, touchedParcels)
+    tell(touchedParcels)
     return report
   },
   throttle,
@@ -33,7 +34,7 @@ serveVerbs(parentPort, {
   ...serveRing(ring),
   async reprocess(request: Parameters<typeof verbs.reprocess>[0]) {
     const done = await verbs.reprocess(request)
-    if (done.kind === 'done') tellChanged(changes, done.report.touchedParcels)
+    if (done.kind === 'done') tell(done.report.touchedParcels)
     return done
   },
   async dispatchRound(packed: EncodedRound) {

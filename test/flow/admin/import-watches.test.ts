@@ -15,11 +15,10 @@ function openList(transactions: number) {
         return identifiers.map((identifier) => {
           const created = !watched.has(identifier)
           watched.add(identifier)
-          return { parcelId: watched.size, created }
+          return { parcelId: watched.size, created, revivesAtMs: null }
         })
       },
     },
-    invalidate: () => undefined,
     clock: { now: () => 0, monotonic: () => 0 },
   })
   const send = (lines: readonly string[], atomic: boolean) =>
@@ -81,10 +80,9 @@ test('a list is read to its end before the store is asked for anything, however 
     write: {
       watchMany: async ({ identifiers }) => {
         events.push('written')
-        return identifiers.map((_, parcelId) => ({ parcelId, created: true }))
+        return identifiers.map((_, parcelId) => ({ parcelId, created: true, revivesAtMs: null }))
       },
     },
-    invalidate: () => undefined,
     clock: { now: () => 0, monotonic: () => 0 },
   })
   const lines = async function* () {

@@ -2,12 +2,13 @@ import type { Entry } from '../../../src/domain/history/history.ts'
 import type { ParcelView } from '../../../src/domain/history/parcel-state.ts'
 import type { IncomingPoll } from '../../../src/domain/history/recording.ts'
 import type { CallPriority, CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
+import type { Rest } from '../../../src/domain/polling/question-rest.ts'
 import type { QuestionKind } from '../../../src/flow/history/answer.ts'
 import type { Pause } from '../../../src/flow/history/fetch-on-miss.ts'
 import { createServe, type ServeOptions } from '../../../src/flow/history/serve.ts'
 import type { Log } from '../../../src/flow/ports.ts'
 import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
-import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
+import { createChangeTable, tellChanged } from '../../../src/runtime/threads/change-table.ts'
 import { aPoll } from '../../support/builders.ts'
 
 export const NUMBER = 'AB123456789SE'
@@ -43,6 +44,7 @@ export function aView(fields: Partial<ParcelView> = {}): ParcelView {
     extra: [],
     lastSeenAtMs: 1_000_000,
     watched: true,
+    unknownToCarrier: false,
     languagesAsked: [],
     ...fields,
   }
@@ -69,6 +71,10 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     admit: async (_app: string): Promise<number | null> => null,
     beforeRead: async () => {},
     beforeWrite: () => {},
+    /** Called when a language that was fetched is noted. */
+    noted: () => {},
+    /** When a parcel that a question does not revive can be; null: any question revives it. */
+    revivesAtMs: null as number | null,
     parcels,
     calls,
     notes,
@@ -92,11 +98,14 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
       texts: { ...before?.entries[index]?.texts, ...sighting.texts },
     }))
     parcels.set(observation.asked, aView({ ...before, entries, lastSeenAtMs: world.nowMs, watched: watch || before?.watched === true }))
-    cache.invalidate([7])
+    changed([7])
     return { kind: 'recorded', parcelId: 7, changed: true, newEntries: 1, queued: 0 } as const
   }
 
-  const cache = createAnswerCache({ bytesMax: 1_000_000, changes: createChangeTable() })
+  const changes = createChangeTable()
+  const cache = createAnswerCache({ bytesMax: 1_000_000, changes })
+  /** As the writer tells of what it has committed. */
+  const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const serve = createServe(
     {
       carrier: {
@@ -119,19 +128,23 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
         watch: async ({ identifier }) => {
           world.beforeWrite()
           notes.push(`watch ${identifier}`)
-          parcels.set(identifier, aView({ ...parcels.get(identifier), watched: true }))
-          return { parcelId: 7, created: false }
+          const { revivesAtMs } = world
+          parcels.set(identifier, aView({ ...parcels.get(identifier), watched: revivesAtMs === null }))
+          changed([7])
+          return { parcelId: 7, created: false, revivesAtMs }
         },
         noteLanguageAsked: async ({ parcelId, language }) => {
           notes.push(`asked ${parcelId} ${language}`)
           const view = parcels.get(NUMBER)
           if (view !== undefined) parcels.set(NUMBER, { ...view, languagesAsked: [...view.languagesAsked, language] })
+          world.noted()
         },
         noteNotPollable: async (identifier) => void notes.push(`not pollable ${identifier}`),
       },
       cache,
       notFound: new Map<string, number>(),
       pauses: new Map<string, Pause>(),
+      rests: new Map<string, Rest>(),
       admitUnknown: (app) => {
         unknowns.push(app)
         return world.admit(app)
@@ -152,5 +165,5 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
 
   const ask = (question: { identifier?: string; language?: unknown; kind?: QuestionKind; app?: string } = {}) =>
     serve.ask({ app: 'shop', identifier: NUMBER, language: undefined, kind: 'all', ...question })
-  return Object.assign(world, { serve, cache, ask })
+  return Object.assign(world, { serve, cache, changed, ask })
 }

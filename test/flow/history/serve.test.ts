@@ -201,10 +201,10 @@ test('4.2: a language of which neither tag nor primary subtag is configured caus
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   for (const language of ['fi', 'fi-FI', 'de']) expect((await world.ask({ language })).contentLanguage).toBe('en')
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'fi'])] }))
-  world.cache.invalidate([7])
+  world.changed([7])
   expect((await world.ask({ language: 'fi' })).contentLanguage).toBe('fi')
   world.parcels.clear()
-  world.cache.invalidate([7])
+  world.changed([7])
   expect((await world.ask({ language: 'fi' })).contentLanguage).toBe('en')
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
@@ -286,16 +286,6 @@ test('3.3: a known parcel without entries is an empty list for all and not found
   expect(world.calls).toEqual([])
 })
 
-test('a watched parcel that the carrier was never asked about is asked for when an app asks', async () => {
-  const world = createWorld()
-  world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null }))
-  expect(text(await world.ask({ kind: 'latest' }))).toContain('text en')
-  world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null }))
-  world.cache.invalidate([7])
-  world.carrier = async () => ({ kind: 'not_found' })
-  expect(await world.ask()).toMatchObject({ ageSeconds: null, cacheStatus: 'parcel-relay; hit' })
-})
-
 test("6.1: an app's question revives a parcel that is not watched, once; a store that cannot write still answers", async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ watched: false }))
@@ -326,7 +316,7 @@ test('a commit makes the cache forget what it touched and keep the rest', async 
   await world.ask()
   await world.ask({ identifier: 'CD123456789SE' })
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { status: 'Created' })] }))
-  world.cache.invalidate([7])
+  world.changed([7])
   expect(text(await world.ask())).toContain('"status":"Created"')
   await world.ask({ identifier: 'CD123456789SE' })
   expect(world.reads).toBe(3)
@@ -344,7 +334,7 @@ test('an answer is at hand once it was given, until a commit touches it or it is
   world.nowMs += 1
   expect(fromCache()).toBeNull()
   world.nowMs -= 1
-  world.cache.invalidate([7])
+  world.changed([7])
   expect(fromCache()).toBeNull()
   expect(world.served).toEqual(['hit', 'hit'])
   expect(() => world.serve.fromCache({ ...asked, identifier: 'x' })).toThrow(code('bad_tracking_number'))
@@ -357,7 +347,7 @@ test('an answer read before a commit is not kept after it', async () => {
   world.beforeRead = () => gate.promise
   const before = world.ask()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { status: 'Created' })] }))
-  world.cache.invalidate([7])
+  world.changed([7])
   gate.resolve()
   await before
   expect(text(await world.ask())).toContain('"status":"Created"')

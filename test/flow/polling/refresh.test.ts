@@ -19,7 +19,15 @@ function world(
   const told: (PollFailure | string)[] = []
   const ended: string[] = []
   let parcel = emptyParcel
-  const view = (): ParcelView => ({ parcelId: 7, version: 0, ...presentRecord(parcel), lastSeenAtMs: 1, watched: true, languagesAsked: [] })
+  const view = (): ParcelView => ({
+    parcelId: 7,
+    version: 0,
+    ...presentRecord(parcel),
+    lastSeenAtMs: 1,
+    watched: true,
+    unknownToCarrier: false,
+    languagesAsked: [],
+  })
   const refresh = createRefresh(
     {
       carrier: {

@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest'
+import type { CarrierAnswer, UnavailableReason } from '../../../src/domain/polling/carrier-answer.ts'
+import { aPoll } from '../../support/builders.ts'
+import { anEntry, aView, createWorld, found, NUMBER } from './serve-world.ts'
+
+const MINUTE_MS = 60_000
+const text = (served: { readonly body: Buffer }) => served.body.toString()
+const unavailable: CarrierAnswer = { kind: 'unavailable', reason: 'network', retryAfterMs: 42_000 }
+const refusal = (reason: UnavailableReason): CarrierAnswer => ({ kind: 'unavailable', reason })
+const failure = (code: string, retryAfterMs?: number) =>
+  expect.objectContaining(retryAfterMs === undefined ? { code } : { code, retryAfterMs })
+
+/** A world with a parcel that is watched, and of which nothing is known. */
+function createWatched(options: Parameters<typeof createWorld>[0] = {}, unknownToCarrier = false) {
+  const world = createWorld(options)
+  world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '', lastSeenAtMs: null, unknownToCarrier }))
+  return world
+}
+
+test('1.5: a watched parcel that nothing is known of is asked for when an app asks', async () => {
+  const world = createWatched()
+  expect(text(await world.ask({ kind: 'latest' }))).toContain('text en')
+})
+
+test.each(['all', 'latest'] as const)('1.5: of a watched parcel the carrier has said nothing, so %s is a 503', async (kind) => {
+  const world = createWatched()
+  world.carrier = async () => unavailable
+  await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable', 42_000))
+  world.nowMs += 2000
+  await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable', 40_000))
+  expect([world.calls.length, world.served]).toEqual([1, ['unavailable', 'unavailable']])
+})
+
+test.each(['all', 'latest'] as const)('1.5: the carrier says that it knows nothing of a watched parcel, so %s is a 404', async (kind) => {
+  const world = createWatched()
+  world.carrier = async () => ({ kind: 'not_found' })
+  await expect(world.ask({ kind })).rejects.toEqual(failure('not_found'))
+  world.carrier = async () => unavailable
+  world.nowMs += 5 * MINUTE_MS - 1
+  await expect(world.ask({ kind })).rejects.toEqual(failure('not_found'))
+  world.nowMs += 1
+  await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable'))
+})
+
+test('1.5: a poll has told that the carrier knows nothing, so a carrier that is down since changes nothing', async () => {
+  const world = createWatched({}, true)
+  world.carrier = async () => unavailable
+  await expect(world.ask()).rejects.toEqual(failure('not_found'))
+})
+
+test('1.5: where apps cause no calls, a watched parcel is a 503 until a poll has told what the carrier says', async () => {
+  const world = createWatched({ fetchUnknown: false })
+  await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
+  world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null, unknownToCarrier: true }))
+  await expect(world.ask()).rejects.toEqual(failure('not_found'))
+  expect(world.calls).toEqual([])
+})
+
+test('1.5, 3.3: an empty list is an answer only once the carrier has given it', async () => {
+  const world = createWatched()
+  world.carrier = async (language) => ({ kind: 'found', observation: aPoll({ asked: NUMBER, language, statuses: [] }) })
+  expect(text(await world.ask())).toContain('"statuses":[]')
+  await expect(world.ask({ kind: 'latest' })).rejects.toEqual(failure('not_found'))
+})
+
+test.each(['rejected', 'bad_response'] as const)(
+  '1.5: an unknown number that is answered %s rests for a minute, doubling to an hour',
+  async (reason) => {
+    const world = createWorld()
+    world.carrier = async () => refusal(reason)
+    for (const minutes of [1, 2, 4, 8, 16, 32, 60, 60]) {
+      await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', minutes * MINUTE_MS))
+      world.nowMs += minutes * MINUTE_MS - 1
+      await expect(world.ask({ language: 'sv' })).rejects.toEqual(failure('upstream_unavailable', 1))
+      world.nowMs += 1
+    }
+    expect([world.calls.length, world.unknowns.length]).toEqual([8, 8])
+  },
+)
+
+test('1.5: an answer that can be used ends the rest of a number, and the next one begins with a minute', async () => {
+  const world = createWorld()
+  for (const answer of [refusal('rejected'), refusal('rejected'), { kind: 'not_found' } as const, refusal('rejected')]) {
+    world.carrier = async () => answer
+    await world.ask().catch(() => undefined)
+    world.nowMs += 10 * MINUTE_MS
+  }
+  world.nowMs -= 10 * MINUTE_MS
+  await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
+})
+
+test("1.5: a rest is never shorter than the carrier's Retry-After, and a carrier that is down makes none", async () => {
+  const world = createWorld()
+  world.carrier = async () => ({ kind: 'unavailable', reason: 'rejected', retryAfterMs: 10 * MINUTE_MS })
+  await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', 10 * MINUTE_MS))
+  world.nowMs += 10 * MINUTE_MS
+  world.carrier = async () => unavailable
+  await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', 42_000))
+  world.carrier = async (language) => found(language)
+  await expect(world.ask()).resolves.toBeDefined()
+})
+
+test('4.2: a language for which the carrier refuses the number is asked for again after a minute, then two', async () => {
+  const world = createWorld()
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
+  world.carrier = async () => refusal('rejected')
+  for (const minutes of [1, 2, 4]) {
+    expect((await world.ask({ language: 'sv' })).cacheStatus).toContain('stale')
+    world.nowMs += minutes * MINUTE_MS - 1
+    await world.ask({ language: 'sv' })
+    world.nowMs += 1
+  }
+  expect(world.calls).toHaveLength(3)
+})
