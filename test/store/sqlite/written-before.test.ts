@@ -63,7 +63,7 @@ test('the relay itself starts on a store that the version before has written, an
   const relay = await startTestRelay(copyWrittenBefore().folder, 'http://127.0.0.1:9', { upstream: { languages: ['en', 'sv'] } })
   onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl)
-  for (const { path, body, status } of recorded.answers.filter(({ path }) => path.endsWith('/all?language=sv'))) {
+  for (const { path, body, status } of recorded.answers.filter(({ path, status }) => status === 200 && path.endsWith('/all?language=sv'))) {
     const answer = await ask(relay.internalUrl, token, path)
     expect([path, answer.status, await answer.text()]).toEqual([path, status, body])
   }
