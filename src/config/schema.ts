@@ -173,7 +173,12 @@ function limits() {
       .describe(
         'Streams and waiting requests of the feed at once. When all places are taken, an app with more than a quarter gives places to others.',
       ),
-    connections: whole(1, 1_000_000).default(4096).describe('Open connections per listener.'),
+    connections: whole(1, 1_000_000)
+      .default(4096)
+      .describe(
+        'Open connections per listener, those in a TLS handshake included. Beyond that the oldest that has sent no whole request is closed, ' +
+          'then the oldest that has brought neither a signed push nor a valid token.',
+      ),
     batch: whole(1, 10_000).default(256).describe('The maximum of observations in one transaction.'),
     cacheBytes: size(0, 68_719_476_736).prefault('64MB').describe('Memory for cached answers; 0: no cache.'),
     freeSpaceMin: size(0, 1_099_511_627_776).prefault('256MB').describe('Free disk space below which pushes are answered with 503.'),

@@ -3,6 +3,7 @@ import type { Context, Middleware } from 'koa'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
 import type { Question, Served } from '../../flow/history/answer.ts'
 import type { Serve } from '../../flow/history/serve.ts'
+import { proveConnection } from '../server/connection-places.ts'
 import { headerValues } from '../server/header-values.ts'
 import { headersOf } from './status.routes.ts'
 
@@ -28,8 +29,10 @@ export function plainRequests({ serve, authenticate }: PlainRequestOptions): Mid
     const [bearer, ...more] = headerValues(req, 'authorization')
     if (plain === null || bearer === undefined || more.length > 0 || !bearer.startsWith(BEARER)) return null
     const app = authenticate.recognize(bearer.slice(BEARER.length), 'status')
+    if (app === null) return null
+    proveConnection(req)
     const [, identifier = '', kind, language] = plain
-    return app === null ? null : { app: app.username, identifier, language, kind: kind === 'all' ? 'all' : 'latest' }
+    return { app: app.username, identifier, language, kind: kind === 'all' ? 'all' : 'latest' }
   }
   return (ctx, next) => {
     const question = read(ctx.req)

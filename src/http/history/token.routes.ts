@@ -1,6 +1,7 @@
 import Router from '@koa/router'
 import { AppError } from '../../domain/errors.ts'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
+import { proveConnection } from '../server/connection-places.ts'
 import type { AdmitLogin, CountFailure } from '../server/failures.ts'
 import { readJson } from '../server/json-body.ts'
 
@@ -21,6 +22,7 @@ export function tokenRoutes({ authenticate, admitLogin, countFailure }: TokenRou
     const succeeded = await admitLogin(ctx.req, credentials.username)
     try {
       ctx.body = JSON.stringify({ token: await authenticate.issueToken(credentials) })
+      proveConnection(ctx.req)
       await succeeded()
     } catch (error) {
       throw error instanceof AppError && error.code === 'unauthorized' ? await countFailure(ctx.req, error) : error

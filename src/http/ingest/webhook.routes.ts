@@ -2,6 +2,7 @@ import type { Middleware } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
 import type { Meter } from '../../flow/ports.ts'
+import { proveConnection } from '../server/connection-places.ts'
 import { EdgeError } from '../server/errors.ts'
 import type { CountFailure } from '../server/failures.ts'
 import { headerValues } from '../server/header-values.ts'
@@ -46,9 +47,12 @@ export function webhookRoutes({ path, receive, bodies, countFailure, meter }: We
       })
     } catch (error) {
       // `receive` counts its own failures; these are of reading the body.
+      const isAuthentic = isHandedOver && !(error instanceof AppError && error.code === 'signature_invalid')
+      if (isAuthentic) proveConnection(ctx.req)
       if (!isHandedOver && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
       throw await failure(ctx, error)
     }
+    proveConnection(ctx.req)
     // On disk: an empty 200, even if the push was quarantined.
     ctx.respond = false
     ctx.res.writeHead(200, EMPTY)

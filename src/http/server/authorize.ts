@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import type { App, Authenticate, Scope } from '../../flow/admin/authenticate.ts'
+import { proveConnection } from './connection-places.ts'
 import type { CountFailure } from './failures.ts'
 import { headerValues } from './header-values.ts'
 
@@ -10,19 +11,29 @@ const BEARER = /^bearer ([\w\-.~+/]{1,4096}=*)$/i
 /** Identifies the calling app. Throws `unauthorized`, `forbidden` or, after too many bad tokens from one address, `too_many_requests`. */
 export type Authorize = (ctx: Context, scope: Scope) => Promise<App>
 
-/** Requires exactly one `Authorization` header, because Node would silently keep the first of two. */
+/** For what goes on after a request was authorized: calls `end` as soon as its token no longer gives that scope. Resolves with what to call when it is over. */
+export type HoldAccess = (ctx: Context, scope: Scope, end: () => void) => Promise<() => void>
+
 export function createAuthorize(authenticate: Pick<Authenticate, 'authorize'>, countFailure: CountFailure): Authorize {
-  const check = async (ctx: Context, scope: Scope): Promise<App> => {
-    const [header, ...more] = headerValues(ctx.req, 'authorization')
-    const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]
-    if (token === undefined) throw new AppError('unauthorized', 'Send one Authorization header with a bearer token.')
-    return authenticate.authorize(token, scope)
-  }
   return async (ctx, scope) => {
     try {
-      return await check(ctx, scope)
+      const app = await authenticate.authorize(tokenOf(ctx), scope)
+      proveConnection(ctx.req)
+      return app
     } catch (error) {
       throw error instanceof AppError && error.code === 'unauthorized' ? await countFailure(ctx.req, error) : error
     }
   }
+}
+
+export function createHoldAccess(authenticate: Pick<Authenticate, 'hold'>): HoldAccess {
+  return async (ctx, scope, end) => await authenticate.hold(tokenOf(ctx), scope, end)
+}
+
+/** Requires exactly one `Authorization` header, because Node would silently keep the first of two. */
+function tokenOf(ctx: Context): string {
+  const [header, ...more] = headerValues(ctx.req, 'authorization')
+  const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]
+  if (token === undefined) throw new AppError('unauthorized', 'Send one Authorization header with a bearer token.')
+  return token
 }

@@ -52,9 +52,9 @@ const STOP_PARSING = -1
 /**
  * Answers connections in turns. A connection's first request is answered at once; requests pipelined behind it wait for a round-robin turn.
  * Node parses everything it reads at once, up to some 2,500 requests. So `waitingMax` bounds what waits over all connections, and beyond it
- * the connection with most waiting is closed.
+ * the connection with most waiting is closed. `onFirst` hears of the first request of each connection.
  */
-export function shareTurns(answer: RequestListener, waitingMax: number): RequestTurns {
+export function shareTurns(answer: RequestListener, waitingMax: number, onFirst: RequestListener = () => undefined): RequestTurns {
   const share = Math.max(AT_ONCE, Math.floor(waitingMax / SHARES))
   const lines = new Map<Socket, Line>()
   let waiting = 0
@@ -62,7 +62,7 @@ export function shareTurns(answer: RequestListener, waitingMax: number): Request
   let thrownAway = 0
 
   const handle: RequestListener = (req, res) => {
-    const line = lines.get(req.socket) ?? open(req.socket)
+    const line = lines.get(req.socket) ?? open(req, res)
     line.last = res
     const isFirst = line.answering === 0 && line.waiting.length === 0
     if (isFirst && (!round.isAwake() || bodyBytesOf(req) > 0)) begin(line, req, res)
@@ -71,7 +71,9 @@ export function shareTurns(answer: RequestListener, waitingMax: number): Request
 
   // One map entry per connection, not per request: V8 keeps the old tables of a busy map alive, and with them whole requests, which makes
   // scavenges ten times as long.
-  const open = (socket: Socket): Line => {
+  const open = (req: IncomingMessage, res: ServerResponse): Line => {
+    const { socket } = req
+    onFirst(req, res)
     const line: Line = { socket, last: null, answering: 0, waiting: [], weight: 0, isInLine: false, isHeld: false, isCut: false }
     lines.set(socket, line)
     socket.once('close', () => {

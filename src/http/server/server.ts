@@ -2,21 +2,26 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createConnectionPlaces } from './connection-places.ts'
 import { shareTurns } from './request-turns.ts'
 
 export interface ServerOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** `limits.connections`: further ones are closed at once. */
+  /** `limits.connections`, those in a TLS handshake included. */
   readonly connectionsMax: number
   /** `limits.requestsWaiting`: pipelined requests that wait, over all connections. */
   readonly requestsWaitingMax: number
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
   readonly timeouts?: Partial<ServerTimeouts>
+  /** A monotonic clock for the deadline of first requests. Default: the process's own. */
+  readonly now?: () => number
 }
 
 export interface ServerTimeouts {
+  /** From a connection's start to the end of its first request, any TLS handshake included. */
+  readonly firstRequestMs: number
   /** From the first byte of a request, or the connection's start, to the end of its headers. */
   readonly headersMs: number
   /** To the end of its body. */
@@ -35,11 +40,19 @@ export interface RunningServer {
   stop(timeoutMs: number): Promise<void>
 }
 
-const TIMEOUTS: ServerTimeouts = { headersMs: 5000, requestMs: 10_000, keepAliveMs: 72_000, inactiveMs: 60_000 }
+const TIMEOUTS: ServerTimeouts = {
+  firstRequestMs: 10_000,
+  headersMs: 5000,
+  requestMs: 10_000,
+  keepAliveMs: 72_000,
+  inactiveMs: 60_000,
+}
+/** How often connections are looked for whose time is over. */
+const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
-/** How long a stop accepts connections that were already waiting. */
-const TAKING_MS_MAX = 250
+/** A stop accepts connections that were already waiting: as many as the system lets wait (Node's backlog), one a turn, for a limited time. */
+const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
 /** Binds a listener with limits on everything a client can stretch; Node's defaults are lax. */
 export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
@@ -48,17 +61,23 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
-    connectionsCheckingInterval: Math.min(500, timeouts.headersMs),
+    connectionsCheckingInterval: Math.min(CHECK_MS, timeouts.headersMs),
     maxHeaderSize: HEADER_BYTES_MAX,
   }
   const server = options.tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...options.tls })
-  server.maxConnections = options.connectionsMax
   // The guard counts headers; Node would silently drop those over its own limit.
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 
+  const { firstRequestMs } = timeouts
+  const { connectionsMax, now = () => performance.now() } = options
+  const places = createConnectionPlaces({ placesMax: connectionsMax, firstRequestMs, now })
+  // This event fires before any TLS handshake.
+  server.on('connection', places.take)
+  const checking = setInterval(places.sweep, CHECK_MS).unref()
+
   let stopping = false
-  const turns = shareTurns(listener, options.requestsWaitingMax)
+  const turns = shareTurns(listener, options.requestsWaitingMax, places.begun)
   const handle: RequestListener = (req, res) => {
     if (stopping) res.setHeader('Connection', 'close')
     turns.handle(req, res)
@@ -70,11 +89,12 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   return {
     host: address,
     port,
-    stop: (timeoutMs) => {
+    stop: async (timeoutMs) => {
       stopping = true
       // `Connection: close` on the last answer keeps the client from sending another request on a connection that will close.
       for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')
-      return stop(server, timeoutMs)
+      await stop(server, places.closeAll, timeoutMs)
+      clearInterval(checking)
     },
   }
 }
@@ -96,9 +116,13 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
  * only the sweeps close kept ones. It sweeps repeatedly, because a busy connection turns idle later, and at the end of a turn of the event
  * loop, because Node reads what has arrived before that.
  */
-async function stop(server: Server, timeoutMs: number): Promise<void> {
+async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
-  const deadline = setTimeout(() => server.closeAllConnections(), timeoutMs)
+  const deadline = setTimeout(() => {
+    // Node's server learns of a connection only after its TLS handshake.
+    closeAll()
+    server.closeAllConnections()
+  }, timeoutMs)
   await takeWaiting(server)
   // `http.Server.close` would first close idle connections, on which a request may be arriving.
   NetServer.prototype.close.call(server, () => resolve())
@@ -111,16 +135,16 @@ async function stop(server: Server, timeoutMs: number): Promise<void> {
 
 /** Connections that are established but not accepted would break with the listener; Node accepts one per turn. */
 async function takeWaiting(server: Server): Promise<void> {
-  const untilMs = performance.now() + TAKING_MS_MAX
+  const untilMs = performance.now() + TAKING.msMax
+  let turns = 0
   let taken = false
   const note = () => {
     taken = true
   }
-  // This event fires before any TLS handshake.
   server.on('connection', note)
   do {
     taken = false
     await nextTurn()
-  } while (taken && performance.now() < untilMs)
+  } while (taken && ++turns < TAKING.turnsMax && performance.now() < untilMs)
   server.off('connection', note)
 }

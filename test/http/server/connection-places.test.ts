@@ -1,0 +1,113 @@
+import { EventEmitter } from 'node:events'
+import { expect, test } from 'vitest'
+import { createConnectionPlaces, proveConnection } from '../../../src/http/server/connection-places.ts'
+
+const FIRST_REQUEST_MS = 10_000
+
+/** A peer as the listener sees it. */
+function peerOf(port: number) {
+  const written: string[] = []
+  const socket = Object.assign(new EventEmitter(), {
+    remoteAddress: '203.0.113.1',
+    remotePort: port,
+    isClosed: false,
+    written,
+    write: (text: string) => written.push(text),
+    destroy() {
+      socket.isClosed = true
+      socket.emit('close')
+    },
+    destroySoon: () => socket.destroy(),
+  })
+  return socket
+}
+
+type Peer = ReturnType<typeof peerOf>
+
+function open(placesMax: number) {
+  let nowMs = 0
+  let ports = 0
+  const places = createConnectionPlaces({ placesMax, firstRequestMs: FIRST_REQUEST_MS, now: () => nowMs })
+  const requests = new Map<Peer, { complete: boolean; socket: Peer }>()
+  return {
+    connect(): Peer {
+      const peer = peerOf(++ports)
+      places.take(peer as never)
+      return peer
+    },
+    /** Its first header has arrived. */
+    begin(peer: Peer): void {
+      const request = { complete: false, socket: peer }
+      requests.set(peer, request)
+      places.begun(request as never, { headersSent: false } as never)
+    },
+    /** All of its first request has arrived. */
+    ask(peer: Peer): void {
+      this.begin(peer)
+      Object.assign(requests.get(peer) ?? {}, { complete: true })
+    },
+    prove: (peer: Peer) => proveConnection({ socket: peer as never }),
+    pass(ms: number): void {
+      nowMs += ms
+      places.sweep()
+    },
+  }
+}
+
+const closed = (...peers: readonly Peer[]) => peers.map(({ isClosed }) => isClosed)
+
+test('I16: a connection without a whole request is closed after 10 s, whatever it has sent by then', () => {
+  const world = open(10)
+  const [silent, half, whole] = [world.connect(), world.connect(), world.connect()]
+  world.pass(9000)
+  world.begin(half)
+  world.ask(whole)
+  const later = world.connect()
+  world.pass(999)
+  expect(closed(silent, half, whole, later)).toEqual([false, false, false, false])
+  world.pass(1)
+  expect(closed(silent, half, whole, later)).toEqual([true, true, false, false])
+  expect(half.written.join('')).toContain('408')
+  world.pass(9000)
+  expect(closed(whole, later)).toEqual([false, true])
+})
+
+test('I16: when places are short, the oldest connection without a whole request gives way', () => {
+  const world = open(3)
+  const [asked, first, second] = [world.connect(), world.connect(), world.connect()]
+  world.ask(asked)
+  world.begin(first)
+  const third = world.connect()
+  expect(closed(asked, first, second, third)).toEqual([false, true, false, false])
+  const fourth = world.connect()
+  expect(closed(asked, second, third, fourth)).toEqual([false, true, false, false])
+})
+
+test('I16: of connections that have all asked, the oldest that has proven nothing gives way', () => {
+  const world = open(3)
+  const peers = [world.connect(), world.connect(), world.connect()] as const
+  for (const peer of peers) world.ask(peer)
+  world.prove(peers[0])
+  const newcomer = world.connect()
+  expect(closed(...peers, newcomer)).toEqual([false, true, false, false])
+})
+
+test('I16: a connection that brought a signed push is never closed for one that has sent no request', () => {
+  const world = open(3)
+  const peers = [world.connect(), world.connect(), world.connect()]
+  for (const peer of peers) {
+    world.ask(peer)
+    world.prove(peer)
+  }
+  const newcomers = Array.from({ length: 100 }, () => world.connect())
+  expect(closed(...peers)).toEqual([false, false, false])
+  expect(newcomers.every(({ isClosed }) => isClosed)).toBe(true)
+})
+
+test('I16: a connection that was closed leaves its place', () => {
+  const world = open(2)
+  const [first, second] = [world.connect(), world.connect()]
+  second.destroy()
+  const third = world.connect()
+  expect(closed(first, third)).toEqual([false, false])
+})

@@ -1,0 +1,68 @@
+import { writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { signBody } from '../../../src/domain/ingest/signature.ts'
+import { certificate, certificateKey } from '../../outbound/self-signed.ts'
+import { pushBody } from '../../support/builders.ts'
+import { startFlood } from '../../support/flood-process.ts'
+import { LONG } from '../../support/long-form.ts'
+import { SHARED_KEY, writeConfig } from '../../support/relay.ts'
+import { runRelay } from '../../support/relay-process.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** As many places as a relay has by default, and half as many connections again, by `npm run faults`. */
+const PLACES = LONG ? 4096 : 1000
+const CONNECTIONS = LONG ? 6000 : 1500
+const PUSHES = LONG ? 1000 : 60
+/** The start of a TLS record that announces 512 bytes of handshake. */
+const HALF_HANDSHAKE = '\x16\x03\x01\x02\x00\x01'
+
+let nth = 0
+
+/** Pushes on a connection of its own; resolves with the status, or why there is none. */
+function push(publicUrl: string): Promise<number | string | undefined> {
+  const body = pushBody({ trackingIds: [String(10_000_000 + nth++)] })
+  const headers = { 'Content-Type': 'application/json', 'x-service-hmac-sha256': signBody(body, SHARED_KEY) }
+  const sent = request(`${publicUrl}/webhooks/status`, { method: 'POST', headers, agent: false, rejectUnauthorized: false })
+  return new Promise((resolve) => {
+    sent.on('response', (answer) => void answer.resume().once('end', () => resolve(answer.statusCode)))
+    sent.on('error', ({ message }) => resolve(message))
+    sent.end(body)
+  })
+}
+
+async function pushInTurn(publicUrl: string) {
+  const outcomes: (number | string | undefined)[] = []
+  const tookMs: number[] = []
+  for (let at = 0; at < PUSHES; at++) {
+    const begunAtMs = performance.now()
+    outcomes.push(await push(publicUrl))
+    tookMs.push(performance.now() - begunAtMs)
+  }
+  tookMs.sort((a, b) => a - b)
+  return { outcomes, p99Ms: tookMs[Math.ceil(PUSHES * 0.99) - 1] ?? 0 }
+}
+
+test(`I16: beside ${CONNECTIONS} half TLS handshakes that come again, signed pushes on new connections go on`, async () => {
+  const folder = temporaryFolder()
+  const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  writeFileSync(certFile, certificate)
+  writeFileSync(keyFile, certificateKey)
+  const listen = { public: { host: '127.0.0.1', port: 0, tls: { certFile, keyFile } }, internal: { host: '127.0.0.1', port: 0 } }
+  await using relay = await runRelay(writeConfig(folder, 'http://127.0.0.1:9', { listen, limits: { connections: PLACES } }))
+  await pushInTurn(relay.publicUrl)
+  const control = await pushInTurn(relay.publicUrl)
+  const port = Number(new URL(relay.publicUrl).port)
+  await using flood = await startFlood({ port, connections: CONNECTIONS, request: HALF_HANDSHAKE, times: 1, reads: true, comesAgain: true })
+  const beside = await pushInTurn(relay.publicUrl)
+  const { connected, closed } = await flood.count()
+  console.info(
+    [
+      `I16: sent: ${connected} connections that stop in the middle of a TLS handshake, to ${PLACES} places, ${closed} seen closed;`,
+      `${PUSHES} signed pushes, each on a connection of its own, p99 ${Math.round(beside.p99Ms)} ms; without them ${Math.round(control.p99Ms)} ms`,
+    ].join(' '),
+  )
+  expect(control.outcomes).toEqual(Array(PUSHES).fill(200))
+  expect(beside.outcomes).toEqual(Array(PUSHES).fill(200))
+})
