@@ -67,7 +67,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   closing.add(() => api.feedSignal.close(), 'serving')
   ownPorts.push(publicServer.port, internalServer.port)
   delivery.start()
-  startTimers(config, { ...storage, digest, polling, closing })
+  startTimers(config, { ...storage, digest, authenticate, polling, closing })
   polling.poller.wake()
   await otherEnded
 
@@ -77,9 +77,15 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
     store: storage.path,
     died: Promise.race([writerDied, receiver.died]),
     async reload(next) {
-      await delivery.reload(next)
-      settings = next
+      // First: what ends access waits for no store.
       authenticate.replaceApps(appsOf(next))
+      try {
+        await delivery.reload(next)
+      } catch (error) {
+        authenticate.replaceApps(appsOf(settings))
+        throw error
+      }
+      settings = next
       await receiver.verbs.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
     },
     async endWriting() {

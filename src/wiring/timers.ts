@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { Authenticate } from '../flow/admin/authenticate.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { DiskWatch } from '../runtime/disk-watch.ts'
@@ -10,6 +11,8 @@ import type { openPolling } from './polling.ts'
 /** How often the free disk space is measured: often enough to stop before the disk is full and to resume within seconds. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
+/** Access ends within a second. */
+const ACCESS_LOOK_MS = 250
 /** How often the schedule is checked against the clock, in addition to when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
 
@@ -17,15 +20,17 @@ export interface TimersPorts {
   readonly clock: Pick<Clock, 'now'>
   readonly disk: DiskWatch
   readonly digest: LogDigest
+  readonly authenticate: Pick<Authenticate, 'endExpired'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'poller'>
   readonly closing: Closing
 }
 
 /** Starts everything that runs by the clock. */
-export function startTimers(config: Config, { clock, disk, digest, polling, closing }: TimersPorts): void {
+export function startTimers(config: Config, { clock, disk, digest, authenticate, polling, closing }: TimersPorts): void {
   const looks = [
     startRepeating(disk.check, DISK_LOOK_MS),
     startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
+    startRepeating(async () => authenticate.endExpired(), ACCESS_LOOK_MS),
     startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),
   ]
   for (const look of looks) closing.add(() => look.stop())

@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/builders.ts'
 import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
-import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay, writeConfig } from '../support/relay.ts'
 import { pruneStoredFeed } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -295,4 +296,33 @@ test('a reader ahead of the end, as after a restored backup, is told where the f
     ])
   }
   expect((await openStream(relay, '/relay/events', next + 1)).response.status).toBe(410)
+})
+
+test('R3: a stream and a long poll of an app end when a reload removes the app or its scope', async () => {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, NOBODY, { serve: { fetchUnknown: false } })
+  onTestFinished(() => relay.stop())
+  const [token, admin] = [await logIn(relay.internalUrl), await logIn(relay.internalUrl, ADMIN)]
+  const follow = async (by: string) => {
+    const headers = { authorization: `Bearer ${by}`, accept: 'text/event-stream' }
+    const stream = await fetch(`${relay.internalUrl}/relay/events`, { headers })
+    const polled = fetch(`${relay.internalUrl}/relay/events?wait=50s`, { headers: { authorization: `Bearer ${by}` } })
+    return { text: stream.text(), status: polled.then(({ status }) => status) }
+  }
+  const [shop, operator] = [await follow(token), await follow(admin)]
+  // The long polls have their places, too.
+  await vi.waitFor(async () => expect(await ask(relay.internalUrl, token, '/relay/events').then(({ status }) => status)).toBe(200))
+  const config = loadConfig(writeConfig(folder, NOBODY))
+  await relay.reload({ ...config, apps: config.apps.filter(({ username }) => username === ADMIN.username) })
+  // Long before their 50 s are over, and before what comes next.
+  expect(await shop.status).toBe(401)
+  await shop.text
+  expect((await push(relay.publicUrl, at(1))).status).toBe(200)
+  expect(await shop.text).not.toContain('data:')
+  expect(await operator.status).toBe(200)
+  const scopes = ['admin' as const]
+  const last = await follow(admin)
+  await relay.reload({ ...config, apps: config.apps.map((app) => (app.username === ADMIN.username ? { ...app, scopes } : app)) })
+  expect(await operator.text).toContain('data:')
+  await last.text
 })

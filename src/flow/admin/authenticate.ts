@@ -59,8 +59,22 @@ export interface Authenticate {
   authorize(token: string, scope: Scope): Promise<App>
   /** The same at once, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
-  /** Replaces the configured apps. Tokens of removed apps and old passwords are invalid at once, cached ones included. */
+  /**
+   * For what goes on after a request was authorized: calls `end` once, as soon as the token no longer gives that scope. Resolves with what to
+   * call when it is over.
+   */
+  hold(token: string, scope: Scope, end: () => void): Promise<() => void>
+  /** Ends what is held by tokens that have expired. Call it every so often. */
+  endExpired(): void
+  /** Replaces the configured apps. Tokens of removed apps and old passwords are invalid at once, cached ones and what they hold included. */
   replaceApps(apps: readonly App[]): void
+}
+
+/** What a token holds, until it is over. */
+interface Holding {
+  readonly claims: VerifiedToken
+  readonly scope: Scope
+  readonly end: () => void
 }
 
 /** Creates what authenticates apps and operators. */
@@ -69,6 +83,7 @@ export function createAuthenticate(
   options: AuthenticateOptions,
 ): Authenticate {
   let known = enroll(options.apps)
+  const held = new Set<Holding>()
 
   const remembered = (token: string): VerifiedToken | null => {
     const claims = verified.get(token)
@@ -84,6 +99,14 @@ export function createAuthenticate(
   const appOf = (claims: VerifiedToken | null): App | null => {
     const enrolled = claims === null ? undefined : known.get(claims.username)
     return enrolled !== undefined && enrolled.fingerprint === claims?.fingerprint ? enrolled.app : null
+  }
+
+  const endUnless = (isAllowed: (holding: Holding) => boolean): void => {
+    for (const holding of held) {
+      if (isAllowed(holding)) continue
+      held.delete(holding)
+      holding.end()
+    }
   }
 
   return {
@@ -103,8 +126,20 @@ export function createAuthenticate(
       const app = appOf(remembered(token))
       return app?.scopes.includes(scope) ? app : null
     },
+    async hold(token, scope, end) {
+      const claims = await verifyToken(token)
+      if (claims === null || !appOf(claims)?.scopes.includes(scope)) {
+        end()
+        return () => undefined
+      }
+      const holding = { claims, scope, end }
+      held.add(holding)
+      return () => void held.delete(holding)
+    },
+    endExpired: () => endUnless(({ claims }) => claims.expiresAtMs > clock.now()),
     replaceApps(apps) {
       known = enroll(apps)
+      endUnless(({ claims, scope }) => appOf(claims)?.scopes.includes(scope) === true)
     },
   }
 }

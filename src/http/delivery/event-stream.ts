@@ -5,13 +5,12 @@ import type { FeedFollower } from '../../flow/delivery/follow-feed.ts'
 export interface EventStreamPorts {
   readonly next: FeedFollower
   isOver(): boolean
-  /** Throws when the reader's authorization has ended. */
-  readonly admit: () => Promise<unknown>
+  /** Aborted when the reader has left, or may read no longer. */
   readonly left: AbortSignal
 }
 
 export interface EventStreamOptions {
-  /** How often a quiet stream sends a comment, and how often the reader's authorization is checked. */
+  /** How often a quiet stream sends a comment. */
   readonly heartbeatMs: number
   /** A reader that takes nothing for this long is disconnected. */
   readonly slowMs: number
@@ -35,15 +34,10 @@ export async function streamEvents(res: ServerResponse, ports: EventStreamPorts,
   let page = await ports.next(0)
   res.writeHead(200, HEADERS)
   res.write(`retry: ${RECONNECT_MS}\n\n`)
-  let admittedAt = performance.now()
   try {
     while (await isTaken(res, framesOf(page), { slowMs, left })) {
       if (ports.isOver() || left.aborted) break
       page = await ports.next(heartbeatMs)
-      if (performance.now() - admittedAt >= heartbeatMs) {
-        await ports.admit()
-        admittedAt = performance.now()
-      }
     }
   } finally {
     // A graceful end would keep the unsent bytes until the reader takes them.

@@ -5,7 +5,7 @@ import type { FeedPage } from '../../flow/delivery/feed-page.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
 import type { Log } from '../../flow/ports.ts'
 import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import type { Authorize, HoldAccess } from '../server/authorize.ts'
 import { headerValues } from '../server/header-values.ts'
 import { count, durationMs, query, whole } from '../server/query.ts'
 import { streamEvents } from './event-stream.ts'
@@ -24,24 +24,28 @@ export interface EventsRouteOptions {
   /** `limits.feedFollowers`: streams and waiting requests at once. */
   readonly feedFollowersMax: number
   readonly authorize: Authorize
+  readonly holdAccess: HoldAccess
   readonly log: Log
 }
 
 /** The feed of all changes, in sequence: a page, a long poll, or a stream. */
-export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: EventsRouteOptions): Router {
+export function eventsRoutes({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRouteOptions): Router {
   const routes = createApiRoutes(authorize)
   const places = createFollowerPlaces(feedFollowersMax)
 
-  /** Runs `work` in a follower's place; its signal aborts when the client disconnects or loses the place. */
+  /** Runs `work` in a follower's place; its signal aborts when the client disconnects, loses the place or may no longer have it. */
   async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
     const place = places.take(app)
     const leaving = new AbortController()
     const leave = () => leaving.abort()
     ctx.res.once('close', leave)
     place.revoked.addEventListener('abort', leave)
+    let release = () => {}
     try {
+      release = await holdAccess(ctx, 'status', leave)
       await work(leaving.signal)
     } finally {
+      release()
       place.release()
       ctx.res.off('close', leave)
     }
@@ -51,7 +55,7 @@ export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: E
     ctx.status = 200
     try {
       const next = followFeed.follow({ ...STREAM_PAGE, after, left })
-      await streamEvents(ctx.res, { next, isOver: followFeed.isOver, left, admit: () => authorize(ctx, 'status') }, STREAM)
+      await streamEvents(ctx.res, { next, isOver: followFeed.isOver, left }, STREAM)
     } catch (err) {
       if (!ctx.res.headersSent) throw err
       log.debug({ err }, 'a stream of events ended early')
@@ -69,8 +73,12 @@ export function eventsRoutes({ followFeed, feedFollowersMax, authorize, log }: E
         await following(ctx, username, (left) => stream(ctx, from, left))
         return
       }
-      const answer = async (left: AbortSignal) =>
-        presentPage(ctx, await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait))
+      const answer = async (left: AbortSignal) => {
+        const page = await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait)
+        // Access may have ended while it waited.
+        if (left.aborted) await authorize(ctx, 'status')
+        presentPage(ctx, page)
+      }
       // A plain page takes no follower's place.
       if (wait === 0) await answer(new AbortController().signal)
       else await following(ctx, username, answer)

@@ -25,7 +25,7 @@ import { plainRequests } from '../history/plain-requests.ts'
 import { statusRoutes } from '../history/status.routes.ts'
 import { tokenRoutes } from '../history/token.routes.ts'
 import { type UpstreamRouteOptions, upstreamRoutes } from '../polling/upstream.routes.ts'
-import { createAuthorize } from './authorize.ts'
+import { createAuthorize, createHoldAccess } from './authorize.ts'
 import type { AdmitLogin, CountFailure } from './failures.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
@@ -57,7 +57,7 @@ export function createInternalRoutes(options: InternalOptions): readonly Router[
     statusRoutes({ serve, authorize }),
     tokenRoutes({ authenticate, admitLogin, countFailure }),
     operationRoutes(options),
-    eventsRoutes({ ...options, authorize }),
+    eventsRoutes({ ...options, authorize, holdAccess: createHoldAccess(authenticate) }),
     parcelListsRoutes({ ...options, authorize }),
     upstreamRoutes({ upstream: options.upstream, authorize }),
     parcelsRoutes({ manageParcels: options.manageParcels, authorize }),

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/authenticate.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
 
@@ -89,6 +89,58 @@ test('R3: a token is recognized only after its signature was checked, and no lon
   authenticate.replaceApps([shop])
   world.nowMs += 3_600_001
   expect(authenticate.recognize(token, 'status')).toBeNull()
+})
+
+describe('R3: what is held by a token', () => {
+  async function holding() {
+    const world = createWorld()
+    const token = await world.authenticate.issueToken({ username: 'admin', password: 'root' })
+    const ended: string[] = []
+    const hold = (scope: 'status' | 'admin') => world.authenticate.hold(token, scope, () => void ended.push(scope))
+    return { ...world, world, ended, hold }
+  }
+
+  test.each([
+    ['the app is removed', [shop], ['status', 'admin']],
+    ['its password is changed', [shop, { ...admin, passwordHash: 'hash of other' }], ['status', 'admin']],
+    ['it loses that scope', [shop, { ...admin, scopes: ['status'] as const }], ['admin']],
+    ['another app is removed', [admin], []],
+  ])('ends when %s, and not before', async (_when, apps, seen) => {
+    const { authenticate, hold, ended } = await holding()
+    await hold('status')
+    await hold('admin')
+    authenticate.replaceApps([shop, admin])
+    expect(ended).toEqual([])
+    authenticate.replaceApps(apps)
+    authenticate.replaceApps(apps)
+    expect(ended).toEqual(seen)
+  })
+
+  test('ends when the token expires', async () => {
+    const { authenticate, hold, ended, world } = await holding()
+    await hold('status')
+    world.nowMs += 3_599_999
+    authenticate.endExpired()
+    expect(ended).toEqual([])
+    world.nowMs += 1
+    authenticate.endExpired()
+    expect(ended).toEqual(['status'])
+  })
+
+  test('does not end once it was let go', async () => {
+    const { authenticate, hold, ended } = await holding()
+    const release = await hold('status')
+    release()
+    authenticate.replaceApps([])
+    expect(ended).toEqual([])
+  })
+
+  test('ends at once if access has ended before', async () => {
+    const { authenticate, hold, ended } = await holding()
+    authenticate.replaceApps([])
+    await hold('status')
+    expect(ended).toEqual(['status'])
+  })
 })
 
 test('nothing but a token of ours is one', async () => {
