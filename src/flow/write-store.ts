@@ -1,5 +1,5 @@
 import type { AdminTx } from './admin/ports.ts'
-import type { DeliveryTx } from './delivery/ports.ts'
+import type { DeliveryTx } from './delivery/delivery-tx.ts'
 import type { HistoryTx } from './history/ports.ts'
 import type { IngestTx } from './ingest/ports.ts'
 import type { PollingTx } from './polling/ports.ts'
@@ -25,8 +25,6 @@ export interface TransactionKind {
 export interface WriteStore {
   /** Commits durably when `work` resolves, and rolls back when it rejects. One transaction at a time. */
   transaction<T>(work: (tx: WriteTx) => Promise<T>, kind?: TransactionKind): Promise<T>
-  /** Within `transaction`: rolls back only `work` when it rejects. */
-  savepoint<T>(tx: WriteTx, work: () => Promise<T>): Promise<T>
   /** Whether an error is a failure of the store (full, unreadable, locked) rather than of what was recorded. */
   isStorageFailure(error: unknown): boolean
 }

@@ -22,7 +22,7 @@ export interface Engine {
  *
  * - **Transactions** do not disturb each other: what one has read of parcels, identifiers, settings, due polls or the sequence stays true until it ends.
  *   They run one at a time, or lock what they read and begin again if they met. When one resolves, its changes are durable and every later read sees
- *   them; when it rejects, it has changed nothing. A savepoint that rejects undoes only its own changes.
+ *   them; when it rejects, it has changed nothing.
  * - **Failures**: `isStorageFailure` is true if the store itself failed (disk full, connection lost) and false for any other error.
  * - **Sequences**: all parcels share one counter. Committed numbers rise in commit order and are never reused; there may be gaps.
  * - **Ids** of parcels and endpoints are never reused, even after deletion.

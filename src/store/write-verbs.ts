@@ -2,10 +2,9 @@ import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob } from './admin/jobs.ts'
-import { cancelRemoved, findOvertaken, queueDelivery, saveComposedEvent } from './delivery/deliveries.ts'
+import { cancelRemoved, findOvertaken } from './delivery/deliveries.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { prunedTo } from './delivery/feed.ts'
-import { readFeedEntries } from './delivery/feed-entries.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
 import { saveSettlements } from './delivery/settlements.ts'
@@ -43,8 +42,12 @@ export interface Endpoints {
 
 /** The counter that numbers all changes. */
 export interface Sequence {
-  next(): Promise<number>
+  /** The last number that is in use. */
   last(): Promise<number>
+  /** See the verb `sequenceToCome`. */
+  toCome(): number
+  /** See the verb of the same name. */
+  nothingSince(sequence: number): void
 }
 
 /** The parts that each engine implements in its own way. */
@@ -57,11 +60,11 @@ export interface WriteParts {
   readonly leases: Leases
 }
 
-/** Each engine implements recording itself, because it loads and applies in sets. */
-type Recording = 'loadSnapshot' | 'loadNeeds' | 'applyChanges'
+/** Each engine implements recording itself, because it loads and applies in sets, and what gives numbers or reads while others commit. */
+type OfEngine = 'loadSnapshot' | 'loadNeeds' | 'applyChanges' | 'readFeedEntries' | 'queueComposed' | 'queueFeed' | 'saveQueuedTo'
 
-/** All verbs of a transaction except recording. */
-export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, Recording> {
+/** All verbs of a transaction except those of an engine. */
+export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
   return {
     ...historyVerbs(parts),
     ...feedVerbs(parts),
@@ -72,9 +75,8 @@ export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, Recording> {
   }
 }
 
-function historyVerbs({ session, contents, parcels, sequence }: WriteParts) {
+function historyVerbs({ session, contents, parcels }: WriteParts) {
   return {
-    nextSequence: sequence.next,
     findIdentifiers: parcels.findIdentifiers,
     saveIdentifier: parcels.saveIdentifier,
     createParcel: parcels.create,
@@ -89,10 +91,11 @@ function historyVerbs({ session, contents, parcels, sequence }: WriteParts) {
   } satisfies Partial<WriteTx>
 }
 
-function feedVerbs({ session, contents, sequence }: WriteParts) {
+function feedVerbs({ session, sequence }: WriteParts) {
   return {
     feedSpan: async () => ({ last: await sequence.last(), prunedTo: await prunedTo(session) }),
-    readFeedEntries: (request) => readFeedEntries(session, contents, request),
+    nothingSince: sequence.nothingSince,
+    sequenceToCome: async () => sequence.toCome(),
   } satisfies Partial<WriteTx>
 }
 
@@ -132,15 +135,13 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
     },
     async removeEndpoint(endpointId, nowMs) {
       endpoints.change()
-      await removeEndpoint(session, endpointId, nowMs)
+      removeEndpoint(session, endpointId, nowMs)
     },
   } satisfies Partial<WriteTx>
 }
 
 function deliveryVerbs({ session }: WriteParts) {
   return {
-    saveComposedEvent: (sequenceOfEvent, body) => saveComposedEvent(session, sequenceOfEvent, body),
-    queueDelivery: (delivery) => queueDelivery(session, delivery),
     findOvertaken: (deliveryIds) => findOvertaken(session, deliveryIds),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     findProbe: (request) => findProbe(session, request),

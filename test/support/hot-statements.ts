@@ -48,7 +48,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.hastenDelivery(1)
     const due = await tx.duePolls({ nowMs: NOW, limit: 5, after: null })
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
-    await tx.queueDelivery({ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW })
+    await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
   })
   await store.close()
   const reads = engine.openReadStore(place)

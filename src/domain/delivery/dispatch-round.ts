@@ -21,6 +21,17 @@ export interface QueuedDelivery {
   readonly nowMs: number
 }
 
+/** An event that no push reported, to be queued for one endpoint. */
+export interface ComposedDelivery extends Omit<QueuedDelivery, 'sequence' | 'inboxId'> {
+  readonly body: Uint8Array
+}
+
+/** Events of the feed to be queued. `composed`: the bytes of those that no push reported. */
+export interface QueuedFeed {
+  readonly composed: readonly { readonly sequence: number; readonly body: Uint8Array }[]
+  readonly deliveries: readonly QueuedDelivery[]
+}
+
 /** A claimed delivery, by id, and its endpoint. */
 export interface ClaimRef {
   readonly deliveryId: number

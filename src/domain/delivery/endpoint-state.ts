@@ -25,6 +25,11 @@ export interface EndpointState {
   readonly backfilled: BackfillSpan | null
 }
 
+/** An endpoint that is sent the feed up to now first. */
+export interface CatchingUp extends EndpointState {
+  readonly queuedTo: number
+}
+
 /** What waits for an endpoint, and what was given up. */
 export interface EndpointBacklog {
   readonly waiting: number

@@ -1,6 +1,7 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
+import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { parsePush } from '../../domain/ingest/parse-push.ts'
-import { learn, type RecordPorts, recordEach, reportOf } from '../history/record.tx.ts'
+import { failedPush, learn, orQuarantined, type RecordPorts, recordTogether, reportOf } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 
 /**
@@ -9,18 +10,24 @@ import type { WriteSide } from '../write-side.ts'
  */
 export function createReprocess(ports: RecordPorts, rules: RecordRules): Pick<WriteSide, 'reprocess'> {
   const { store, clock } = ports
+  const record = (inboxId: number, nowMs: number, prepared: (push: IncomingPush) => IncomingPush) =>
+    store.transaction(async (tx) => {
+      const held = await tx.findPush(inboxId)
+      if (held === null) return 'unknown'
+      if (held.state === 'recorded') return 'settled'
+      const { body, contentEncoding, keyIndex } = held
+      if (body === null) return 'body_gone'
+      const push = parsePush({ body, contentEncoding, keyIndex, receivedAtMs: Math.min(held.receivedAtMs, nowMs) })
+      return await recordTogether(tx, [{ ...prepared(push), inboxId }], ports, rules)
+    })
   return {
     async reprocess({ inboxId, nowMs }) {
       const startedAt = clock.monotonic()
-      const done = await store.transaction(async (tx) => {
-        const held = await tx.findPush(inboxId)
-        if (held === null) return 'unknown'
-        if (held.state === 'recorded') return 'settled'
-        const { body, contentEncoding, keyIndex } = held
-        if (body === null) return 'body_gone'
-        const push = parsePush({ body, contentEncoding, keyIndex, receivedAtMs: Math.min(held.receivedAtMs, nowMs) })
-        return await recordEach(tx, [{ ...push, inboxId: inboxId }], ports, rules)
-      })
+      const done = await orQuarantined(
+        ports,
+        () => record(inboxId, nowMs, (push) => push),
+        () => record(inboxId, nowMs, failedPush),
+      )
       if (typeof done === 'string') return { kind: done }
       learn(done, ports)
       return { kind: 'done', report: reportOf(done.recorded, clock.monotonic() - startedAt) }

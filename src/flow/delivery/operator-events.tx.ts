@@ -17,9 +17,7 @@ const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 100
 export async function queueOperatorEvent(tx: WriteTx, event: OperatorEvent, nowMs: number): Promise<void> {
   const operator = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   if (operator === undefined) return
-  const sequence = await tx.nextSequence()
-  await tx.saveComposedEvent(sequence, encodeOperatorEvent(event, nowMs))
-  await tx.queueDelivery({ endpointId: operator.endpoint.id, parcelId: NO_PARCEL, sequence, inboxId: null, nowMs })
+  await tx.queueComposed({ endpointId: operator.endpoint.id, parcelId: NO_PARCEL, body: encodeOperatorEvent(event, nowMs), nowMs })
 }
 
 /** Creates or updates the operator's endpoint as the config says. It gets no events of parcels. */

@@ -8,18 +8,7 @@ import type {
   ReplayRequest,
   RetryOutcome,
 } from '../../domain/delivery/delivery-list.ts'
-import type {
-  DeliveryRules,
-  DispatchRound,
-  DispatchRoundReport,
-  NextDeliveries,
-  NextDelivery,
-  NextRequest,
-  ProbeRequest,
-  QueuedDelivery,
-  Settled,
-} from '../../domain/delivery/dispatch-round.ts'
-import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
+import type { DeliveryRules, DispatchRound, DispatchRoundReport } from '../../domain/delivery/dispatch-round.ts'
 import type {
   AddedEndpoint,
   ConfiguredEndpoint,
@@ -28,7 +17,7 @@ import type {
   EndpointEdit,
   EndpointState,
 } from '../../domain/delivery/endpoint-state.ts'
-import type { FeedEntries, FeedSlice } from '../../domain/delivery/feed-entry.ts'
+import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 
@@ -82,52 +71,6 @@ export interface DeliveryWrites {
   retryDelivery(request: { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /** The prefix of this relay's event ids, created on first use and then kept. */
   relayId(): Promise<string>
-}
-
-/** What delivery needs of the store inside one transaction; see `WriteTx`. */
-export interface DeliveryTx {
-  /** The last sequence in use, and the sequence up to which events of the feed were deleted (0: none were). */
-  feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
-  /** Reads up to `limit` events of the feed after a sequence, with what endpoints are sent for them. */
-  readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
-  /** All endpoints that are not removed. */
-  listEndpoints(): Promise<readonly EndpointState[]>
-  /** Reserves an id; no other endpoint gets it. */
-  reserveEndpoint(nowMs: number): Promise<string>
-  /** Saves an endpoint, or adds it when its id is '' or reserved; returns the id. */
-  saveEndpoint(state: EndpointState): Promise<string>
-  /** Saves the health of an endpoint when nothing else of it changed. */
-  saveHealth(endpointId: string, health: EndpointHealth): void
-  /** The names of the endpoints in the configs of the replicas that share the store; it stays so until the transaction ends. */
-  endpointsConfigured(): Promise<readonly string[]>
-  /** Removes an endpoint: nothing is claimed for it any more, and what waits is cancelled, see `cancelRemoved`. */
-  removeEndpoint(endpointId: string, nowMs: number): Promise<void>
-  /** Saves the bytes of an event that no push reported, by its sequence. */
-  saveComposedEvent(sequence: number, body: Uint8Array): Promise<void>
-  /** Queues a delivery, due at once. */
-  queueDelivery(delivery: QueuedDelivery): Promise<void>
-  /** Of an endpoint's claims, those that have ended, are not their parcel's only claim, or stand behind another after a join. */
-  findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
-  /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
-  findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
-  /**
-   * The next probe of a failing endpoint: a delivery that was never attempted, else the one whose last attempt is longest ago; null: there
-   * is none.
-   */
-  findProbe(request: ProbeRequest): Promise<NextDelivery | null>
-  /**
-   * Moves a waiting delivery before everything else that waits for its endpoint, and returns how it stands; null: there is no such
-   * delivery.
-   */
-  hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
-  /** Whether a delivery of another parcel waits for an endpoint. */
-  waitsForOthers(endpointId: string, parcelId: number): Promise<boolean>
-  /** Queues a batch of ended deliveries again, see the verb of the same name. */
-  replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
-  /** Marks up to `limit` deliveries of removed endpoints as cancelled; `isDone`: none is left. */
-  cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
-  /** Saves attempts and the new states of their deliveries. When a delivery ends, the next one of its parcel may go. */
-  saveSettlements(settled: readonly Settled[], nowMs: number): void
 }
 
 /** What delivery reads from the store; see `ReadSide`. */

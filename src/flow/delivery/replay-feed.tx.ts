@@ -1,8 +1,7 @@
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { FeedEntry } from '../../domain/delivery/feed-entry.ts'
+import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { planDeliveries } from '../../domain/delivery/plan-deliveries.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
-import { enqueue } from './enqueue.tx.ts'
+import type { WriteStore } from '../write-store.ts'
 
 /**
  * Queues the feed for endpoints that start further back, a part at a time. Until such an endpoint has caught up, new events are not queued
@@ -17,20 +16,18 @@ export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed
           const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
           if (behind === undefined) return { queued: 0, isDone: true }
           const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })
-          let queued = 0
-          for (const entry of entries) queued += await queueEntry(tx, behind, entry, nowMs)
-          await tx.saveEndpoint({ ...behind, queuedTo: ended ? null : next })
-          return { queued, isDone: ended && others.length === 0 }
+          const planned = entries.map((entry) => ({ entry, ...planDeliveries([behind], { ...entry, nowMs }) }))
+          const composed = planned.flatMap(({ entry, composed: body }) => (body === null ? [] : { sequence: entry.sequence, body }))
+          const deliveries = planned.flatMap((one) => one.deliveries)
+          await tx.queueFeed({ composed, deliveries })
+          const isOver = await tx.saveQueuedTo(behind, { next, ended })
+          return { queued: deliveries.length, isDone: isOver && others.length === 0 }
         },
         { ofRole: 'janitor', announced: true },
       ),
   }
 }
 
-function isBehind(state: EndpointState): state is EndpointState & { readonly queuedTo: number } {
+function isBehind(state: EndpointState): state is CatchingUp {
   return state.queuedTo !== null
-}
-
-async function queueEntry(tx: WriteTx, state: EndpointState, event: FeedEntry, nowMs: number): Promise<number> {
-  return await enqueue(tx, [state], { ...event, nowMs })
 }

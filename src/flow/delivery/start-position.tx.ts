@@ -10,16 +10,20 @@ type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
  */
 export async function startPosition(tx: WriteTx, from: number | null): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()
-  if (from === null || from === last + 1) return { kind: 'ok', queuedTo: null }
+  if (from === null) return { kind: 'ok', queuedTo: null }
+  if (from === last + 1) {
+    tx.nothingSince(last)
+    return { kind: 'ok', queuedTo: null }
+  }
   if (from > last) return { kind: 'from_ahead', last }
   // A gap must never look like silence.
   if (prunedTo > 0 && from <= prunedTo) return { kind: 'from_gone', oldest: prunedTo + 1 }
   return { kind: 'ok', queuedTo: Math.max(0, from - 1) }
 }
 
-/** The first sequence that is not queued for an endpoint yet; its current settings apply from there on. */
+/** The first sequence that is not queued for an endpoint yet; its current settings apply from there on. To be saved, not compared. */
 export async function firstUnqueuedSequence(tx: WriteTx, queuedTo: number | null): Promise<number> {
-  return (queuedTo ?? (await tx.feedSpan()).last) + 1
+  return queuedTo === null ? await tx.sequenceToCome() : queuedTo + 1
 }
 
 /** Explains a refused start to operators. */

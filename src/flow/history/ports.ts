@@ -51,8 +51,6 @@ export interface HistoryWrites {
 
 /** What history needs of the store inside one transaction; see `WriteTx`. */
 export interface HistoryTx {
-  /** Takes the next sequence: above all that were taken before. */
-  nextSequence(): Promise<number>
   /** Those of the identifiers that a parcel has. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   /** Saves an identifier, new or changed. */

@@ -4,6 +4,7 @@ import { recordBatch } from '../../domain/history/record-batch.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { Snapshot } from '../../domain/history/snapshot.ts'
+import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import type { Log } from '../ports.ts'
@@ -27,7 +28,7 @@ type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 /**
  * Records pushes and polls, one transaction per batch (DOMAIN 5.2), in three steps: load what the batch is about, decide what it changes,
  * apply that. An observation that cannot be recorded is refused by the decision, alone. If a working store fails to apply the change set,
- * which would be a bug, the batch is rolled back and each observation is decided and applied by itself, so that only the failing one is
+ * which would be a bug, the batch is rolled back and each observation is recorded in a transaction of its own, so that only the failing one is
  * quarantined. If the store itself fails, the whole batch fails.
  */
 export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: readonly Incoming[]) => Promise<BatchReport> {
@@ -40,7 +41,7 @@ export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: re
       .transaction((tx) => recordTogether(tx, batch, ports, rules))
       .catch((error: unknown) => {
         if (store.isStorageFailure(error)) throw error
-        return store.transaction((tx) => recordEach(tx, batch, ports, rules))
+        return recordEach(batch, ports, rules)
       })
     learn(done, ports)
     return reportOf(done.recorded, clock.monotonic() - startedAt)
@@ -68,7 +69,12 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
 /** How many times what a decision lacks may be loaded. */
 const NEEDS_MAX = 2
 
-async function recordTogether(tx: WriteTx, observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
+export async function recordTogether(
+  tx: WriteTx,
+  observations: readonly Incoming[],
+  ports: RecordPorts,
+  rules: RecordRules,
+): Promise<Done> {
   const batch = recordBatch(observations, ports.clock.now())
   let snapshot: Snapshot = { ...(await tx.loadSnapshot(batch)), model: ports.model() }
   let decided = decide(snapshot, batch, rules)
@@ -84,18 +90,15 @@ async function recordTogether(tx: WriteTx, observations: readonly Incoming[], po
 
 const REFUSED = 'an observation could not be recorded; it is quarantined'
 
-/** Records each observation by itself. One that cannot be applied is quarantined and leaves nothing else in the transaction. */
-export async function recordEach(tx: WriteTx, observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
-  const { store } = ports
+/**
+ * Records each observation in a transaction of its own, and quarantines one that cannot be applied. If the store fails, those before are recorded: what is
+ * sent again is a duplicate.
+ */
+export async function recordEach(observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
   const all: Done[] = []
   for (const incoming of observations) {
-    try {
-      all.push(await store.savepoint(tx, () => recordTogether(tx, [incoming], ports, rules)))
-    } catch (err) {
-      if (store.isStorageFailure(err)) throw err
-      ports.log.error({ err }, REFUSED)
-      all.push(await quarantine(tx, incoming, ports, rules))
-    }
+    const record = (one: Incoming) => ports.store.transaction((tx) => recordTogether(tx, [one], ports, rules))
+    all.push(await orQuarantined(ports, () => record(incoming), refused(incoming, record)))
   }
   return {
     recorded: all.flatMap(({ recorded }) => recorded),
@@ -104,7 +107,31 @@ export async function recordEach(tx: WriteTx, observations: readonly Incoming[],
   }
 }
 
-async function quarantine(tx: WriteTx, incoming: Incoming, ports: RecordPorts, rules: RecordRules): Promise<Done> {
-  if (incoming.kind === 'push') return await recordTogether(tx, [{ ...incoming, reading: { ok: false, reason: 'failed' } }], ports, rules)
-  return { recorded: [{ outcome: { kind: 'quarantined', reason: 'failed' }, touched: [] }], scanSamples: [], foundByPoll: [] }
+/** Records, or quarantines if that fails for another reason than the store. */
+export async function orQuarantined<T>(
+  { store, log }: Pick<RecordPorts, 'store' | 'log'>,
+  record: () => Promise<T>,
+  quarantine: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await record()
+  } catch (err) {
+    if (store.isStorageFailure(err)) throw err
+    log.error({ err }, REFUSED)
+    return await quarantine()
+  }
+}
+
+function refused(incoming: Incoming, record: (one: Incoming) => Promise<Done>): () => Promise<Done> {
+  if (incoming.kind === 'push') return () => record(failedPush(incoming))
+  return async () => ({
+    recorded: [{ outcome: { kind: 'quarantined', reason: 'failed' }, touched: [] }],
+    scanSamples: [],
+    foundByPoll: [],
+  })
+}
+
+/** A push as it is kept in quarantine because it could not be recorded. */
+export function failedPush<Push extends IncomingPush>(push: Push): Push {
+  return { ...push, reading: { ok: false, reason: 'failed' } }
 }

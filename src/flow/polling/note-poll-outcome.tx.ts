@@ -1,4 +1,4 @@
-import { deriveEntries, type Entry } from '../../domain/history/history.ts'
+import { deriveEntries, type Entry, lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
@@ -41,9 +41,11 @@ export function createNotePollOutcome(
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
+        // Until this ends nothing is added to the parcel, which would count as asked for. It may have been joined to another during the request.
+        if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries(await tx.loadSightings(asked.parcelId, null))
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
-        const upTo = missed.length === 0 ? await tx.nextSequence() : Math.min(...missed) - 1
+        const upTo = missed.length === 0 ? lastSequenceOf(entries) : Math.min(...missed) - 1
         await tx.markLanguageAsked(asked.parcelId, asked.language, upTo)
       }),
   }

@@ -78,12 +78,9 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
   return idOf(await session.all(insertReserved, { nowMs }))
 }
 
-/** Saves an endpoint and returns its id, which is new if it had none. */
-export async function saveEndpoint(
-  session: Session,
-  { endpoint, origin, disabled, health, keys, queuedTo, backfilled }: EndpointState,
-): Promise<Endpoint['id']> {
-  const columns = {
+/** What is stored of an endpoint, by which two states of one can be compared. */
+export function encodeEndpoint({ endpoint, origin, disabled, health, keys, queuedTo, backfilled }: EndpointState): EndpointColumns {
+  return {
     name: endpoint.name,
     origin,
     settings: encodeEndpointSettings(endpoint),
@@ -94,8 +91,14 @@ export async function saveEndpoint(
     backfillFrom: backfilled?.from ?? null,
     backfillTo: backfilled?.to ?? null,
   }
+}
+
+/** Saves an endpoint and returns its id, which is new if it had none. Only for a new one it waits for the database. */
+export async function saveEndpoint(session: Session, state: EndpointState): Promise<Endpoint['id']> {
+  const { endpoint } = state
+  const columns = encodeEndpoint(state)
   if (endpoint.id === '') return idOf(await session.all(insertEndpoint, columns))
-  await session.run(updateEndpoint, { ...columns, id: Number(endpoint.id) })
+  session.enqueueWrite(updateEndpoint, { ...columns, id: Number(endpoint.id) })
   return endpoint.id
 }
 
@@ -112,6 +115,6 @@ function idOf([row]: readonly { readonly id: number }[]): string {
   return String(row.id)
 }
 
-export async function removeEndpoint(session: Session, endpointId: string, nowMs: number): Promise<void> {
-  await session.run(markRemoved, { id: Number(endpointId), nowMs })
+export function removeEndpoint(session: Session, endpointId: string, nowMs: number): void {
+  session.enqueueWrite(markRemoved, { id: Number(endpointId), nowMs })
 }

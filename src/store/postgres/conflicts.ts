@@ -11,6 +11,11 @@ export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(systemCode(error) ?? '')
 }
 
+/** The failure of a transaction that found out by itself that it met another one, so that it is begun again. */
+export function metAnother(message: string): Error {
+  return Object.assign(new Error(message), { code: '40001' })
+}
+
 /** A key that is there already: the only conflict that what was asked may bring about alone. */
 const DUPLICATE_KEY = '23505'
 

@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import type { Session } from '../engine.ts'
 import type { Params, SqlValue, Statement } from '../statement.ts'
-import { endlessConflict, isEndless } from './conflicts.ts'
 import { bind, compileForPostgres, type PostgresStatement } from './postgres-dialect.ts'
 
 /** What a connection or a pool of them runs. */
@@ -13,8 +12,6 @@ export interface Runner {
 export interface PostgresSession extends Session {
   /** Resolves when all writes that were enqueued are done; rejects with the first failure of a statement, enqueued or not. */
   flush(): Promise<void>
-  /** Undoes only `work` when that rejects, within a transaction. */
-  savepoint<T>(work: () => Promise<T>): Promise<T>
 }
 
 const compiled: PostgresStatement[] = []
@@ -31,11 +28,9 @@ function compile(statement: Statement<never, unknown>): PostgresStatement {
 export interface SessionOptions {
   /** Whether statements stay prepared on a connection; not behind a pooler that knows no named statements. */
   readonly named: boolean
-  /** How many times its transaction was begun, this one included; absent: it is not begun again. */
-  readonly attempt?: number
 }
 
-export function createSession(runner: Runner, { named, attempt = Number.POSITIVE_INFINITY }: SessionOptions): PostgresSession {
+export function createSession(runner: Runner, { named }: SessionOptions): PostgresSession {
   let enqueued: Promise<unknown>[] = []
   let failure: { readonly error: unknown } | null = null
 
@@ -71,19 +66,5 @@ export function createSession(runner: Runner, { named, attempt = Number.POSITIVE
       enqueued.push(send(statement, params).catch(() => undefined))
     },
     flush,
-    async savepoint(work) {
-      await runner.query({ text: 'savepoint one' })
-      try {
-        const result = await work()
-        await flush()
-        await runner.query({ text: 'release savepoint one' })
-        return result
-      } catch (error) {
-        await flush().catch(() => undefined)
-        failure = null
-        await runner.query({ text: 'rollback to savepoint one' })
-        throw isEndless(error, attempt) ? endlessConflict(error) : error
-      }
-    },
   }
 }

@@ -2,8 +2,6 @@ import { sql } from 'kysely'
 import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
-import { queueDelivery } from '../delivery/deliveries.ts'
-import { readFeedEntries } from '../delivery/feed-entries.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { namesOf } from '../history/batch-names.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
@@ -12,9 +10,10 @@ import { createLeases, createTransactionLeases, type Leases, type TransactionLea
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
 import { namesIn, proveHeld } from './admin/replica-fence.ts'
-import { announceOrder, createSequence, lockCounter } from './counter.ts'
+import { announceOrder, readLastSequence } from './counter.ts'
 import { createDueFronts, type DueFronts } from './delivery/due-fronts.ts'
-import { lockParcels, lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
+import { lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
+import { queuingVerbs } from './delivery/queuing-verbs.ts'
 import { readSubscribers, type Subscribers } from './delivery/subscribers.ts'
 import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './delivery/transaction-endpoints.ts'
 import { applyBatch } from './history/apply-batch.ts'
@@ -31,6 +30,7 @@ import { PROVISIONAL } from './history/provisional.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { rawStatement } from './raw-statement.ts'
+import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 
 /** What a replica remembers between transactions: nothing that another replica's commit can make wrong. */
 interface Memory {
@@ -67,7 +67,6 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
     statuses: new Set(),
     fronts: createDueFronts(),
   }
-  const open = new WeakMap<WriteTx, OpenTransaction>()
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
       // As of now: while it waits for a connection this replica may be declared dead and join again.
@@ -78,11 +77,11 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
           opened.at(-1)?.rolledBack()
           const transaction = openTransaction(session, memory)
           opened.push(transaction)
-          open.set(transaction.tx, transaction)
           const proof = id === null || ofRole === undefined ? null : proveHeld(session, id, ofRole)
           proof?.catch(ignore)
           const done = await work(transaction.tx)
           await proof
+          transaction.end.send()
           if (announced) announceOrder(session)
           return done
         })
@@ -94,16 +93,6 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
         throw error
       }
     },
-    async savepoint(tx, work) {
-      const transaction = open.get(tx)
-      if (transaction === undefined) throw new Error('a savepoint needs a transaction')
-      try {
-        return await transaction.session.savepoint(work)
-      } catch (error) {
-        transaction.forgetRows()
-        throw error
-      }
-    },
     isStorageFailure,
   }
 }
@@ -112,15 +101,14 @@ function ignore(): void {}
 
 interface OpenTransaction {
   readonly tx: WriteTx
-  readonly session: PostgresSession
-  /** A part of it was rolled back: what it has learnt may be of rows that are gone. */
-  forgetRows(): void
+  readonly end: TransactionEnd
   committed(): void
   rolledBack(): void
 }
 
 interface Parts extends WriteParts {
   readonly session: PostgresSession
+  readonly end: TransactionEnd
   readonly endpoints: TransactionEndpoints
   readonly contents: TransactionContents
   readonly leases: TransactionLeases
@@ -133,30 +121,29 @@ interface Parts extends WriteParts {
 
 function openTransaction(session: PostgresSession, memory: Memory): OpenTransaction {
   const contents = createTransactionContents(session, memory.contents)
+  const end = createTransactionEnd(session)
   const parts: Parts = {
     session,
+    end,
     contents,
     memory,
     looked: new Set(),
     statuses: new Set(),
     leases: createTransactionLeases(memory.leases),
     parcels: createPostgresParcels(session),
-    endpoints: createTransactionEndpoints(session),
-    sequence: createSequence(session),
+    endpoints: createTransactionEndpoints(session, end),
+    sequence: { last: () => readLastSequence(session), toCome: end.toCome, nothingSince: end.nothingSince },
   }
   return {
     tx: {
       ...createWriteVerbs(parts),
       ...endpointVerbs(parts),
       ...deliveryVerbs(parts),
+      ...queuingVerbs(parts),
       ...exclusiveVerbs(parts),
       ...recordingVerbs(parts),
     },
-    session,
-    forgetRows() {
-      contents.forget()
-      parts.statuses.clear()
-    },
+    end,
     committed() {
       contents.committed()
       parts.leases.committed()
@@ -173,10 +160,6 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
 /** What changes the order of what waits, under the lock of its parcel. */
 function deliveryVerbs({ session, looked, memory: { fronts } }: Parts) {
   return {
-    async queueDelivery(delivery) {
-      lockQueues(session, delivery.endpointId, [delivery.parcelId])
-      await queueDelivery(session, delivery)
-    },
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
     saveSettlements(settled, nowMs) {
       saveSettlementsInSets(session, settled, nowMs)
@@ -202,27 +185,11 @@ const readConfigured = rawStatement()(
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
 /** Verbs that read in order to write: a setting, a job, or what is due. They run one after the other, so that none writes what another has changed. */
-function exclusiveVerbs({ session, contents, leases }: Parts) {
+function exclusiveVerbs({ session, leases }: Parts) {
   return {
     async duePolls(request) {
       await session.run(lockPolls, {})
       return await findDuePolls(session, leases, request)
-    },
-    /**
-     * That the feed has ended is true only while nobody adds to it: then the last of it is queued with the counter locked, once for an endpoint that catches
-     * up, and who records next knows that it has. Parcels are locked first, as by those who record; what came of others meanwhile is left for the next time.
-     */
-    async readFeedEntries(request) {
-      const found = await readFeedEntries(session, contents, request)
-      if (!found.ended) return found
-      const locked = new Set(found.entries.map(({ parcelId }) => parcelId))
-      lockParcels(session, [...locked])
-      lockCounter(session)
-      const last = await readFeedEntries(session, contents, request)
-      const other = last.entries.findIndex(({ parcelId }) => !locked.has(parcelId))
-      if (other === -1) return last
-      const entries = last.entries.slice(0, other)
-      return { entries, next: entries.at(-1)?.sequence ?? request.after, ended: false }
     },
     async endpointsConfigured() {
       session.enqueueWrite(lockRoles, {})

@@ -56,12 +56,12 @@ function begin(mode: string, settings: Readonly<Record<string, number>>): string
 const PAUSE_MS_MAX = 20
 
 export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): PostgresWriter {
-  async function once<T>(work: (session: PostgresSession) => Promise<T>, attempt: number, check: () => void): Promise<T> {
+  async function once<T>(work: (session: PostgresSession) => Promise<T>, check: () => void): Promise<T> {
     const client = await pool.connect()
     let broken: Error | undefined
     try {
       check()
-      return await bracket(client, BEGIN, { ...options, attempt }, work)
+      return await bracket(client, BEGIN, options, work)
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) broken = error instanceof Error ? error : new Error(String(error))
       throw error
@@ -74,7 +74,7 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
       ask(options, async (check) => {
         for (let attempt = 1; ; attempt++) {
           try {
-            return await once(work, attempt, check)
+            return await once(work, check)
           } catch (error) {
             if (!isConflict(error)) throw error
             if (isEndless(error, attempt)) throw endlessConflict(error)

@@ -1,6 +1,8 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
-import { listEndpoints } from '../delivery/endpoints.ts'
+import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
+import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
+import { readFeedEntries } from '../delivery/feed-entries.ts'
 import type { WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
 import { lastInboxId } from '../ingest/inbox.ts'
@@ -31,15 +33,11 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
   const { session } = engine
   const parts = openParts(engine)
   const { memory, contents, parcels } = parts
-  const tx: WriteTx = { ...createWriteVerbs(parts), ...recordingVerbs(parts) }
+  const tx: WriteTx = { ...createWriteVerbs(parts), ...recordingVerbs(parts), ...queuingVerbs(parts) }
 
   /** Clears all caches after a rollback or a write by another connection. */
   function forget(): void {
     memory.sequence = null
-    forgetRows()
-  }
-
-  function forgetRows(): void {
     memory.inboxId = null
     memory.endpoints = null
     contents.forget()
@@ -59,15 +57,6 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
         })
       } catch (error) {
         forget()
-        throw error
-      }
-    },
-    async savepoint(_tx, work) {
-      try {
-        return await engine.savepoint(work)
-      } catch (error) {
-        // The sequence stays: numbers assigned in the savepoint are not reused.
-        forgetRows()
         throw error
       }
     },
@@ -96,13 +85,33 @@ function openParts({ session }: WriteEngine): Parts {
       },
     },
     sequence: {
-      async next() {
-        memory.sequence = (memory.sequence ?? 0) + 1
-        return memory.sequence
-      },
       last: async () => memory.sequence ?? 0,
+      toCome: () => (memory.sequence ?? 0) + 1,
+      // Nobody else writes before the transaction ends.
+      nothingSince: () => undefined,
     },
   }
+}
+
+function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
+  return {
+    readFeedEntries: (request) => readFeedEntries(session, contents, request),
+    async queueComposed({ body, ...delivery }) {
+      const sequence = (memory.sequence ?? 0) + 1
+      memory.sequence = sequence
+      await saveComposedEvent(session, sequence, body)
+      await queueDelivery(session, { ...delivery, sequence, inboxId: null })
+    },
+    async queueFeed({ composed, deliveries }) {
+      for (const { sequence, body } of composed) await saveComposedEvent(session, sequence, body)
+      for (const delivery of deliveries) await queueDelivery(session, delivery)
+    },
+    async saveQueuedTo(state, { next, ended }) {
+      endpoints.change()
+      await saveEndpoint(session, { ...state, queuedTo: ended ? null : next })
+      return ended
+    },
+  } satisfies Partial<WriteTx>
 }
 
 function recordingVerbs(parts: Parts) {

@@ -122,18 +122,6 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
         carrying.look()
         return result
       }),
-    async savepoint(work) {
-      db.exec('SAVEPOINT one')
-      try {
-        const result = await work()
-        db.exec('RELEASE one')
-        return result
-      } catch (error) {
-        // If the database failed, it has already rolled back the whole transaction.
-        if (db.inTransaction) db.exec('ROLLBACK TO one; RELEASE one')
-        throw error
-      }
-    },
     isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
     async close() {
       await carrying.close()

@@ -4,6 +4,7 @@ import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-roun
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines, newPlace, withPlace } from '../../support/engines.ts'
@@ -70,7 +71,8 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     await first.close()
     const second = await open()
     await push(second, 6)
-    expect(await replayFeed(second, 2)).toBe(3)
+    // On a server others may write: that it has caught up is known a round later.
+    expect(await replayFeed(second, 2)).toBe(engine.name === postgres.name ? 4 : 3)
     await second.close()
     const inOrder = 'select sequence from delivery where endpoint_id = ? order by id'
     const queued = await storedRows<{ sequence: number }>(path, inOrder, Number(id))

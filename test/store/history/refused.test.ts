@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { StorageFailure } from '../../../src/domain/errors.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { createRecord, recordEach } from '../../../src/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
@@ -15,21 +16,17 @@ const NOON = Date.UTC(2026, 2, 1, 12)
 const FULL = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
 const early = '2026-02-01T00:00:00.000Z'
 
-/** A store that counts how often a batch is begun, and how often one observation of it is recorded on its own. */
+/** A store that counts how many transactions a batch takes: more than one if its observations are recorded on their own. */
 async function startCounting(engine: Engine) {
   const path = await newPlace(engine)
   const whole = await engine.openWriteStore(path)
   onTestFinished(() => whole.close())
-  const counts = { transactions: 0, savepoints: 0 }
+  const counts = { transactions: 0 }
   const store: WriteStore = {
     ...whole,
     transaction(work) {
       counts.transactions += 1
       return whole.transaction(work)
-    },
-    savepoint(tx, work) {
-      counts.savepoints += 1
-      return whole.savepoint(tx, work)
     },
   }
   const clock = { now: () => NOON, monotonic: () => 0 }
@@ -45,7 +42,7 @@ async function startCounting(engine: Engine) {
   return {
     poll,
     async record(...batch: readonly Incoming[]) {
-      Object.assign(counts, { transactions: 0, savepoints: 0 })
+      Object.assign(counts, { transactions: 0 })
       const { outcomes } = await record(batch)
       return { kinds: outcomes.map(({ kind }) => kind), ...counts }
     },
@@ -54,7 +51,7 @@ async function startCounting(engine: Engine) {
 }
 
 const push = (trackingIds: readonly string[], eventTime = early) => incomingPush(pushBody({ trackingIds, eventTime }), NOON)
-const once = { transactions: 1, savepoints: 0 }
+const once = { transactions: 1 }
 
 describe.each(engines)('what a full parcel refuses on $name', (engine) => {
   test('1.6: a push that a full parcel refuses undoes nothing of the batch it came in, however often it is sent', async () => {
@@ -96,10 +93,10 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     let takesBack = true
     const store: WriteStore = {
       ...whole,
-      savepoint: (tx, work) =>
-        whole.savepoint(tx, async () => {
-          const done = await work()
-          if (takesBack) throw new Error('planned')
+      transaction: (work) =>
+        whole.transaction(async (tx) => {
+          const done = await work(tx)
+          if (takesBack) throw new StorageFailure('planned')
           return done
         }),
     }
@@ -107,9 +104,9 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     const ignore = () => undefined
     const clock = { now: () => NOON, monotonic: () => 0 }
     const ports = { store, clock, log, model: createCarrierModelKeeper(clock).current, learn: ignore, foundByPoll: ignore }
-    await store.transaction((tx) => recordEach(tx, [push(['1001'])], ports, recordOptions))
+    await expect(recordEach([push(['1001'])], ports, recordOptions)).rejects.toThrow('planned')
     takesBack = false
-    await store.transaction((tx) => recordEach(tx, [push(['2001'])], ports, recordOptions))
+    await recordEach([push(['2001'])], ports, recordOptions)
     const [row] = await storedRows<object>(
       path,
       'select count(*) as sightings, count(content.id) as contents from sighting left join content on content.id = content_id',

@@ -285,7 +285,7 @@ test('the counters that others look at rise with what is committed, not before',
   const inside = Promise.withResolvers<void>()
   const done = store.transaction(
     async (tx) => {
-      await tx.nextSequence()
+      await tx.queueComposed({ endpointId: await tx.reserveEndpoint(0), parcelId: 0, body: Buffer.from('{}'), nowMs: 0 })
       inside.resolve()
       await letGo.promise
     },

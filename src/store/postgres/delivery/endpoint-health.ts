@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { EndpointHealth } from '../../../domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { encodeHealth } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
@@ -23,9 +24,10 @@ const save = rawStatement<SavedParams>()(
       round = ${p.round}::bigint / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end)
     where id = ${p.id}::bigint`,
 )
-const hold = rawStatement<{ id: number; before: string }>()(
+const hold = rawStatement<{ id: number; before: string; queuedTo: number | null }>()(
   (p) => sql`
-    select 1 / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end) from endpoint where id = ${p.id}::bigint for no key update`,
+    select 1 / (case when ${stored} = ${p.before}::jsonb and queued_to is not distinct from ${p.queuedTo}::bigint then 1 else 0 end)
+    from endpoint where id = ${p.id}::bigint for no key update`,
 )
 
 /** Saves what was computed from `before`. Fails as a conflict (it divides by nothing) if another transaction has changed that, such as an operator's retry. */
@@ -33,7 +35,10 @@ export function saveHealthAfter(session: Session, endpointId: string, health: En
   session.enqueueWrite(save, { id: Number(endpointId), ...encodeHealth(health), before: textOf(before) })
 }
 
-/** Fails as a conflict if the health of an endpoint is not `before` any more; otherwise it stays so until the transaction ends. */
-export function healthStays(session: Session, endpointId: string, before: EndpointHealth): void {
-  session.enqueueWrite(hold, { id: Number(endpointId), before: textOf(before) })
+/**
+ * Fails as a conflict if the health of an endpoint, or how far the feed is queued for it, is not as in `before` any more: both change without a new version of
+ * the endpoints. Otherwise it stays so until the transaction ends.
+ */
+export function endpointStays(session: Session, { endpoint, health, queuedTo }: EndpointState): void {
+  session.enqueueWrite(hold, { id: Number(endpoint.id), before: textOf(health), queuedTo })
 }

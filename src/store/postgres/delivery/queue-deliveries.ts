@@ -44,6 +44,22 @@ export function enqueueDeliveries(session: Session, deliveries: readonly QueuedD
   })
 }
 
+const insertComposed = rawStatement<{ sequences: readonly number[]; bodies: readonly Uint8Array[] }>()(
+  (p) => sql`
+    insert into composed_event (sequence, body)
+    select ${real(sql.ref('u.sequence'))}, u.body from unnest(${p.sequences}::bigint[], ${p.bodies}::bytea[]) as u (sequence, body)
+    on conflict (sequence) do nothing`,
+)
+
+/** Saves the bytes of events that no push reported. */
+export function enqueueComposed(session: Session, composed: readonly { readonly sequence: number; readonly body: Uint8Array }[]): void {
+  if (composed.length === 0) return
+  session.enqueueWrite(insertComposed, {
+    sequences: composed.map(({ sequence }) => sequence),
+    bodies: composed.map(({ body }) => body),
+  })
+}
+
 const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
     select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
@@ -63,7 +79,7 @@ const refuseJoined = rawStatement<{ ids: readonly number[] }>()(
 )
 
 /** Keeps others from some parcels until the transaction ends. */
-export function lockParcels(session: Session, parcelIds: readonly number[]): void {
+function lockParcels(session: Session, parcelIds: readonly number[]): void {
   session.enqueueWrite(lockAll, { ids: parcelIds })
   session.enqueueWrite(refuseJoined, { ids: parcelIds })
 }

@@ -1,20 +1,28 @@
+import { sql } from 'kysely'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../../../flow/write-store.ts'
-import { listEndpoints, saveEndpoint, saveHealth } from '../../delivery/endpoints.ts'
+import { encodeEndpoint, listEndpoints, saveEndpoint, saveHealth } from '../../delivery/endpoints.ts'
 import type { Endpoints } from '../../write-verbs.ts'
-import { endpointsChange, endpointsStay, readEndpointsVersion } from '../counter.ts'
+import { endpointsStay, readEndpointsVersion } from '../counter.ts'
+import { PROVISIONAL, real } from '../history/provisional.ts'
 import type { PostgresSession } from '../postgres-session.ts'
-import { healthStays, saveHealthAfter } from './endpoint-health.ts'
+import { rawStatement } from '../raw-statement.ts'
+import type { TransactionEnd } from '../transaction-end.ts'
+import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
 
 export interface TransactionEndpoints extends Endpoints {
-  /** The health of an endpoint as it was read, to be compared when it is first saved; null: it was not read, or is this transaction's own. */
-  takeHealth(endpointId: string): EndpointState['health'] | null
+  /** An endpoint as it was read, to be compared when it is first saved; null: it was not read, or is this transaction's own. */
+  takeBefore(endpointId: string): EndpointState | null
+  /** Whether it is as it was read, so that it need not be saved. */
+  isSame(state: EndpointState): boolean
+  /** If others have changed endpoints since they were read, the transaction is begun again. */
+  stay(): void
 }
 
 /** What is saved of an endpoint was computed from what was read of it: if others have changed endpoints in between, the transaction is begun again. */
-export function createTransactionEndpoints(session: PostgresSession): TransactionEndpoints {
+export function createTransactionEndpoints(session: PostgresSession, end: TransactionEnd): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
-  const read = new Map<string, EndpointState['health']>()
+  const read = new Map<string, EndpointState>()
   const written = new Set<string>()
   let known: number | null = null
   let isChanged = false
@@ -22,8 +30,12 @@ export function createTransactionEndpoints(session: PostgresSession): Transactio
     const version = known === null ? readEndpointsVersion(session) : known
     const [current, endpoints] = await Promise.all([version, listEndpoints(session)])
     known = current
-    for (const { endpoint, health } of endpoints) read.set(endpoint.id, health)
+    for (const state of endpoints) read.set(state.endpoint.id, state)
     return endpoints
+  }
+  const unwritten = (endpointId: string) => (written.has(endpointId) ? null : (read.get(endpointId) ?? null))
+  const stay = () => {
+    if (!isChanged && known !== null) endpointsStay(session, known)
   }
   return {
     list() {
@@ -32,17 +44,22 @@ export function createTransactionEndpoints(session: PostgresSession): Transactio
     },
     change() {
       listed = null
-      if (!isChanged) endpointsChange(session, known)
+      end.changeEndpoints(known)
       isChanged = true
     },
-    takeHealth(endpointId) {
-      const health = written.has(endpointId) ? null : (read.get(endpointId) ?? null)
+    takeBefore(endpointId) {
+      const before = unwritten(endpointId)
       written.add(endpointId)
-      return health
+      return before
     },
+    isSame(state) {
+      const before = unwritten(state.endpoint.id)
+      return before !== null && JSON.stringify(encodeEndpoint(before)) === JSON.stringify(encodeEndpoint(state))
+    },
+    stay,
     note() {
       listed = null
-      if (!isChanged && known !== null) endpointsStay(session, known)
+      stay()
     },
   }
 }
@@ -50,22 +67,36 @@ export function createTransactionEndpoints(session: PostgresSession): Transactio
 interface EndpointParts {
   readonly session: PostgresSession
   readonly endpoints: TransactionEndpoints
+  readonly end: TransactionEnd
 }
 
+const number = rawStatement<{ id: number }>()(
+  (p) => sql`
+    update endpoint set backfill_from = ${real(sql.ref('backfill_from'))}, backfill_to = ${real(sql.ref('backfill_to'))} where id = ${p.id}::bigint`,
+)
+
 /** What is written down of an endpoint here and at another replica, such as an attempt and an operator's order, is done one after the other. */
-export function endpointVerbs({ session, endpoints }: EndpointParts) {
+export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
   return {
     saveHealth(endpointId, health) {
-      const before = endpoints.takeHealth(endpointId)
+      const before = endpoints.takeBefore(endpointId)
       endpoints.note(endpointId, health)
       if (before === null) saveHealth(session, endpointId, health)
-      else saveHealthAfter(session, endpointId, health, before)
+      else saveHealthAfter(session, endpointId, health, before.health)
     },
     async saveEndpoint(state) {
-      const before = endpoints.takeHealth(state.endpoint.id)
-      if (before !== null) healthStays(session, state.endpoint.id, before)
+      // The same config is saved at each start, and every change makes batches under way begin again.
+      if (endpoints.isSame(state)) return state.endpoint.id
+      const before = endpoints.takeBefore(state.endpoint.id)
+      if (before !== null) endpointStays(session, before)
       endpoints.change()
-      return await saveEndpoint(session, state)
+      const id = await saveEndpoint(session, state)
+      if (isProvisional(state)) end.whenNumbered(() => session.enqueueWrite(number, { id: Number(id) }))
+      return id
     },
   } satisfies Partial<WriteTx>
+}
+
+function isProvisional({ backfilled }: EndpointState): boolean {
+  return backfilled !== null && (backfilled.from > PROVISIONAL || (backfilled.to ?? 0) > PROVISIONAL)
 }

@@ -8,7 +8,7 @@ import { joinParcels } from '../../history/join.ts'
 import { deleteInbox, INBOX_STATES, updateInboxState } from '../../ingest/inbox.ts'
 import type { Leases } from '../../polling/leases.ts'
 import { advanceCounter, announceOrder } from '../counter.ts'
-import { enqueueDeliveries } from '../delivery/queue-deliveries.ts'
+import { enqueueComposed, enqueueDeliveries } from '../delivery/queue-deliveries.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { digestOf, type TransactionContents } from './postgres-contents.ts'
 import { enqueueIdentifiers, enqueueParcels } from './postgres-parcels.ts'
@@ -126,12 +126,7 @@ function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void 
       toldBefore: feed.map(({ payloadRef }) => encodeAudience(payloadRef?.earlierAudience ?? noAudience)),
     })
   }
-  if (composed.length > 0) {
-    session.enqueueWrite(insertComposed, {
-      sequences: composed.map(({ sequence }) => sequence),
-      bodies: composed.map(({ body }) => body),
-    })
-  }
+  enqueueComposed(session, composed)
   enqueueDeliveries(session, deliveries)
   if (expected.length > 0) {
     session.enqueueWrite(insertExpected, {
@@ -206,12 +201,6 @@ const insertFeed = rawStatement<{
     select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.carries, ${realAudience(sql.ref('u.told_before'))}
     from unnest(${p.sequences}::bigint[], ${p.kinds}::smallint[], ${p.parcelIds}::bigint[], ${p.entries}::bigint[], ${p.carries}::bigint[],
       ${p.toldBefore}::bigint[]) as u (sequence, kind, parcel_id, entry, carries, told_before)`,
-)
-const insertComposed = rawStatement<{ sequences: readonly number[]; bodies: readonly Uint8Array[] }>()(
-  (p) => sql`
-    insert into composed_event (sequence, body)
-    select ${real(sql.ref('u.sequence'))}, u.body from unnest(${p.sequences}::bigint[], ${p.bodies}::bytea[]) as u (sequence, body)
-    on conflict (sequence) do nothing`,
 )
 const insertExpected = rawStatement<{
   entries: readonly number[]

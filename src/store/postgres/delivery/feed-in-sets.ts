@@ -1,0 +1,87 @@
+import { type Selectable, sql } from 'kysely'
+import type { FeedEntries } from '../../../domain/delivery/feed-entry.ts'
+import type { FeedParcel } from '../../../domain/delivery/feed-event.ts'
+import { deriveEntries, instantsTie, orderHistory } from '../../../domain/history/history.ts'
+import { presentParcel } from '../../../domain/history/parcel-record.ts'
+import { feedEntriesOf } from '../../delivery/feed-entries.ts'
+import { loadIdentifiersOf } from '../../history/parcels.ts'
+import type { Tables } from '../../schema.ts'
+import { metAnother } from '../conflicts.ts'
+import { type BatchSource, readAnswers, readOrders, readWhole } from '../history/read-batch.ts'
+import { rawStatement } from '../raw-statement.ts'
+
+type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'carries' | 'told_before'> & {
+  /** The parcel that holds its history now, found over joins; null: endpoints are sent nothing for it. */
+  readonly holder: number | null
+  readonly has_body: boolean
+}
+
+/** The kind of a join is a literal, because the planner uses a partial index only if the query repeats its condition. */
+const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number }>()(
+  (p) => sql<HeldRow>`
+    select sequence, entry, carries, told_before,
+      case when carries is not null then (
+        with recursive holder (id, at) as (
+          select feed.parcel_id, feed.sequence
+          union all
+          select following.parcel_id, following.sequence from holder cross join lateral (
+            select joined.parcel_id, joined.sequence from feed as joined
+            where joined.kind = 4 and joined.entry = holder.id and joined.sequence > holder.at order by joined.sequence limit 1
+          ) as following
+        ) select id from holder order by at desc limit 1
+      ) end as holder,
+      exists (select 1 from inbox where inbox.id = feed.carries and inbox.body is not null) as has_body
+    from feed where sequence > ${p.after} and sequence <= ${p.upTo} order by sequence limit ${p.limit}`,
+)
+const lockParcels = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql<{ id: number }>`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
+)
+
+/**
+ * See `DeliveryTx.readFeedEntries`. The parcels are locked, and then it is looked once more which they are: a parcel that is joined between two reads would
+ * be taken for erased, and its event would be lost. Locked ones stay as they are until the transaction ends.
+ */
+export async function readFeedInSets(
+  source: BatchSource,
+  { after, limit }: { readonly after: number; readonly limit: number },
+): Promise<FeedEntries> {
+  const { session } = source
+  const found = await session.all(eventsBetween, { after, upTo: Number.MAX_SAFE_INTEGER, limit })
+  const next = found.at(-1)?.sequence ?? after
+  const ids = [...new Set(found.flatMap(({ holder }) => holder ?? []))]
+  const ended = found.length < limit
+  if (ids.length === 0) return { entries: [], next, ended }
+  const [living, rows, parcels] = await Promise.all([
+    session.all(lockParcels, { ids }),
+    session.all(eventsBetween, { after, upTo: next, limit }),
+    readParcels(source, ids),
+  ])
+  if (rows.some(({ holder }) => holder !== null && !ids.includes(holder))) throw metAnother('parcels of the feed were joined meanwhile')
+  const alive = new Set(living.map(({ id }) => id))
+  const parcelOf = (holder: number | null) => (holder !== null && alive.has(holder) ? (parcels.get(holder) ?? null) : null)
+  const entries = feedEntriesOf(rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body })))
+  return { entries, next, ended }
+}
+
+/** Parcels as they stand, by id: sent together, and once more for the order of entries at the same instant. */
+async function readParcels(source: BatchSource, ids: readonly number[]): Promise<ReadonlyMap<number, FeedParcel>> {
+  const { session } = source
+  const [sightings, answers, identifiers] = await Promise.all([
+    readWhole(source, ids),
+    readAnswers(session, ids),
+    loadIdentifiersOf(session, ids),
+  ])
+  const named = Map.groupBy(identifiers, (row) => row.parcel_id)
+  const entries = new Map(ids.map((id) => [id, deriveEntries(sightings.get(id) ?? [])]))
+  const tied = ids.filter((id) => answers.has(id) && instantsTie(entries.get(id) ?? []))
+  const orders = await readOrders(session, tied)
+  return new Map(
+    ids.map((parcelId) => {
+      const names = named.get(parcelId) ?? []
+      const trackingIds = names.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
+      const ordered = orderHistory(entries.get(parcelId) ?? [], orders.get(parcelId) ?? [])
+      const presented = presentParcel(ordered, answers.get(parcelId) ?? [], trackingIds)
+      return [parcelId, { parcelId, ...presented, identifiers: names.map((row) => row.value) }]
+    }),
+  )
+}
