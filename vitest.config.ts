@@ -28,10 +28,13 @@ export default defineConfig({
     // In another order at each run, so that no test comes to need what another left; the seed is printed, and `--sequence.seed` repeats a run.
     sequence: { shuffle: { tests: true } },
     // They end what hangs, and are no measure of anything: a machine may be several times slower.
-    testTimeout: 2 * MINUTE_MS,
-    hookTimeout: 2 * MINUTE_MS,
+    testTimeout: 5 * MINUTE_MS,
+    hookTimeout: 5 * MINUTE_MS,
+    expect: { poll: { timeout: MINUTE_MS, interval: 20 } },
+    setupFiles: 'test/support/patience.ts',
     projects: [
-      { extends: true, test: { name: 'unit', include: UNIT } },
+      // In one process a worker, one file after the other: they hold nothing but their modules, and loading those anew took most of the time.
+      { extends: true, test: { name: 'unit', include: UNIT, isolate: false } },
       { extends: true, test: { name: 'process', include: ['test/**/*.test.ts'], exclude: [...UNIT, STRESS], globalSetup: BEFORE } },
       // One file at a time: what is measured has the machine to itself. After the others, where several projects run.
       {
@@ -39,6 +42,7 @@ export default defineConfig({
         test: {
           name: 'stress',
           include: [STRESS],
+          env: { RELAY_CASES: 'all' },
           globalSetup: BEFORE,
           fileParallelism: false,
           testTimeout: 5 * MINUTE_MS,

@@ -56,7 +56,7 @@ test('move-store moves the store of a running relay, a line a step, and --undo t
   ])
   await (await sqlite.openWriteStore(join(folder, 'relay.db'))).close()
   expect(await moveStore(['--undo', '--config', config])).toMatchObject({ code: 1, stderr: expect.stringContaining('was not moved') })
-}, 60_000)
+})
 
 test('a move to PostgreSQL says what must be configured first, and takes the address from the environment', async () => {
   const folder = temporaryFolder()
@@ -94,7 +94,7 @@ test('a move to PostgreSQL says what must be configured first, and takes the add
   await relay.stop()
   const undone = await moveStore(['--undo', '--config', config])
   expect([undone.code, undone.stdout]).toEqual([0, expect.stringContaining('which nothing uses now')])
-}, 60_000)
+})
 
 test('--undo with a config that has problems names each, and where it is', async () => {
   const config = join(temporaryFolder(), 'relay.yaml')
@@ -119,7 +119,7 @@ test('a move is undone although the new store is gone, and says that nobody coul
     expect.stringContaining(`${next.place}. Whether a relay works there could not be told: ${next.place} is gone. If one does, stop it`),
   ])
   await (await sqlite.openWriteStore(old.place)).close()
-}, 60_000)
+})
 
 test('move-store takes either --to or --undo', async () => {
   expect(await moveStore([])).toMatchObject({ code: 2, stderr: 'move-store: name the new place with --to, or use --undo\n' })

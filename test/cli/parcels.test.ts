@@ -37,7 +37,7 @@ test('parcels are watched, refreshed and shown by command', async () => {
   const json = await run(['history', 'CLI00001', '--json'])
   expect(JSON.parse(json.out)).toMatchObject({ entries: 1 })
   expect(await run(['refresh', '--all', '--json'])).toMatchObject({ code: 0, out: '{"identifier":"CLI00001","outcome":"recorded"}\n' })
-}, 30_000)
+})
 
 test('a file is watched in parts, with a line a step and the counts of the whole once, and its bad lines are reported by their number in the file', async () => {
   const { run } = await start()
@@ -55,7 +55,7 @@ test('a file is watched in parts, with a line a step and the counts of the whole
     errors: [{ line: 5502, reason: expect.any(String) }],
   })
   expect(err.split('\n').filter((line) => line.includes('watched'))).toEqual(['5000 lines: 4999 watched, 0 bad'])
-}, 30_000)
+})
 
 test('a column of a UTF-16 file is watched, and numbers are typed as they are printed', async () => {
   const { says, run } = await start()
@@ -82,4 +82,4 @@ test('commands called wrongly exit with 2, and those that cannot do it with 1', 
   const wrong = await run(['history', 'CLI00001'], { RELAY_USERNAME: 'admin', RELAY_PASSWORD: 'guess' })
   expect([wrong.code, wrong.err]).toEqual([1, expect.not.stringContaining('guess')])
   expect((await run(['history', 'NOBODY01'])).code).toBe(1)
-}, 30_000)
+})

@@ -41,7 +41,7 @@ async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string
   await world.push(at(1, { trackingIds: ['6666'] }))
   await vi.waitFor(() => expect(world.receiver.pushes.length).toBeGreaterThan(0))
   for (const parcel of ['7001', '7002']) await world.push(at(1, { trackingIds: [parcel] }))
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=dead')).toHaveLength(1), { timeout: 5000 })
+  await vi.waitFor(async () => expect(await listed(world.operate, '?state=dead')).toHaveLength(1))
   return String((await listed(world.operate, '?state=dead'))[0]?.id)
 }
 
@@ -73,7 +73,7 @@ test('a delivery shows what was sent, of which parcel, and the answer as text wh
   const body = at(1, { trackingIds: ['1001', '1002'] })
   await world.push(body)
   await vi.waitFor(async () => expect(await listed(world.operate, '?state=retrying')).toHaveLength(1))
-  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(3), { timeout: 5000 })
+  await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(3))
   const [one] = await listed(world.operate)
   expect(one).toMatchObject({ parcel: { identifiers: ['1001', '1002'] } })
   const shown = (await world.operate('GET', `/relay/deliveries/${String(one?.id)}`)).body
@@ -266,7 +266,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   const again = await startOne()
   onTestFinished(() => again.stop())
   const operate = await operatorOf(again)
-  await vi.waitFor(async () => expect(await listed(operate, '?state=delivered')).toHaveLength(6), { timeout: 5000 })
+  await vi.waitFor(async () => expect(await listed(operate, '?state=delivered')).toHaveLength(6))
   const ids = (await listed(operate)).map(({ id }) => String(id))
   const told = await Promise.all(ids.map(async (id) => (await operate('GET', `/relay/deliveries/${id}`)).body.attempts))
   const interrupted = told.flat().filter((attempt) => Object(attempt).reason === 'interrupted')
@@ -296,7 +296,7 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
   const again = await startOne()
   onTestFinished(() => again.relay.stop())
   const job = async () => (await again.operate('GET', '/relay/jobs/1')).body
-  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: 'done', result: { count: 10_050 } }), { timeout: 15_000 })
+  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: 'done', result: { count: 10_050 } }))
   expect(await job()).toMatchObject({
     progress: { done: 10_050 },
     endedAt: expect.any(String),
@@ -316,5 +316,5 @@ test('7.4: what waits for an endpoint when it is removed is written down as canc
   expect(await listed(world.operate, '?state=cancelled')).toHaveLength(100)
   expect(await listed(world.operate, '?state=held')).toHaveLength(0)
   const written = () => storedNumber(world.databasePath, 'select count(*) from delivery where state = 4')
-  await vi.waitFor(async () => expect(await written()).toBe(500), { timeout: 5000 })
+  await vi.waitFor(async () => expect(await written()).toBe(500))
 })

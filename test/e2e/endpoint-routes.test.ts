@@ -34,7 +34,7 @@ testWith('openssl')(
     })
     onTestFinished(() => relay.stop())
     await push(relay.publicUrl, pushBody())
-    await vi.waitFor(() => expect(bodies).toEqual([String(pushBody())]), { timeout: 5000 })
+    await vi.waitFor(() => expect(bodies).toEqual([String(pushBody())]))
     const operate = await operatorOf(relay)
     expect((await operate('POST', '/relay/endpoints/1/test')).body).toMatchObject({ result: 'accepted' })
     expect(new Set(proxy.asked)).toEqual(new Set([`CONNECT ${new URL(url).host}`]))

@@ -31,7 +31,7 @@ function refusedCalls(calls: SandboxStats['calls']): number {
 
 // Each has a carrier and a relay of its own and mostly waits: some at a time are soon done. The limit is longer than the wait for the last
 // answer, which says who is behind.
-describe.concurrent('one fault at a time', { timeout: 60_000 }, () => {
+describe.concurrent('one fault at a time', () => {
   test.for(CASES)(
     'with %s, every history is the carrier’s own in the end, byte for byte',
     async ([_name, faults, met], { expect, onTestFinished }) => {
@@ -61,7 +61,7 @@ describe.concurrent('one fault at a time', { timeout: 60_000 }, () => {
       const { pushes } = sandbox.stats()
       if (met === 'pushes') expect(pushes.lost + pushes.duplicated + pushes.reordered + pushes.silenced).toBeGreaterThan(3)
       // The trouble lasts until polls have met it.
-      if (met === 'calls') await expect.poll(() => refusedCalls(sandbox.stats().calls), { timeout: 10_000 }).toBeGreaterThan(0)
+      if (met === 'calls') await expect.poll(() => refusedCalls(sandbox.stats().calls)).toBeGreaterThan(0)
       // Texts that the carrier lacks it goes on lacking; every other trouble passes.
       sandbox.setFaults({ ...noFaults, languageGaps: faults.languageGaps ?? 0 })
       const parcels = sandbox.world.parcels()

@@ -54,8 +54,6 @@ test('5.4: pushes that expired are recorded and relayed by one command once the 
   const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
   const out = await text(spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] }).stdout)
   expect(out).toMatch(/^\d+: recorded, 1 of 2\n\d+: recorded, 2 of 2\n$/)
-  await expect
-    .poll(() => receiver.pushes.map(({ body }) => body.toString()).toSorted(), { timeout: 10_000 })
-    .toEqual(bodies.map(String).toSorted())
+  await expect.poll(() => receiver.pushes.map(({ body }) => body.toString()).toSorted()).toEqual(bodies.map(String).toSorted())
   for (const id of ['60000002', '60000003']) expect((await world.all(id)).statuses).toHaveLength(1)
 })

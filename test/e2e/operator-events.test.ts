@@ -54,6 +54,6 @@ test('that the carrier refuses the relay’s credentials is told to the operator
   const address = carrier.address()
   const { operator, operate } = await start(`http://127.0.0.1:${address === null || typeof address === 'string' ? 0 : address.port}`)
   for (const identifier of ['AB1001', 'AB1002']) expect((await operate('GET', `/v1/status/${identifier}/all`)).status).toBe(503)
-  await vi.waitFor(() => expect(operator.pushes).toHaveLength(1), { timeout: 10_000 })
+  await vi.waitFor(() => expect(operator.pushes).toHaveLength(1))
   expect(operator.pushes.map(({ body }) => JSON.parse(String(body)).event)).toEqual(['credentials_refused'])
 })

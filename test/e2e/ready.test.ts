@@ -74,4 +74,4 @@ test('the compiled relay serves, and from its start on an empty store to ready t
   const told = pairs.map(({ relay, libraries }) => `${Math.round(relay)} ms (its libraries alone ${Math.round(libraries)})`)
   console.info(`ready after ${told.join(', ')}`)
   expect(ratio()).toBeLessThan(RATIO_MAX)
-}, 90_000)
+})

@@ -65,4 +65,4 @@ test('7.5: a relay whose carrier is a relay serves the same bytes, parcel by par
   expect(texts).toContain('"consignment":12345678901234567890')
   expect(texts).toContain('"lanes":[')
   expect(texts).toMatch(/"consumerDescription":null,"displayToConsumer":true/)
-}, 90_000)
+})

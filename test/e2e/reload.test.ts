@@ -8,7 +8,8 @@ import { expectedSignature, startWebhookReceiver } from '../support/webhook-rece
 
 const OTHER_KEY = 'another-shared-key-for-tests'
 /** What a reload may take. */
-const SOON = { timeout: 1000, interval: 20 }
+/** Ten times the second that is owed. */
+const SOON = { timeout: 10_000, interval: 20 }
 
 async function start(sections: Sections = {}) {
   const folder = temporaryFolder()
@@ -87,9 +88,9 @@ test('a reload changes how and where events are delivered, and names what needs 
   expect((await operate('POST', '/relay/endpoints', add)).body).toMatchObject({ detail: expect.stringContaining('loopback') })
   const delivery = { allowNetworks: ['127.0.0.0/8'], schedule: ['100ms', '100ms', '100ms'], jitter: 0 }
   relay.reload({ delivery, limits: { batch: 100 }, upstream: { password: 'another password', timeout: '3s' } })
-  await vi.waitFor(async () => expect((await operate('POST', '/relay/endpoints', add)).status).toBe(201), { timeout: 3000 })
+  await vi.waitFor(async () => expect((await operate('POST', '/relay/endpoints', add)).status).toBe(201))
   await push(relay.publicUrl, pushBody())
-  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(2), { timeout: 3000 })
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(2))
   await vi.waitFor(() => expect(relay.said()).toContain('need a restart'), SOON)
   expect(relay.said()).toContain('"settings":["upstream.timeout","limits"]')
   expect(relay.said()).not.toContain('another password')
@@ -100,7 +101,7 @@ test('a reload changes how and where events are delivered, and names what needs 
 test('a config that is bad when it is read again is told of with its problems, and nothing changes', async () => {
   const { publicUrl, reload, said } = await start()
   reload({ webhook: { sharedKeys: [OTHER_KEY] }, limits: { batch: 'many' } })
-  await vi.waitFor(() => expect(said()).toContain('has problems; nothing has changed'), { timeout: 3000 })
+  await vi.waitFor(() => expect(said()).toContain('has problems; nothing has changed'))
   expect(said()).toContain('limits.batch')
   expect(said()).not.toContain(OTHER_KEY)
   expect([await statusOfKey(publicUrl, SHARED_KEY), await statusOfKey(publicUrl, OTHER_KEY)]).toEqual([200, 401])

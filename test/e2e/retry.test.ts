@@ -6,7 +6,6 @@ import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 /** On a machine that is busy with more. */
-const LATE = { timeout: 15_000 }
 
 /** An endpoint that refuses everything, and whose schedule is far too long to wait for. */
 async function start() {
@@ -34,27 +33,27 @@ async function start() {
 test('what waits ten hours for a receiver that was mended is sent at once when an operator says retry, and replay says that it can be', async () => {
   const { operate, path, receiver, listed, pushParcels } = await start()
   await pushParcels(1001, 1002)
-  await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2), LATE)
+  await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2))
   receiver.answer(() => 200)
   const [one] = await listed('retrying')
   const replayed = await operate('POST', `/relay/deliveries/${one}/replay`)
   expect(replayed).toMatchObject({ status: 409, body: { detail: expect.stringContaining('/retry') } })
   expect(await operate('POST', `${path}/retry`)).toMatchObject({ status: 202, body: { name: 'shop', state: 'active' } })
-  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2), LATE)
+  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2))
 })
 
 test('one delivery is attempted at once, and the others wait on; one that cannot be says why', async () => {
   const { operate, path, receiver, publicUrl, listed, pushParcels, retry } = await start()
   await pushParcels(1001, 1002)
-  await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2), LATE)
+  await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2))
   receiver.answer(() => 200)
   const [one = ''] = await listed('retrying')
   expect(await retry(one)).toMatchObject({ status: 202, body: { id: one } })
-  await vi.waitFor(async () => expect(await listed('delivered')).toEqual([one]), LATE)
+  await vi.waitFor(async () => expect(await listed('delivered')).toEqual([one]))
   const [other = ''] = await listed('retrying')
   await push(publicUrl, pushBody({ trackingIds: ['1001'], eventTime: '2026-03-01T11:00:00.000Z' }))
   await push(publicUrl, pushBody({ trackingIds: ['1002'], eventTime: '2026-03-01T11:00:00.000Z' }))
-  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2), LATE)
+  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2))
   const [behind = ''] = await listed('queued')
   const refusals = [await retry(behind), await retry(one)]
   await operate('PATCH', path, { enabled: false })
@@ -73,12 +72,12 @@ test('an endpoint that is failing is shown as that, with when it is probed next,
   const view = async () => (await operate('GET', path)).body
   expect(await view()).toMatchObject({ state: 'active', nextProbeAt: null })
   await pushParcels(1001, 1002, 1003, 1004, 1005)
-  await vi.waitFor(async () => expect(await view()).toMatchObject({ state: 'failing', disabledBecause: null }), LATE)
+  await vi.waitFor(async () => expect(await view()).toMatchObject({ state: 'failing', disabledBecause: null }))
   expect(Date.parse(String((await view()).nextProbeAt))).toBeGreaterThan(Date.parse(String((await view()).failingSince)))
   await operate('PATCH', path, { enabled: false })
   expect(await view()).toMatchObject({ state: 'disabled', disabledBecause: 'operator', nextProbeAt: null })
   receiver.answer(() => 200)
   await operate('PATCH', path, { enabled: true })
-  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(5), LATE)
+  await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(5))
   expect(await view()).toMatchObject({ state: 'active', failingSince: null })
 })

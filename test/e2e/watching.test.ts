@@ -224,7 +224,7 @@ test('100,000 lines are watched while pushes go on being taken, and one more lin
   expect(waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.9)]).toBeLessThan(500)
   const more = await call('POST', '/watch?atomic=true', 'TOOMANY1\n'.repeat(100_001), 'text/csv')
   expect([more.status, await more.json()]).toEqual([413, expect.objectContaining({ watched: 0 })])
-}, 60_000)
+})
 
 test('a status that no parcel ever had is a 400 that names those there are, and one of the carrier’s own making is none', async () => {
   const { call, json, listed, ...world } = shared

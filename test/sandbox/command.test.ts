@@ -70,7 +70,7 @@ test('with --speed the lives run by themselves, and no entry lies in the future'
   const sandbox = await started(['--parcels', '3', '--speed', '300000', '--webhook-url', receiver.url, '--json'])
   try {
     expect(parsed(sandbox.lines[0] ?? '')).toEqual({ url: sandbox.url })
-    await expect.poll(async () => (await control(sandbox.url, 'stats')).time, { timeout: 10_000 }).toMatchObject({ finished: true })
+    await expect.poll(async () => (await control(sandbox.url, 'stats')).time).toMatchObject({ finished: true })
     await control(sandbox.url, 'settle', {})
     expect(receiver.pushes.length).toBeGreaterThanOrEqual(18)
     for (const { body } of receiver.pushes) expect(Date.parse(String(parsed(body.toString()).eventTime))).toBeLessThanOrEqual(Date.now())

@@ -49,7 +49,7 @@ export async function untilCaughtUp(
     expect(behind.map(({ trackingNumber }) => trackingNumber)).toEqual([])
   }
   // Not `expect.poll`, which needs to know the running test and cannot when concurrent tests end.
-  await vi.waitFor(look, { timeout: 30_000, interval: 250 })
+  await vi.waitFor(look, { interval: 250 })
 }
 
 /** Resolves when nothing waits to be sent. */
@@ -59,5 +59,5 @@ export async function untilSent({ internalUrl, token }: Asker): Promise<void> {
     return await Promise.all((await Promise.all(pages)).map((page) => page.json()))
   }
   const none = expect.objectContaining({ deliveries: [] })
-  await vi.waitFor(async () => expect(await waiting()).toEqual([none, none]), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await waiting()).toEqual([none, none]))
 }

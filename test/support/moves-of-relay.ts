@@ -33,7 +33,7 @@ export async function endedJob({ internalUrl, token }: Asker, job: string): Prom
       expect(found).toMatchObject({ endedAt: expect.any(String) })
       return found
     },
-    { timeout: 60_000, interval: 100 },
+    { interval: 100 },
   )
 }
 

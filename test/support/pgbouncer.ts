@@ -34,7 +34,7 @@ export async function startPgbouncer(url: string, connections: number): Promise<
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
   const config = write('pgbouncer.ini', `[databases]\n* = host=${hostname} port=${serverPort}\n[pgbouncer]\n${lines.join('\n')}\n`)
   tieToTest(spawn('pgbouncer', ['-q', config], { ...SERVER_USER, cwd: '/', stdio: 'ignore' }))
-  await vi.waitFor(() => untilListening(port), { timeout: 5000 })
+  await vi.waitFor(() => untilListening(port))
   return `postgres://${username}:${password}@127.0.0.1:${port}${pathname}`
 }
 

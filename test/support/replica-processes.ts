@@ -58,6 +58,6 @@ export async function untilShared(one: ReplicaProcess, replicas: number, endpoin
       expect([isEven(shares(told, isDispatcher)), isEven(shares(told, (role) => !isDispatcher(role)))]).toEqual([true, true])
       return told
     },
-    { timeout: 20_000, interval: 50 },
+    { interval: 50 },
   )
 }

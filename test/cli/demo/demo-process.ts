@@ -22,7 +22,7 @@ export function startDemo(flags: readonly string[]) {
   for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
   const ended = once(child, 'close')
   const said = (text: string) =>
-    expect.poll(() => lines.some((line) => line.includes(text)), { timeout: 40_000, interval: 50, message: `said "${text}"` }).toBe(true)
+    expect.poll(() => lines.some((line) => line.includes(text)), { interval: 50, message: `said "${text}"` }).toBe(true)
   const between = (from: string, to: string) => {
     const start = lines.findIndex((line) => line.includes(from))
     return lines.slice(start + 1, lines.indexOf(to, start))

@@ -19,51 +19,49 @@ async function countEntries(internalUrl: string): Promise<number> {
   return [...(await response.text()).matchAll(/"kind":"entry"/g)].length
 }
 
-testWith('bash', 'curl', 'openssl')(
-  'the demo shows where everything is, its commands work when pasted, it completes every history, and Ctrl-C leaves nothing',
-  async () => {
-    const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
-    await demo.said('Ctrl-C ends the demo.')
-    const [publicUrl, internalUrl, carrierUrl, subscriberUrl] = ['relay, public', 'relay, internal', 'sandbox carrier', 'subscriber  '].map(
-      (name) => addressOf(demo.lines, name),
-    )
-    expect(new Set([publicUrl, internalUrl, carrierUrl, subscriberUrl, '']).size).toBe(5)
-    expect(demo.lines.join('\n')).toMatch(/shop \/ shop-demo-password .*\n.* admin \/ admin-demo-password/)
-    expect(readdirSync(demo.folder)).toHaveLength(1)
+testWith(
+  'bash',
+  'curl',
+  'openssl',
+)('the demo shows where everything is, its commands work when pasted, it completes every history, and Ctrl-C leaves nothing', async () => {
+  const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
+  await demo.said('Ctrl-C ends the demo.')
+  const [publicUrl, internalUrl, carrierUrl, subscriberUrl] = ['relay, public', 'relay, internal', 'sandbox carrier', 'subscriber  '].map(
+    (name) => addressOf(demo.lines, name),
+  )
+  expect(new Set([publicUrl, internalUrl, carrierUrl, subscriberUrl, '']).size).toBe(5)
+  expect(demo.lines.join('\n')).toMatch(/shop \/ shop-demo-password .*\n.* admin \/ admin-demo-password/)
+  expect(readdirSync(demo.folder)).toHaveLength(1)
 
-    const printed = demo.between('Paste into another terminal', 'Ctrl-C ends the demo.')
-    const [latest = '', all = '', ready = '', ...rest] = await paste(printed)
-    expect(JSON.parse(latest)).toMatchObject({ status: { status: expect.any(String), eventTimestamp: expect.any(String) } })
-    expect(JSON.parse(all)).toMatchObject({ statuses: expect.arrayContaining([expect.objectContaining({ status: expect.any(String) })]) })
-    expect(JSON.parse(ready)).toMatchObject({ status: 'ready' })
-    const [status, mine = ''] = rest.slice(-2)
-    expect(rest.slice(0, -2).join('\n')).toMatch(/^relay_pushes_received_total\{outcome="recorded",key="0"\} \d+$/m)
-    expect(status).toBe('200')
-    expect(JSON.parse(mine)).toMatchObject({ status: { location: 'Kiruna', consumerDescription: 'Pushed by hand' } })
+  const printed = demo.between('Paste into another terminal', 'Ctrl-C ends the demo.')
+  const [latest = '', all = '', ready = '', ...rest] = await paste(printed)
+  expect(JSON.parse(latest)).toMatchObject({ status: { status: expect.any(String), eventTimestamp: expect.any(String) } })
+  expect(JSON.parse(all)).toMatchObject({ statuses: expect.arrayContaining([expect.objectContaining({ status: expect.any(String) })]) })
+  expect(JSON.parse(ready)).toMatchObject({ status: 'ready' })
+  const [status, mine = ''] = rest.slice(-2)
+  expect(rest.slice(0, -2).join('\n')).toMatch(/^relay_pushes_received_total\{outcome="recorded",key="0"\} \d+$/m)
+  expect(status).toBe('200')
+  expect(JSON.parse(mine)).toMatchObject({ status: { location: 'Kiruna', consumerDescription: 'Pushed by hand' } })
 
-    await demo.said('All 6 histories are complete')
-    const lost = /lost by the carrier (\d+) · of these filled by polls (\d+)/.exec(
-      demo.lines.findLast((line) => line.includes('6/6')) ?? '',
-    )
-    expect(Number(lost?.[1])).toBeGreaterThan(0)
-    expect(lost?.[2]).toBe(lost?.[1])
-    const said = demo.lines.join('\n')
-    expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature valid$/m)
-    expect(said).not.toContain('wrong signature')
-    // Whether pushed, found by a poll, or pushed by hand: every entry of the feed.
-    await demo.said(`sent to the subscriber ${await countEntries(internalUrl ?? '')}`)
+  await demo.said('All 6 histories are complete')
+  const lost = /lost by the carrier (\d+) · of these filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '')
+  expect(Number(lost?.[1])).toBeGreaterThan(0)
+  expect(lost?.[2]).toBe(lost?.[1])
+  const said = demo.lines.join('\n')
+  expect(said).toMatch(/^subscriber got +[A-Z0-9]+ {2}\w+( in \S+)?, signature valid$/m)
+  expect(said).not.toContain('wrong signature')
+  // Whether pushed, found by a poll, or pushed by hand: every entry of the feed.
+  await demo.said(`sent to the subscriber ${await countEntries(internalUrl ?? '')}`)
 
-    const [scanned = '', faults = '', ...metrics] = await paste(
-      demo.lines.slice(demo.lines.findIndex((line) => line.includes('Give the carrier more'))).filter((line) => line.startsWith('curl')),
-    )
-    expect([JSON.parse(scanned), JSON.parse(faults)]).toMatchObject([{ done: true }, { silence: true }])
-    expect(metrics.join('\n')).toMatch(/^relay_polls_total\{outcome="found"\} \d+$/m)
+  const [scanned = '', faults = '', ...metrics] = await paste(
+    demo.lines.slice(demo.lines.findIndex((line) => line.includes('Give the carrier more'))).filter((line) => line.startsWith('curl')),
+  )
+  expect([JSON.parse(scanned), JSON.parse(faults)]).toMatchObject([{ done: true }, { silence: true }])
+  expect(metrics.join('\n')).toMatch(/^relay_polls_total\{outcome="found"\} \d+$/m)
 
-    demo.child.kill('SIGINT')
-    demo.child.kill('SIGINT')
-    expect(await demo.ended).toEqual([0, null])
-    expect(demo.isAlone()).toBe(true)
-    for (const url of [publicUrl, internalUrl, carrierUrl, subscriberUrl]) await expect(fetch(`${url}/healthz`)).rejects.toThrow()
-  },
-  60_000,
-)
+  demo.child.kill('SIGINT')
+  demo.child.kill('SIGINT')
+  expect(await demo.ended).toEqual([0, null])
+  expect(demo.isAlone()).toBe(true)
+  for (const url of [publicUrl, internalUrl, carrierUrl, subscriberUrl]) await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+})

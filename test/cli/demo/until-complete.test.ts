@@ -14,7 +14,7 @@ test('the demo as it is shipped uses a free port and says so when its own is in 
   expect(demo.lines.join('\n')).toMatch(/histories complete 3\/3 .*\n+All 3 histories are complete/)
   expect(demo.lines.filter((line) => line.includes('until Ctrl-C') || line === 'Ctrl-C ends the demo.')).toEqual([])
   expect(demo.isAlone()).toBe(true)
-}, 60_000)
+})
 
 test('an invalid flag is reported and ends the demo with 2', async () => {
   const demo = startDemo(['--parcels', '0'])

@@ -5,7 +5,7 @@ import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { pushBody } from '../../support/builders.ts'
-import { LONG } from '../../support/long-form.ts'
+import { casesOf, LONG } from '../../support/long-form.ts'
 import { createMemoryRecording } from '../../support/memory-recording.ts'
 import { answers, recordAll } from '../../support/model.ts'
 import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
@@ -13,7 +13,7 @@ import { recordOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 /** `npm run faults` takes its time. */
-const RUNS = LONG ? 10_000 : 1000
+const RUNS = LONG ? 10_000 : casesOf(1000, 120)
 const NOON = Date.UTC(2026, 2, 1, 12)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
@@ -55,7 +55,7 @@ test('P8: decided alone, any order, repetition, split and batching of observatio
     { numRuns: RUNS, seed: 20261124 },
   )
   expect(joins).toBeGreaterThan(RUNS / 5)
-}, 120_000)
+})
 
 test('P8: copies of a listing, and another that could join between them, give the same bytes in every order, repeated and batched', () => {
   const expected = answers(recordAll(copiesAroundAnother))
@@ -76,9 +76,9 @@ test('a batch is decided alike whether all was loaded at once or only what decid
       const [whole, asked] = [recording('whole'), recording('asked')]
       for (const batch of inBatches(again, sizes)) expect(asked.record(batch, NOON)).toEqual(whole.record(batch, NOON))
     }),
-    { numRuns: 500, seed: 20261125 },
+    { numRuns: casesOf(500, 60), seed: 20261125 },
   )
-}, 60_000)
+})
 
 test('what is decided is data: it can be printed, and read again as the same', () => {
   const memory = recording('whole')

@@ -8,6 +8,7 @@ import { encodeAll, encodeLatest, parseAllAnswer } from '../../../src/domain/his
 import { type KeptSighting, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { joinedKey, keyOf, keysFit, precisionRank, type SightingKey } from '../../../src/domain/history/status-entry.ts'
 import { answerBody, aPoll, aPush, readBack } from '../../support/builders.ts'
+import { casesOf } from '../../support/long-form.ts'
 import { type Observation, observations } from '../../support/observations.ts'
 
 const HOUR_MS = 3_600_000
@@ -24,7 +25,7 @@ test('2.5: an entry of one sighting says what it would say if the sighting came 
       for (const lone of [kept, unsaid]) expect(saidOf([lone])).toEqual(saidOf([lone, { ...lone, listing: one.listing + 1 }]))
     }
   })
-  fc.assert(twice, { numRuns: 200, seed: 20261121 })
+  fc.assert(twice, { numRuns: casesOf(200, 50), seed: 20261121 })
 })
 
 test('2.1: text is never identity', () => {
@@ -117,7 +118,7 @@ test('2.3: each sighting joins the first entry that takes it, one of exactly its
     )
     expect(deriveEntries(kept).map(({ members }) => members)).toEqual(foundPlainly(kept))
   })
-  fc.assert(group, { numRuns: 2000, seed: 20261123 })
+  fc.assert(group, { numRuns: casesOf(2000, 300), seed: 20261123 })
 })
 
 test('2.4: equal pushes collapse', () => {

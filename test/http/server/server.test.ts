@@ -26,7 +26,6 @@ test('X1: what has connected before the stop is answered, however many were not 
 })
 
 /** On a machine that is busy. */
-const PATIENTLY = { timeout: 10_000 }
 const GET = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
 /** Of requests on one connection that came without waiting for answers. */
 const AT_ONCE = 8
@@ -86,7 +85,7 @@ test('R7: who takes nothing of an answer is cut off, and what waited behind it i
   )
   const socket = connect(server.port, server.host).on('error', () => undefined)
   socket.pause().write(GET.repeat(40))
-  await expect.poll(() => isOver, PATIENTLY).toBe(true)
+  await expect.poll(() => isOver).toBe(true)
   expect(looked).toBe(1)
   socket.destroy()
 })
@@ -103,7 +102,7 @@ test('F9: connections on which many requests came take turns: none is through wi
   const sockets = answered.map(() => connect(server.port, server.host))
   await Promise.all(sockets.map((socket) => once(socket, 'connect')))
   for (const [nth, socket] of sockets.entries()) socket.resume().write(`GET /${nth} HTTP/1.1\r\nHost: relay\r\n\r\n`.repeat(100))
-  await expect.poll(() => answered, PATIENTLY).toEqual(Array(10).fill(100))
+  await expect.poll(() => answered).toEqual(Array(10).fill(100))
   expect(least).toBeGreaterThan(10)
   for (const socket of sockets) socket.destroy()
 })
@@ -126,16 +125,16 @@ test('F9: requests that wait are bounded over all connections: beyond it the one
   }
   // Of each, the first eight are answered at a time, and do not wait.
   const modest = Array.from({ length: 16 }, () => open(98))
-  await expect.poll(() => held.length, PATIENTLY).toBe(16 * AT_ONCE)
+  await expect.poll(() => held.length).toBe(16 * AT_ONCE)
   const fuller = open(100)
-  await expect.poll(() => held.length, PATIENTLY).toBe(17 * AT_ONCE)
+  await expect.poll(() => held.length).toBe(17 * AT_ONCE)
   const last = open(90)
-  await expect.poll(() => fuller.isClosed, PATIENTLY).toBe(true)
+  await expect.poll(() => fuller.isClosed).toBe(true)
   const answering = setInterval(() => {
     for (const res of held) if (!res.writableEnded) res.end('answered')
   }, 5)
-  await expect.poll(() => modest.map(({ answers }) => answers), PATIENTLY).toEqual(Array(16).fill(98))
-  await expect.poll(() => last.answers, PATIENTLY).toBe(90)
+  await expect.poll(() => modest.map(({ answers }) => answers)).toEqual(Array(16).fill(98))
+  await expect.poll(() => last.answers).toBe(90)
   clearInterval(answering)
 })
 
@@ -164,7 +163,7 @@ test('H17: of a connection that sends a thousand requests without waiting for an
   // As long as requests are: of shorter ones more come at once than a connection may have waiting.
   const request = (nth: number) => `GET /${nth} HTTP/1.1\r\nHost: relay\r\nCookie: ${'x'.repeat(600)}\r\n\r\n`
   for (let nth = 0; nth < 1000; nth++) socket.write(request(nth))
-  await expect.poll(() => said, PATIENTLY).toContain('answer /999;')
+  await expect.poll(() => said).toContain('answer /999;')
   expect([...said.matchAll(/answer \/(\d+);/g)].map(([, nth]) => Number(nth))).toEqual(Array.from({ length: 1000 }, (_, nth) => nth))
   socket.destroy()
 })

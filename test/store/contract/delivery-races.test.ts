@@ -45,7 +45,7 @@ async function openRaced(engine: Engine) {
   }
 }
 
-describe.each(engines)('races of deliveries on $name', { timeout: 120_000 }, (engine) => {
+describe.each(engines)('races of deliveries on $name', (engine) => {
   test(`7.3: after ${RACES} races of settling, replaying and recording for one parcel at one endpoint nothing is left waiting behind`, async () => {
     const { push, replay, courier, waiting, parcelIdOf } = await openRaced(engine)
     for (let entry = 0; entry < 4; entry++) await push('1001')

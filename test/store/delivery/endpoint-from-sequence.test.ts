@@ -146,5 +146,5 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
       ),
       { numRuns: runsOn(engine, 80, 6), seed: 20261123 },
     )
-  }, 120_000)
+  })
 })

@@ -200,5 +200,5 @@ describe.each(engines)('what is owed to endpoints on $name', (engine) => {
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 30 }), (steps) => withPlace(engine, (path) => run(engine, path, steps))),
       { numRuns: Number(process.env.RUNS ?? runsOn(engine, 60, 6)), seed: Number(process.env.SEED ?? 20261124) },
     )
-  }, 120_000)
+  })
 })

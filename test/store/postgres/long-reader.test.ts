@@ -64,4 +64,4 @@ test(`S18: beside a transaction that is held open while ${DELIVERED} deliveries 
     expect(besideMs).toBeLessThan(2 * usualMs)
     await client.query('commit')
   })
-}, 120_000)
+})

@@ -15,10 +15,10 @@ test('a server of the tests ends with the process that started it, even one that
   const [folder = '', url = ''] = said.split(' ')
   expect(existsSync(folder)).toBe(true)
   child.kill('SIGKILL')
-  await expect.poll(() => existsSync(folder), { timeout: 15_000 }).toBe(false)
+  await expect.poll(() => existsSync(folder)).toBe(false)
   // The folder may be gone a little sooner than the server.
   const refusal = () => withClient(url, (client) => client.query('select 1')).then(String, String)
-  await expect.poll(refusal, { timeout: 15_000 }).toContain('ECONNREFUSED')
+  await expect.poll(refusal).toContain('ECONNREFUSED')
 })
 
 test('what was committed is there after a power cut and a restart', async () => {

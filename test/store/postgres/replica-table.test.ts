@@ -9,6 +9,8 @@ import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 
 const LONG_MS = 600_000
+/** For as long a transaction may stand still while others wait for it. */
+const SECONDS_OWED_MS = 5000
 const JANITOR: readonly Role[] = ['janitor']
 
 async function open() {
@@ -194,9 +196,8 @@ test('whoever declares a replica dead waits for what that writes, which is then 
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
   await one.changeRoles(id, take(JANITOR))
   const { done, letGo } = await holdTransaction(url, id)
-  const beganMs = performance.now()
+  // While that transaction is open: a renewal that waited for it would wait until it is let go, below.
   expect(await one.renew(id, LONG_MS)).not.toBeNull()
-  expect(performance.now() - beganMs).toBeLessThan(1000)
   await expire(id)
   let isTaken = false
   const taken = other.changeRoles(otherId, take(JANITOR)).then((roles) => {
@@ -204,7 +205,7 @@ test('whoever declares a replica dead waits for what that writes, which is then 
     return roles
   })
   const waiting = () => query("select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()")
-  await vi.waitFor(async () => expect(await waiting()).not.toEqual([]), { timeout: 1500, interval: 20 })
+  await vi.waitFor(async () => expect(await waiting()).not.toEqual([]), { interval: 20 })
   expect(isTaken).toBe(false)
   letGo()
   await done
@@ -224,9 +225,9 @@ test('one that stops in the middle of a transaction holds up the others for seco
   )
   await expire(id)
   const beganMs = performance.now()
-  const roles = await vi.waitFor(() => other.changeRoles(otherId, take(JANITOR)), { timeout: 10_000, interval: 100 })
+  const roles = await vi.waitFor(() => other.changeRoles(otherId, take(JANITOR)), { interval: 100 })
   expect(roles).toEqual(JANITOR)
-  expect(performance.now() - beganMs).toBeLessThan(6000)
+  expect(performance.now() - beganMs).toBeLessThan(3 * SECONDS_OWED_MS)
   letGo()
   expect(await outcome).toBe('failed')
   expect(await query("select name from setting where name = 'fenced'")).toEqual([])
@@ -319,15 +320,18 @@ test('renewals that meet a lock on their row leave no connection that waits for 
   await holder.query('select 1 from replica where id = $1 for update', [id])
   const waiting = () => query("select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()")
   const counts: number[] = []
+  let isAnyMet = false
   for (let turn = 0; turn < 4; turn++) {
     // Those who asked leave long before the lock is gone, as a relay does.
-    await Promise.all([
-      expect(table.renew(id, LONG_MS)).rejects.toThrow(),
-      expect(table.lessons.take(id, 10)).rejects.toThrow(),
-      vi.waitFor(async () => expect(await waiting()).not.toEqual([]), { timeout: 900, interval: 20 }),
-    ])
+    let areThere = true
+    const left = Promise.allSettled([table.renew(id, LONG_MS), table.lessons.take(id, 10)]).finally(() => {
+      areThere = false
+    })
+    while (areThere) isAnyMet ||= (await waiting()).length > 0
+    expect((await left).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     counts.push((await waiting()).length)
   }
+  expect(isAnyMet).toBe(true)
   // One may have met the other's wait first.
   expect(Math.max(...counts)).toBeLessThanOrEqual(2)
   await holder.query('rollback')

@@ -194,7 +194,7 @@ test('a flight whose replica was killed is taken over, and old rows go', async (
   onTestFinished(close)
   const take = (key: string, waited = false, leaseMs = 1000) => flights.take({ key, leaseMs, waited })
   expect((await take('one', false, 50)).kind).toBe('taken')
-  await vi.waitFor(async () => expect((await take('one')).kind).toBe('taken'), { timeout: 2000, interval: 20 })
+  await vi.waitFor(async () => expect((await take('one')).kind).toBe('taken'), { interval: 20 })
   const held = await take('two')
   expect([held.kind, (await take('two')).kind, (await take('two', true)).kind]).toEqual(['taken', 'held', 'held'])
   if (held.kind === 'taken') await flights.end({ key: 'two', holder: held.holder, end: { kind: 'unavailable', retryAfterMs: 7000 } })

@@ -137,7 +137,7 @@ test('a store that holds a sighting for every change of an unknown member opens 
     { numRuns: 50, seed: 20261125 },
   )
   expect(shrunk).toBeGreaterThan(5)
-}, 120_000)
+})
 
 test('of the answers that a store has piled up a few stay, and those that decide something', async () => {
   const path = join(temporaryFolder(), 'relay.db')
