@@ -8,7 +8,6 @@ import { countBacklog } from './delivery/endpoint-backlogs.ts'
 import { listEndpoints } from './delivery/endpoints.ts'
 import { readFeed } from './delivery/read-feed.ts'
 import type { ReadEngine } from './engine.ts'
-import { createContents } from './history/contents.ts'
 import { findParcel } from './history/find-parcel.ts'
 import { listStatuses } from './history/parcel-statuses.ts'
 import { countQuarantined } from './ingest/inbox.ts'
@@ -33,11 +32,10 @@ const overdue = statement<{ nowMs: number }>()((db, p) =>
 /** Reads committed data on its own connection. */
 export function createReadStore(engine: ReadEngine): ReadSide {
   const { session } = engine
-  const contents = createContents(session)
   return {
     readFeed: (request) =>
-      engine.snapshot(async (of) => ({ ...(await readFeed(of, contents, request)), last: await engine.lastSequence(of) })),
-    findParcel: (identifier) => engine.snapshot((of) => findParcel(of, contents, identifier)),
+      engine.snapshot(async (of) => ({ ...(await readFeed(of, engine.contents(of), request)), last: await engine.lastSequence(of) })),
+    findParcel: (identifier) => engine.snapshot((of) => findParcel(of, engine.contents(of), identifier)),
     async counts(nowMs) {
       const [all] = await session.all(parcels, {})
       const [polled] = await session.all(watched, {})
@@ -51,7 +49,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     },
     listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
     listStatuses: () => listStatuses(session),
-    inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, contents, identifier)),
+    inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, engine.contents(of), identifier)),
     listEndpoints: () => listEndpoints(session),
     countBacklog: (endpointId) => countBacklog(session, Number(endpointId)),
     listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),

@@ -10,6 +10,7 @@ import { createLeases, createTransactionLeases, type Leases, type TransactionLea
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
 import { namesIn, proveHeld } from './admin/replica-fence.ts'
+import { metAnother } from './conflicts.ts'
 import { announceOrder, readLastSequence } from './counter.ts'
 import { createDueFronts, type DueFronts } from './delivery/due-fronts.ts'
 import { lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
@@ -26,14 +27,21 @@ import {
   type TransactionContents,
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
+import { readSeconds, readWhole } from './history/read-batch.ts'
 import { PROVISIONAL } from './history/provisional.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { rawStatement } from './raw-statement.ts'
+import { createStandingWatch, type StandingWatch } from './standing.ts'
 import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 
-/** What a replica remembers between transactions: nothing that another replica's commit can make wrong. */
+/** What a replica remembers between transactions: nothing that another's commit can make wrong. A server that has lost commits can: then it begins anew. */
 interface Memory {
+  readonly watch: StandingWatch
+  kept: Kept
+}
+
+interface Kept {
   readonly contents: KnownContents
   readonly leases: Leases
   readonly numbers: InboxNumbers
@@ -42,6 +50,17 @@ interface Memory {
   /** Statuses that are written down. */
   readonly statuses: Set<string>
   readonly fronts: DueFronts
+}
+
+function nothingKept(): Kept {
+  return {
+    contents: createKnownContents(),
+    leases: createLeases(),
+    numbers: createInboxNumbers(),
+    subscribers: null,
+    statuses: new Set(),
+    fronts: createDueFronts(),
+  }
 }
 
 /** Of a carrier that makes up a new one for every parcel they are forgotten now and then. */
@@ -59,14 +78,7 @@ const ALONE: PostgresWriteOptions = { replicaId: () => null }
  * then the counter, which it holds no longer than it takes to commit. What waits of a parcel at an endpoint changes only under the parcel's lock.
  */
 export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: PostgresWriteOptions = ALONE): WriteStore {
-  const memory: Memory = {
-    contents: createKnownContents(),
-    leases: createLeases(),
-    numbers: createInboxNumbers(),
-    subscribers: null,
-    statuses: new Set(),
-    fronts: createDueFronts(),
-  }
+  const memory: Memory = { watch: createStandingWatch(), kept: nothingKept() }
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
       // As of now: while it waits for a connection this replica may be declared dead and join again.
@@ -113,6 +125,8 @@ interface Parts extends WriteParts {
   readonly contents: TransactionContents
   readonly leases: TransactionLeases
   readonly memory: Memory
+  /** What was remembered when it was opened. */
+  readonly kept: Kept
   /** The endpoints for which this transaction looks for what is due. */
   readonly looked: Set<string>
   /** The statuses that this transaction writes down. */
@@ -120,16 +134,18 @@ interface Parts extends WriteParts {
 }
 
 function openTransaction(session: PostgresSession, memory: Memory): OpenTransaction {
-  const contents = createTransactionContents(session, memory.contents)
+  const { kept } = memory
+  const contents = createTransactionContents(session, kept.contents)
   const end = createTransactionEnd(session)
   const parts: Parts = {
     session,
     end,
     contents,
     memory,
+    kept,
     looked: new Set(),
     statuses: new Set(),
-    leases: createTransactionLeases(memory.leases),
+    leases: createTransactionLeases(kept.leases),
     parcels: createPostgresParcels(session),
     endpoints: createTransactionEndpoints(session, end),
     sequence: { last: () => readLastSequence(session), toCome: end.toCome, nothingSince: end.nothingSince },
@@ -147,18 +163,18 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     committed() {
       contents.committed()
       parts.leases.committed()
-      if (memory.statuses.size > STATUSES_REMEMBERED) memory.statuses.clear()
-      for (const status of parts.statuses) memory.statuses.add(status)
+      if (kept.statuses.size > STATUSES_REMEMBERED) kept.statuses.clear()
+      for (const status of parts.statuses) kept.statuses.add(status)
     },
     rolledBack() {
       parts.leases.rolledBack()
-      for (const endpointId of parts.looked) memory.fronts.forget(endpointId)
+      for (const endpointId of parts.looked) kept.fronts.forget(endpointId)
     },
   }
 }
 
 /** What changes the order of what waits, under the lock of its parcel. */
-function deliveryVerbs({ session, looked, memory: { fronts } }: Parts) {
+function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
   return {
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
     saveSettlements(settled, nowMs) {
@@ -208,28 +224,36 @@ function exclusiveVerbs({ session, leases }: Parts) {
 }
 
 function recordingVerbs(parts: Parts) {
-  const { session, contents, memory } = parts
+  const { session, contents, memory, kept } = parts
   const source = { session, contents }
   /** Of the endpoints that the batch is decided with. */
   let endpointsVersion = 0
   return {
     async loadSnapshot(batch): Promise<StoredSnapshot> {
       const names = namesOf(batch.observations)
+      const isBack = memory.watch.asking()
       const [found, [parcelNumbers], subscribers, inboxId] = await Promise.all([
         names.length === 0 ? [] : session.all(lockIdentifiers, { values: names }),
         session.all(takeParcelNumbers, {}),
-        readSubscribers(session, memory.subscribers),
-        memory.numbers.take(session, batch.observations.length),
+        readSubscribers(session, kept.subscribers),
+        kept.numbers.take(session, batch.observations.length),
       ])
-      memory.subscribers = subscribers
+      if (isBack(subscribers.standing)) memory.kept = nothingKept()
+      // What was remembered until now, here or by another batch meanwhile, is of another server, or of commits that it has lost.
+      if (memory.kept !== kept) throw metAnother('the server has lost what this replica remembers')
+      kept.subscribers = subscribers
       endpointsVersion = subscribers.version
       const identifiers = new Map(found.map((row) => [row.value, decodeIdentifier(row)]))
       const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
       return { ...(await loadBatch(source, batch, identifiers)), identifiers, endpoints: subscribers.endpoints, next }
     },
+    async loadSightings(parcelId, second) {
+      if (second === null) return (await readWhole(source, [parcelId])).get(parcelId) ?? []
+      return (await readSeconds(source, [{ parcelId, second }])).get(parcelId)?.get(second) ?? []
+    },
     loadNeeds: async (snapshot, needs, nowMs) => ({ ...snapshot, ...(await loadNeeded(source, snapshot, needs, nowMs)) }),
     async applyChanges(changes) {
-      await applyBatch({ session, contents, leases: parts.leases, endpointsVersion, statuses: memory.statuses }, changes)
+      await applyBatch({ session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses }, changes)
       for (const { statuses, parcels } of changes.writes) {
         for (const status of statuses) parts.statuses.add(status)
         for (const { latest } of parcels.values()) if (latest !== null) parts.statuses.add(latest.status)

@@ -4,6 +4,7 @@ import { StorageFailure, systemCode } from '../../domain/errors.ts'
 import type { ReadEngine } from '../engine.ts'
 import { endlessConflict, isConflict, isEndless } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
+import { createReadContents } from './history/read-contents.ts'
 import { runningFailure } from './postgres-failure.ts'
 import { createSession, type PostgresSession, type Runner, type SessionOptions } from './postgres-session.ts'
 import type { WatchedPool } from './server-watch.ts'
@@ -177,8 +178,10 @@ export function isStorageFailure(error: unknown): boolean {
 }
 
 export function createPostgresReader(pool: pg.Pool, options: PostgresOptions): ReadEngine {
+  const session = createSession({ query: (query) => ask(options, () => pool.query(query)) }, options)
   return {
-    session: createSession({ query: (query) => ask(options, () => pool.query(query)) }, options),
+    session,
+    contents: createReadContents(session),
     snapshot: (work) =>
       ask(options, async () => {
         const client = await pool.connect()

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
+import { createContents } from '../history/contents.ts'
 import type { ReadEngine, Session, WriteEngine } from '../engine.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
@@ -161,8 +162,10 @@ export function openSqliteReader(path: string): ReadEngine {
   const end = db.prepare('COMMIT')
   const inTurn = createTurns()
   const session = createSession(db)
+  const contents = createContents(session)
   return {
     session,
+    contents: () => contents,
     snapshot: (work) => inTurn(() => bracket(db, begin, end, () => work(session))),
     lastSequence: (of) => loadNumber(of, SEQUENCE),
     close: () => inTurn(async () => void db.close()),

@@ -4,9 +4,11 @@ import { decodeEndpoint } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import type { Tables } from '../../schema.ts'
 import { rawStatement } from '../raw-statement.ts'
+import { type Standing, standingColumns } from '../standing.ts'
 
-/** The endpoints that batches are decided with, as of a version of them. */
+/** The endpoints that batches are decided with, as of a version of them. `standing`: of the server, when that was looked at. */
 export interface Subscribers {
+  readonly standing: Standing
   readonly version: number
   readonly endpoints: readonly Subscriber[]
 }
@@ -14,8 +16,8 @@ export interface Subscribers {
 type EndpointRow = { readonly [Column in keyof Parameters<typeof decodeEndpoint>[0]]: Parameters<typeof decodeEndpoint>[0][Column] }
 
 const sinceVersion = rawStatement<{ known: number }>()(
-  (p) => sql<EndpointRow & Pick<Tables['counter'], 'version'>>`
-    select counter.version, endpoint.* from counter
+  (p) => sql<EndpointRow & Pick<Tables['counter'], 'version'> & Standing>`
+    select counter.version, ${standingColumns}, endpoint.* from counter
     left join endpoint on endpoint.removed_at_ms is null and counter.version <> ${p.known}::bigint
     where counter.name = 'sequence' order by endpoint.id`,
 )
@@ -23,7 +25,10 @@ const sinceVersion = rawStatement<{ known: number }>()(
 /** Reads them again only if they have changed. */
 export async function readSubscribers(session: Session, known: Subscribers | null): Promise<Subscribers> {
   const rows = await session.all(sinceVersion, { known: known?.version ?? -1 })
-  const version = rows[0]?.version ?? 0
-  if (known !== null && version === known.version) return known
-  return { version, endpoints: rows.flatMap((row) => (row.id === null ? [] : [decodeEndpoint(row)])) }
+  const [first] = rows
+  if (first === undefined) throw new Error('the counter of the store is gone')
+  const { version, server, sequence } = first
+  const standing = { server, sequence }
+  if (known !== null && version === known.version) return { ...known, standing }
+  return { version, standing, endpoints: rows.flatMap((row) => (row.id === null ? [] : [decodeEndpoint(row)])) }
 }

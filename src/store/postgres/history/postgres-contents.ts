@@ -9,7 +9,10 @@ import { rawStatement } from '../raw-statement.ts'
 /** How much of what repeats is remembered, in characters of JSON. */
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
-/** What this replica knows of the words that are stored. An id never stands for other words, so another replica cannot make it wrong. */
+/**
+ * What this replica knows of the words that are stored. An id never stands for other words, so another replica cannot make it wrong; only a server that has lost
+ * commits gives it to others.
+ */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
   /** Holds committed content only: sightings would keep the id of content that was rolled back, and nothing would stand behind it. */
@@ -37,7 +40,8 @@ export function createTransactionContents(session: Session, known: KnownContents
   const own = new Map<string, number>()
   const plain = createContents(session)
   const note = (id: number, json: string): StoredContent => {
-    const content = known.byId.get(id) ?? { json, content: decodeContent(json) }
+    const remembered = known.byId.get(id)
+    const content = remembered?.json === json ? remembered : { json, content: decodeContent(json) }
     known.byId.set(id, content)
     own.set(json, id)
     return content
@@ -50,7 +54,8 @@ export function createTransactionContents(session: Session, known: KnownContents
       own.set(json, id)
       return id
     },
-    recallContent: (id) => known.byId.get(id),
+    // Words are read with their ids here (`read-batch`).
+    recallContent: () => undefined,
     async read(through, ids) {
       const read = await plain.read(through, ids)
       for (const [id, { json }] of read) note(id, json)

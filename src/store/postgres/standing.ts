@@ -1,0 +1,36 @@
+import { sql } from 'kysely'
+
+/** Which server answers, and how far its counter is. */
+export interface Standing {
+  /** When it was started, in microseconds: a standby that was promoted, a backup that was restored and a server that was restarted are other processes. */
+  readonly server: number
+  /** The last number that was given. */
+  readonly sequence: number
+}
+
+/** The columns of a standing, in a statement that reads the row `sequence` of `counter` anyway. */
+export const standingColumns = sql<Standing>`
+  (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint as server, counter.value as sequence`
+
+/** Notices that a server does not hold any more what was read from it: it is another one, or its counter has gone back. */
+export interface StandingWatch {
+  /** To be called when the statement is sent. The result is to be called with its answer, and tells whether what is remembered may be wrong. */
+  asking(): (found: Standing) => boolean
+}
+
+export function createStandingWatch(): StandingWatch {
+  let last: Standing | null = null
+  return {
+    asking() {
+      // What was known when it was sent: answers on several connections overtake one another.
+      const floor = last
+      return (found) => {
+        const isBack = floor !== null && (found.server !== floor.server || found.sequence < floor.sequence)
+        // Another answer may have told the same already.
+        const isNews = isBack && (last === floor || last?.server !== found.server || found.sequence < last.sequence)
+        if (isNews || last === null || (last.server === found.server && found.sequence > last.sequence)) last = found
+        return isNews
+      }
+    },
+  }
+}
