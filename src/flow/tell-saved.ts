@@ -29,6 +29,10 @@ function noting(tx: WriteTx, saved: Set<number>): WriteTx {
       saved.add(state.parcelId)
       tx.saveParcel(state)
     },
+    saveParcels(states) {
+      for (const { parcelId } of states) saved.add(parcelId)
+      tx.saveParcels(states)
+    },
     async markLanguageAsked(parcelId, language, sequence) {
       saved.add(parcelId)
       await tx.markLanguageAsked(parcelId, language, sequence)

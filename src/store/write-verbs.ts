@@ -10,7 +10,7 @@ import { replayDeliveries } from './delivery/replays.ts'
 import { saveSettlements } from './delivery/settlements.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
-import { markRefused, pollableAgainAtMs, pollableIdentifiers } from './history/parcels.ts'
+import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
 import { loadSightings } from './history/sightings.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
@@ -22,8 +22,11 @@ import { loadSetting, makeSetting, markLanguageAsked, saveSetting } from './sett
 /** Parcels and identifiers within a transaction. What was read stays true until the transaction ends. */
 export interface Parcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  saveIdentifier(identifier: IdentifierState): void
-  create(nowMs: number): Promise<ParcelState>
+  saveIdentifiers(identifiers: readonly IdentifierState[]): void
+  create(count: number, nowMs: number): Promise<readonly ParcelState[]>
+  /** Those that exist. On SQLite in the order given. */
+  findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  saveMany(states: readonly ParcelState[]): void
   /** Null: the parcel was joined to another and no longer exists. */
   find(parcelId: number): Promise<ParcelState | null>
   save(state: ParcelState): void
@@ -78,8 +81,10 @@ export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
 function historyVerbs({ session, contents, parcels }: WriteParts) {
   return {
     findIdentifiers: parcels.findIdentifiers,
-    saveIdentifier: parcels.saveIdentifier,
-    createParcel: parcels.create,
+    saveIdentifiers: parcels.saveIdentifiers,
+    createParcels: parcels.create,
+    findParcels: parcels.findMany,
+    saveParcels: parcels.saveMany,
     findParcel: parcels.find,
     async loadParcel(parcelId) {
       const state = await parcels.find(parcelId)
@@ -106,6 +111,7 @@ function pollingVerbs({ session, parcels, leases }: WriteParts) {
     duePolls: (request) => findDuePolls(session, leases, request),
     pollCandidates: (request) => findAskable(session, leases, request),
     pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),
+    pollableParcels: (parcelIds, nowMs) => pollableParcels(session, parcelIds, nowMs),
     pollableAgainAtMs: (parcelId) => pollableAgainAtMs(session, parcelId),
     leasePolls: leases.take,
     releasePoll: leases.release,

@@ -53,16 +53,20 @@ export interface HistoryWrites {
 export interface HistoryTx {
   /** Those of the identifiers that a parcel has. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  /** Saves an identifier, new or changed. */
-  saveIdentifier(identifier: IdentifierState): void
-  /** Adds a parcel about which nothing is known yet. */
-  createParcel(nowMs: number): Promise<ParcelState>
+  /** Saves identifiers, new or changed. */
+  saveIdentifiers(identifiers: readonly IdentifierState[]): void
+  /** Adds parcels about which nothing is known yet. */
+  createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
   /** Null: it was joined to another. */
   findParcel(parcelId: number): Promise<ParcelState | null>
+  /** Those of the parcels that have not been joined to others. */
+  findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /** A parcel that must exist. Throws if it does not. */
   loadParcel(parcelId: number): Promise<ParcelState>
   /** Saves the state of a parcel. */
   saveParcel(state: ParcelState): void
+  /** The same of several, in one go. */
+  saveParcels(states: readonly ParcelState[]): void
   /** The sightings of a parcel in one second since the epoch; null: all of them. */
   loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
   /** Loads what a batch is about in two round trips: what its observations name, then the parcels found by that. */

@@ -38,11 +38,13 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
     const places = await tx.duePolls({ nowMs, limit: WEIGHED_AT_ONCE, after: cursor })
     cursor = places.length < WEIGHED_AT_ONCE ? null : (places.at(-1) ?? null)
     const model = ports.model()
-    const weighed: Ranked[] = []
-    for (const { parcelId } of places) {
-      const parcel = await tx.loadParcel(parcelId)
-      weighed.push({ parcelId, worth: pollValue({ ...parcel, unpollable: false }, model, options.cadence, nowMs) })
-    }
+    const parcels = new Map((await tx.findParcels(places.map(({ parcelId }) => parcelId))).map((parcel) => [parcel.parcelId, parcel]))
+    const weighed = places.flatMap(({ parcelId }): readonly Ranked[] => {
+      const parcel = parcels.get(parcelId)
+      // It was joined to another since it was found to be due.
+      if (parcel === undefined) return []
+      return [{ parcelId, worth: pollValue({ ...parcel, unpollable: false }, model, options.cadence, nowMs) }]
+    })
     const reranked = new Set(places.map(({ parcelId }) => parcelId))
     // Equal values stay in the order of falling due. No value is minus infinity, and subtracting it gives no number.
     ranked = [...ranked.filter(({ parcelId }) => !reranked.has(parcelId)), ...weighed]

@@ -64,6 +64,8 @@ export interface PollingTx {
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
   /** When the first identifier of a parcel may be polled again, epoch milliseconds; null: one may be polled at any time, or it has none. */
   pollableAgainAtMs(parcelId: number): Promise<number | null>
+  /** Those of the parcels with an identifier that may be polled now. */
+  pollableParcels(parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>>
   /** Expected pushes whose grace is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   /** Ends the wait for the push of an entry. */

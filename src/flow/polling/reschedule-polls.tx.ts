@@ -1,7 +1,7 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
+import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 /**
  * How many polls per transaction, and transactions per pass of the poller: pushes wait for some milliseconds, and a million parcels take
@@ -26,10 +26,10 @@ export function createReschedulePolls(
 
   async function goOn(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
     const places = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
-    for (const { parcelId, dueAtMs } of places) {
-      const next = await schedulePoll(tx, await tx.loadParcel(parcelId), ports, options)
-      if (next.nextPollAtMs !== null && next.nextPollAtMs < dueAtMs) tx.saveParcel(next)
-    }
+    const plannedAtMs = new Map(places.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
+    // Those that were joined to others since are not found.
+    const next = await schedulePolls(tx, await tx.findParcels([...plannedAtMs.keys()]), ports, options)
+    tx.saveParcels(next.filter(({ parcelId, nextPollAtMs }) => (nextPollAtMs ?? EVER_MS) < (plannedAtMs.get(parcelId) ?? 0)))
     return places.length < PLANNED_AT_ONCE ? null : (places.at(-1) ?? null)
   }
 

@@ -21,3 +21,18 @@ export async function schedulePoll(
   const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, ports.clock.now())).length > 0
   return scheduleNextPoll(parcel, () => isPollable, ports.model(), cadence)
 }
+
+/** Schedules the next polls of several parcels, in as many round trips as that of one. */
+export async function schedulePolls(
+  tx: WriteTx,
+  parcels: readonly ParcelState[],
+  ports: SchedulePorts,
+  { cadence }: { readonly cadence: CadencePolicy },
+): Promise<readonly ParcelState[]> {
+  const unknown = parcels.filter(({ stopped }) => stopped === 'unknown').map(({ parcelId }) => parcelId)
+  const pollable = await tx.pollableParcels(unknown, ports.clock.now())
+  const model = ports.model()
+  return parcels.map((parcel) =>
+    scheduleNextPoll(parcel, () => parcel.stopped !== 'unknown' || pollable.has(parcel.parcelId), model, cadence),
+  )
+}

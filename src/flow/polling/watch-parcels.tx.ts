@@ -4,7 +4,7 @@ import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
+import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
@@ -15,26 +15,39 @@ export function createWatchParcels(
 ): WatchVerbs {
   const { store } = ports
 
-  async function watchOne(tx: WriteTx, identifier: string, nowMs: number): Promise<WatchResult> {
-    const [known] = await tx.findIdentifiers([identifier])
-    const parcel = known === undefined ? await tx.createParcel(nowMs) : await tx.loadParcel(known.parcelId)
-    if (known === undefined) tx.saveIdentifier({ value: identifier, parcelId: parcel.parcelId, isTrackingId: false })
-    const { parcelId } = parcel
-    const next = await schedulePoll(tx, { ...parcel, ...reactivate(parcel, nowMs) }, ports, options)
-    tx.saveParcel(next)
-    const revivesAtMs = next.stopped === 'unknown' ? await tx.pollableAgainAtMs(parcelId) : null
-    return { parcelId, created: known === undefined, revivesAtMs }
+  /** In sets: row by row, a list would keep its parcels from others for as long as thousands of statements take there and back. */
+  async function watchAll(tx: WriteTx, identifiers: readonly string[], nowMs: number): Promise<readonly WatchResult[]> {
+    const values = [...new Set(identifiers)]
+    const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
+    const unknown = values.filter((value) => !parcelOf.has(value))
+    const known = await tx.findParcels([...new Set(parcelOf.values())])
+    const made = await tx.createParcels(unknown.length, nowMs)
+    const named = unknown.map((value, nth) => ({ value, parcelId: made[nth]?.parcelId ?? 0, isTrackingId: false }))
+    for (const { value, parcelId } of named) parcelOf.set(value, parcelId)
+    tx.saveIdentifiers(named)
+    const active = [...known, ...made].map((parcel) => ({ ...parcel, ...reactivate(parcel, nowMs) }))
+    const next = await schedulePolls(tx, active, ports, options)
+    tx.saveParcels(next)
+    const stopped = next.filter((parcel) => parcel.stopped === 'unknown')
+    // Sent together.
+    const revived = await Promise.all(stopped.map(async ({ parcelId }) => [parcelId, await tx.pollableAgainAtMs(parcelId)] as const))
+    const revivesAtMs = new Map(revived)
+    const created = new Set(unknown)
+    return identifiers.map((value) => {
+      const parcelId = parcelOf.get(value) ?? 0
+      // One that is listed twice is new the first time only.
+      return { parcelId, created: created.delete(value), revivesAtMs: revivesAtMs.get(parcelId) ?? null }
+    })
   }
 
   return {
-    watch: ({ identifier, nowMs }) => store.transaction((tx) => watchOne(tx, identifier, nowMs)),
+    watch: async ({ identifier, nowMs }) => {
+      const [watched] = await store.transaction((tx) => watchAll(tx, [identifier], nowMs))
+      if (watched === undefined) throw new Error('an identifier was watched without a result')
+      return watched
+    },
 
-    watchMany: ({ identifiers, nowMs }) =>
-      store.transaction(async (tx) => {
-        const watched: WatchResult[] = []
-        for (const identifier of identifiers) watched.push(await watchOne(tx, identifier, nowMs))
-        return watched
-      }),
+    watchMany: ({ identifiers, nowMs }) => store.transaction((tx) => watchAll(tx, identifiers, nowMs)),
 
     unwatch: ({ identifier }) =>
       store.transaction(async (tx) => {

@@ -157,10 +157,21 @@ function compare<Value extends string | number>(one: Value, other: Value): numbe
   return one < other ? -1 : one > other ? 1 : 0
 }
 
+/** Returns the parcels with an identifier that may be polled now. */
+export async function pollableParcels(session: Session, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
+  if (parcelIds.length === 0) return new Set()
+  const rows = await session.all(identifiersOfAll, { ids: parcelIds })
+  return new Set(rows.filter((row) => mayBePolled(row, nowMs)).map((row) => row.parcel_id))
+}
+
+function mayBePolled({ refused_at_ms: refusedAtMs }: Tables['identifier'], nowMs: number): boolean {
+  return refusedAtMs === null || refusedAtMs + REFUSAL_HOLDS_MS <= nowMs
+}
+
 /** Returns the identifiers that may be polled now: tracking numbers first, then tracking ids (DOMAIN 6.3). */
 export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
   return (await loadIdentifiers(session, parcelId))
-    .filter((row) => row.refused_at_ms === null || row.refused_at_ms + REFUSAL_HOLDS_MS <= nowMs)
+    .filter((row) => mayBePolled(row, nowMs))
     .map((row) => row.value)
 }
 

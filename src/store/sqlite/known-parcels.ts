@@ -24,8 +24,7 @@ const REMEMBERED = 16_384
  * after every rollback.
  */
 export interface KnownParcels extends Parcels {
-  /** Finds several parcels, in the order given. Leaves out those that do not exist. */
-  findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  saveIdentifier(identifier: IdentifierState): void
   /** Inserts a parcel whose id is above `lastId`. */
   insert(state: ParcelState): void
   /** The highest parcel id ever assigned. */
@@ -43,14 +42,27 @@ export function createKnownParcels(session: Session): KnownParcels {
   /** The highest parcel id; null: not read yet. */
   let last: number | null = null
 
+  function save(state: ParcelState): void {
+    saveParcel(session, state, parcels.get(state.parcelId))
+    if (state.latest !== null) statuses.note(state.latest.status)
+    parcels.set(state)
+  }
+
   return {
     findIdentifiers: identifiers.find,
     saveIdentifier: identifiers.save,
-    async create(nowMs) {
-      const state = await createParcel(session, nowMs)
-      last = state.parcelId
-      parcels.set(state)
-      return state
+    saveIdentifiers(all) {
+      for (const identifier of all) identifiers.save(identifier)
+    },
+    async create(count, nowMs) {
+      const created: ParcelState[] = []
+      for (let nth = 0; nth < count; nth++) {
+        const state = await createParcel(session, nowMs)
+        last = state.parcelId
+        parcels.set(state)
+        created.push(state)
+      }
+      return created
     },
     async find(parcelId) {
       const known = parcels.get(parcelId)
@@ -72,10 +84,9 @@ export function createKnownParcels(session: Session): KnownParcels {
       }
       return parcelIds.flatMap((parcelId) => found.get(parcelId) ?? [])
     },
-    save(state) {
-      saveParcel(session, state, parcels.get(state.parcelId))
-      if (state.latest !== null) statuses.note(state.latest.status)
-      parcels.set(state)
+    save,
+    saveMany(states) {
+      for (const state of states) save(state)
     },
     insert(state) {
       insertParcel(session, state)

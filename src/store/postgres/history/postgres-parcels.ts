@@ -32,9 +32,10 @@ const firstVersion = sql`(extract(epoch from clock_timestamp()) * 1000000)::bigi
 /** Whatever the server's clock does, a version is above the one before. */
 const nextVersion = sql`greatest(parcel.version + 1, ${firstVersion})`
 
-const insertOne = rawStatement<{ id: number; nowMs: number }>()(
+const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
-    insert into parcel (id, revived_at_ms, entry_count, failures, is_full, version) values (${p.id}, ${p.nowMs}, 0, 0, 0, ${firstVersion})`,
+    insert into parcel (id, revived_at_ms, entry_count, failures, is_full, version)
+    select id, ${p.nowMs}::bigint, 0, 0, 0, ${firstVersion} from unnest(${p.ids}::bigint[]) as u (id)`,
 )
 /**
  * Another transaction may have given an identifier to another parcel since it was looked for; then dividing by nothing fails this one, which is begun again.
@@ -68,16 +69,18 @@ export function enqueueIdentifiers(session: Session, identifiers: readonly Named
 export function createPostgresParcels(session: Session): Parcels {
   return {
     findIdentifiers: async (values) => (values.length === 0 ? [] : (await session.all(lockIdentifiers, { values })).map(decodeIdentifier)),
-    saveIdentifier: (identifier) => enqueueIdentifiers(session, [identifier]),
-    async create(nowMs) {
+    saveIdentifiers: (identifiers) => enqueueIdentifiers(session, identifiers),
+    async create(count, nowMs) {
+      if (count === 0) return []
       const [taken] = await session.all(takeParcelNumbers, {})
       if (taken === undefined) throw new Error('the sequence of parcels gave no number')
-      await session.run(insertOne, { id: taken.first, nowMs })
-      const [state] = await findParcels(session, [taken.first])
-      if (state === undefined) throw new Error('a parcel was inserted and is not there')
-      return state
+      const ids = Array.from({ length: count }, (_, nth) => taken.first + nth)
+      session.enqueueWrite(insertNew, { ids, nowMs })
+      return await findParcels(session, ids)
     },
     find: async (parcelId) => (await findParcels(session, [parcelId]))[0] ?? null,
+    findMany: async (parcelIds) => (parcelIds.length === 0 ? [] : await findParcels(session, parcelIds)),
+    saveMany: (states) => enqueueParcels(session, states),
     save: (state) => enqueueParcels(session, [state]),
     forget: () => undefined,
   }
