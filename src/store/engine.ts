@@ -1,4 +1,3 @@
-import type { Contents } from './history/contents.ts'
 import type { Params, Statement } from './statement.ts'
 
 /** The result of a write. */
@@ -24,16 +23,5 @@ export interface WriteEngine {
   changedElsewhere(): boolean
   /** Whether the database itself failed; false if the request was at fault. */
   isStorageFailure(error: unknown): boolean
-  close(): Promise<void>
-}
-
-export interface ReadEngine {
-  readonly session: Session
-  /** Everything `work` reads through its session comes from one snapshot of the database. */
-  snapshot<T>(work: (session: Session) => Promise<T>): Promise<T>
-  /** What is remembered of the words that are stored, for reading within a snapshot; to be asked for before anything is read. */
-  contents(snapshot: Session): Contents
-  /** The last assigned sequence, as the session sees it. */
-  lastSequence(session: Session): Promise<number>
   close(): Promise<void>
 }

@@ -7,11 +7,11 @@ import { countReplayable } from './delivery/ended-deliveries.ts'
 import { countBacklog } from './delivery/endpoint-backlogs.ts'
 import { listEndpoints } from './delivery/endpoints.ts'
 import { readFeed } from './delivery/read-feed.ts'
-import type { ReadEngine } from './engine.ts'
 import { findParcel } from './history/find-parcel.ts'
 import { listStatuses } from './history/parcel-statuses.ts'
 import { countQuarantined } from './ingest/inbox.ts'
 import { findPush, listInbox } from './ingest/inbox-lists.ts'
+import type { ReadEngine } from './read-engine.ts'
 import { statement } from './statement.ts'
 
 const parcels = statement()((db) => db.selectFrom('parcel').select((row) => row.fn.countAll<number>().as('count')))

@@ -170,9 +170,7 @@ function mayBePolled({ refused_at_ms: refusedAtMs }: Tables['identifier'], nowMs
 
 /** Returns the identifiers that may be polled now: tracking numbers first, then tracking ids (DOMAIN 6.3). */
 export async function pollableIdentifiers(session: Session, parcelId: number, nowMs: number): Promise<readonly string[]> {
-  return (await loadIdentifiers(session, parcelId))
-    .filter((row) => mayBePolled(row, nowMs))
-    .map((row) => row.value)
+  return (await loadIdentifiers(session, parcelId)).filter((row) => mayBePolled(row, nowMs)).map((row) => row.value)
 }
 
 /** Returns when the first of them may be polled again; null: one may be at any time, or there is none. */

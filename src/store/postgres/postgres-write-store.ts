@@ -27,8 +27,8 @@ import {
   type TransactionContents,
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
-import { readSeconds, readWhole } from './history/read-batch.ts'
 import { PROVISIONAL } from './history/provisional.ts'
+import { readSeconds, readWhole } from './history/read-batch.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { rawStatement } from './raw-statement.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
-import type { ReadEngine } from '../engine.ts'
+import type { ReadEngine } from '../read-engine.ts'
 import { endlessConflict, isConflict, isEndless } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
 import { createReadContents } from './history/read-contents.ts'

@@ -23,7 +23,9 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
   return first.value
 }
 
-test('S18: a server back without its last commits gives row ids anew; no parcel gets the words of another', { timeout: 240_000 }, async () => {
+test('S18: a server back without its last commits gives row ids anew; no parcel gets the words of another', {
+  timeout: 240_000,
+}, async () => {
   await using server = await startPostgres()
   const place = server.url()
   const [data, before] = [join(server.folder, 'data'), join(server.folder, 'before')]
