@@ -1,15 +1,21 @@
-import { admit, afterAnswer, afterFailure, afterNoVerdict, closedBreaker, startProbe } from '../domain/polling/breaker.ts'
+import { admit, afterAnswer, afterFailure, afterNoVerdict, type Breaker, closedBreaker, startProbe } from '../domain/polling/breaker.ts'
 import type { CallPriority, CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
-/** Failures of the carrier or of the network: other calls would fail too. */
+/** Failures of the carrier or of the network. */
 const FAILURES: ReadonlySet<UnavailableReason> = new Set(['network', 'timeout', 'server_error'])
+
+/** A question to the carrier, as far as the breaker tells them apart. */
+interface Question {
+  readonly identifier: string
+  readonly priority: CallPriority
+}
 
 /** The circuit breaker for calls to the carrier. */
 export interface CarrierBreaker {
   /** Runs `ask` unless the breaker is open. `ask` returns null if the call was withdrawn. */
-  guard(asker: CallPriority, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
+  guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
   state(): CarrierState['breaker']
 }
 
@@ -17,12 +23,16 @@ export interface CarrierBreaker {
 export function createCarrierBreaker(clock: Clock, log: Log, random: () => number = Math.random): CarrierBreaker {
   let breaker = closedBreaker
 
-  const settle = (outcome: StatusOutcome | null, wasProbe: boolean): void => {
+  const after = (outcome: StatusOutcome | null, identifier: string, wasProbe: boolean): Breaker => {
+    if (outcome === null) return afterNoVerdict(breaker, wasProbe)
+    if (outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
+    if (!outcome.conclusive || !FAILURES.has(outcome.reason)) return afterNoVerdict(breaker, wasProbe)
+    const question = outcome.ofQuestion === true ? identifier : null
+    return afterFailure(breaker, { question, wasProbe, nowMs: clock.monotonic(), random: random() })
+  }
+  const settle = (outcome: StatusOutcome | null, identifier: string, wasProbe: boolean): void => {
     const before = breaker
-    if (outcome === null) breaker = afterNoVerdict(breaker, wasProbe)
-    else if (outcome.kind !== 'unavailable') breaker = afterAnswer()
-    else if (outcome.conclusive && FAILURES.has(outcome.reason)) breaker = afterFailure(breaker, wasProbe, clock.monotonic(), random())
-    else breaker = afterNoVerdict(breaker, wasProbe)
+    breaker = after(outcome, identifier, wasProbe)
     const { state, failures, restUntilMs } = breaker
     if (before.state === 'closed' && state === 'open') {
       log.debug(
@@ -34,8 +44,8 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
   }
 
   return {
-    async guard(asker, ask) {
-      const admission = admit(breaker, asker, clock.monotonic())
+    async guard({ priority, identifier }, ask) {
+      const admission = admit(breaker, priority, identifier, clock.monotonic())
       if (admission.kind === 'rest') {
         return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker', conclusive: false }
       }
@@ -46,7 +56,7 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
         outcome = await ask()
         return outcome
       } finally {
-        settle(outcome, wasProbe)
+        settle(outcome, identifier, wasProbe)
       }
     },
     state() {

@@ -92,7 +92,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       if (priority === 'app') deadline.start()
       const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
       try {
-        const outcome = await breaker.guard(priority, async () => {
+        const outcome = await breaker.guard({ identifier, priority }, async () => {
           const answered = await askStatus(ports, { identifier, language, priority, giveUpAtMs, deadline })
           // If the caller or our own shutdown ended the call, its failure must neither count for the breaker nor show as the carrier's.
           const isWithdrawn = signal?.aborted === true || deadlines.closed()

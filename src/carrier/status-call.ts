@@ -40,7 +40,20 @@ export type StatusOutcome =
       readonly detail: string
       /** Whether it says something about the carrier: a call that was not made, or cut off too soon, does not. */
       readonly conclusive: boolean
+      /** Whether the question may have caused it: another one may be answered. */
+      readonly ofQuestion?: boolean
     }
+
+/** Failures before the question could be sent, so it cannot have caused them. */
+const UNREACHED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
 
 interface Unauthorized {
   readonly kind: 'unauthorized'
@@ -85,7 +98,7 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
   if (answer.kind === 'failed') {
     const { reason, detail, conclusive } = answer
     const retryAfterMs = reason === 'timeout' && !conclusive ? CUT_RETRY_MS : answer.retryAfterMs
-    return { kind: 'unavailable', reason, retryAfterMs, detail, conclusive }
+    return { kind: 'unavailable', reason, retryAfterMs, detail, conclusive, ofQuestion: !UNREACHED.has(detail) }
   }
   if (answer.status === 401) return { kind: 'unauthorized', token }
   if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
@@ -104,8 +117,10 @@ async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: 
   if (status === 404 || status === 410) return { kind: 'not_found' }
   const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
   // Both statuses are about the service, not the parcel, so all calls pause.
-  if (waitMs !== null && (status === 429 || status === 503)) await pause(waitMs)
-  return { kind: 'unavailable', reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}`, conclusive: true }
+  const isOfService = waitMs !== null && (status === 429 || status === 503)
+  if (isOfService) await pause(waitMs)
+  const trouble = { reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}` }
+  return { kind: 'unavailable', ...trouble, conclusive: true, ofQuestion: !isOfService }
 }
 
 function reasonOf(status: number): UnavailableReason {

@@ -65,6 +65,11 @@ export function openPolling(config: Config, ports: PollingPorts) {
       await poller.rests()
       await model?.handOver()
     },
+    /** Goes on once a failing carrier has rested, however rarely the poller wakes. */
+    async lookAtRest(): Promise<void> {
+      const { state, restMs } = carrier.state().breaker
+      if (state === 'open' && restMs <= 0 && replicas.holds('poller')) poller.wake()
+    },
     async lookAtClock(): Promise<void> {
       if (disk.trouble() === 'lost' || !replicas.holds('poller')) return
       await followClock
@@ -98,6 +103,7 @@ function createPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay
       underWay,
       refresh: history.refresh,
       callsAllowed: () => (replicas.holds('poller') ? callsAllowedNow(carrier.state().breaker, config.upstream.concurrency) : 0),
+      isProbe: () => carrier.state().breaker.state === 'open',
       isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
     },
     { concurrency: config.upstream.concurrency },

@@ -15,13 +15,15 @@ const DIGEST_LOOK_MS = 5000
 const ACCESS_LOOK_MS = 250
 /** How often the schedule is checked against the clock, in addition to when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
+/** How often a failing carrier may be probed at most, besides when the poller wakes. */
+const REST_LOOK_MS = 1000
 
 export interface TimersPorts {
   readonly clock: Pick<Clock, 'now'>
   readonly disk: DiskWatch
   readonly digest: LogDigest
   readonly authenticate: Pick<Authenticate, 'endExpired'>
-  readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'poller'>
+  readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'lookAtRest' | 'poller'>
   readonly closing: Closing
 }
 
@@ -32,6 +34,7 @@ export function startTimers(config: Config, { clock, disk, digest, authenticate,
     startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
     startRepeating(async () => authenticate.endExpired(), ACCESS_LOOK_MS),
     startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),
+    startRepeating(polling.lookAtRest, REST_LOOK_MS),
   ]
   for (const look of looks) closing.add(() => look.stop())
   const schedule = startSchedule(config.poll.cron, () => polling.poller.wake(), clock.now)

@@ -3,7 +3,7 @@ import { closeOpened, connect, goodBody, json, openCarrier, until } from './carr
 
 afterEach(closeOpened)
 
-const many = (count: number, ask: () => Promise<unknown>) => Promise.all(Array.from({ length: count }, ask))
+const many = (count: number, ask: (at: number) => Promise<unknown>) => Promise.all(Array.from({ length: count }, (_, at) => ask(at)))
 
 test('questions that waited for a Retry-After, left with little time and were cut, say nothing about the carrier: it is asked on', async () => {
   const { url, asked } = await openCarrier({
@@ -25,7 +25,7 @@ test('questions that waited for a Retry-After, left with little time and were cu
 test('questions that were cut after they had had half of their time for themselves are the carrier’s failures', async () => {
   const { url } = await openCarrier({ status: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 300, concurrency: 10 })
-  await many(8, () => fetchAll())
+  await many(8, (at) => fetchAll('app', `PD1000${at}`))
   expect(carrier.state().breaker).toMatchObject({ state: 'open', failures: 8 })
 })
 
@@ -45,4 +45,29 @@ test('questions whose time is over while they wait for a token that is still und
   await until(() => asked.token === 1)
   await waiting
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
+})
+
+test.each([500, 502])(
+  'DOMAIN 6.1: a parcel that is always answered %i says nothing of the carrier, once others are answered',
+  async (code) => {
+    const { url } = await openCarrier({
+      status: (request, response) => (request.url?.includes('OK') === true ? json(response, 200, goodBody) : json(response, code, '')),
+    })
+    const { carrier, fetchAll } = connect(url, { concurrency: 1 })
+    for (let at = 0; at < 20; at++) await fetchAll('schedule', 'PD10001')
+    expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 1 })
+    await fetchAll('schedule', 'OK10001')
+    await fetchAll('schedule', 'PD10001')
+    expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
+  },
+)
+
+test('refused connections are the carrier’s failures, whichever parcel is asked about', async () => {
+  const { url, close } = await openCarrier()
+  const { carrier, fetchAll } = connect(url, { concurrency: 1 })
+  // It has a token by then: a request for one would be another matter.
+  await fetchAll('schedule', 'PD10001')
+  await close()
+  for (let at = 0; at < 6; at++) await fetchAll('schedule', 'PD10001')
+  expect(carrier.state().breaker.state).toBe('open')
 })

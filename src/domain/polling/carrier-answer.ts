@@ -36,6 +36,26 @@ export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
 
+/** Reasons for which no parcel can be asked about now. The breaker judges the rest: what fails for one parcel may work for another. */
+const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
+  'budget',
+  'resting',
+  'credentials',
+  'rate_limited',
+  'redirect',
+  'token_bad_response',
+])
+
+/** Whether the carrier cannot be asked about any parcel now. */
+export function isOfAll(reason: UnavailableReason): boolean {
+  return OF_ALL.has(reason)
+}
+
+/** Whether the question did not leave, so that it says nothing of its parcel. */
+export function wasNotAsked(reason: UnavailableReason): boolean {
+  return reason === 'budget' || reason === 'resting'
+}
+
 /** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   readonly credentials: 'unknown' | 'accepted' | 'refused'

@@ -22,8 +22,11 @@ export interface LanguageAsked {
 /** A poll that brought no answer to record. */
 export interface PollFailure {
   readonly parcelId: number
-  /** `unknown`: the carrier knows none of its identifiers. `unavailable`: the carrier could not be asked, or its answer was unusable. */
-  readonly kind: 'unknown' | 'unavailable'
+  /**
+   * `unknown`: the carrier knows none of its identifiers. `unavailable`: it gave no answer, or none that can be used. `not_asked`: the
+   * question did not leave.
+   */
+  readonly kind: 'unknown' | 'unavailable' | 'not_asked'
   readonly atMs: number
   /** The carrier's `Retry-After`, if it sent one. */
   readonly retryAfterMs?: number
@@ -79,6 +82,8 @@ export interface DueCursor {
 export interface PollCandidate extends DuePoll {
   /** Whether a push arrived since the last poll, so that the poll may no longer be due. */
   readonly pushedSince: boolean
+  /** Whether the carrier answered when it was last asked about it. */
+  readonly lastAnswered: boolean
 }
 
 /** An entry that only polls have reported so far, while its push may still arrive (DOMAIN 6.6). */

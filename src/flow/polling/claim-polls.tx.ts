@@ -10,6 +10,8 @@ const SCARCE_AFTER_MS = 10 * 60_000
 /** How many are looked at in one transaction, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
 
+type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
+
 interface Turn {
   readonly polls: readonly DuePoll[]
   /** Nothing more is due. */
@@ -20,10 +22,12 @@ interface Turn {
  * Claims due polls: in the order of falling due while there are enough calls, else the most valuable. A parcel's stored time is the
  * earliest at which it can be due. Pushes since the last poll may have moved it to later, which is found out here, once, and not at every
  * push.
+ * @param random from 0 (inclusive) to 1 (exclusive).
  */
 export function createClaimDuePolls(
   ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
   options: RecordRules,
+  random: () => number = Math.random,
 ): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 
@@ -35,8 +39,22 @@ export function createClaimDuePolls(
     return (await tx.duePolls({ nowMs, limit, after: null })).map(({ parcelId }) => parcelId)
   }
 
-  async function takeTurn(tx: WriteTx, nowMs: number, limit: number, leaseUntilMs: number): Promise<Turn> {
-    const parcelIds = await pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE))
+  /** Looks at those from a random time of falling due on: the longest due may all be parcels that always fail. */
+  async function pickProbe(tx: WriteTx, nowMs: number): Promise<readonly number[]> {
+    const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
+    if (longest === undefined) return []
+    const fromMs = longest.dueAtMs + random() * (nowMs - longest.dueAtMs)
+    const later = await tx.duePolls({ nowMs, limit: LOOKED_AT_ONCE, after: { dueAtMs: Math.floor(fromMs), parcelId: 0 } })
+    const parcelIds = (later.length > 0 ? later : [longest]).map(({ parcelId }) => parcelId)
+    const due = await tx.pollCandidates({ parcelIds, nowMs })
+    const answered = due.filter(({ lastAnswered }) => lastAnswered)
+    const among = answered.length > 0 ? answered : due
+    const picked = among[Math.floor(random() * among.length)]
+    return picked === undefined ? [] : [picked.parcelId]
+  }
+
+  async function takeTurn(tx: WriteTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
+    const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const polls: DuePoll[] = []
     for (const poll of await tx.pollCandidates({ parcelIds, nowMs })) {
       if (poll.pushedSince && (await isPutOff(tx, poll, nowMs))) continue
@@ -58,7 +76,8 @@ export function createClaimDuePolls(
     return true
   }
 
-  return async ({ nowMs, limit, leaseMs, underWay = [] }) => {
+  return async (request) => {
+    const { nowMs, limit, leaseMs, underWay = [] } = request
     const claimed: DuePoll[] = []
     const leaseUntilMs = nowMs + leaseMs
     for (;;) {
@@ -67,7 +86,7 @@ export function createClaimDuePolls(
         (tx) => {
           // For this claim only (see `polls-under-way`).
           tx.leasePolls(underWay, nowMs + 1)
-          return takeTurn(tx, nowMs, wanted, leaseUntilMs)
+          return takeTurn(tx, request, wanted, leaseUntilMs)
         },
         { ofRole: 'poller' },
       )

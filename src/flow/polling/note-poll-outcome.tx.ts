@@ -24,7 +24,8 @@ export function createNotePollOutcome(
           const parcel = await tx.findParcel(failure.parcelId)
           // It was joined to another during the poll.
           if (parcel === null) return
-          const next = await schedulePoll(tx, afterFailure(parcel, failure), ports, options)
+          const wasAsked = failure.kind !== 'not_asked'
+          const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
           const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
           tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
         },

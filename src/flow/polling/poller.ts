@@ -17,6 +17,8 @@ export interface PollerPorts {
   readonly isQuiet: (nowMs: number) => boolean
   /** How many polls may run now, besides `concurrency`: none while a failing carrier rests, one to probe it. */
   readonly callsAllowed?: () => number
+  /** Whether the next poll probes a failing carrier. */
+  readonly isProbe?: () => boolean
 }
 
 /** A poll whose result got lost falls due again after this time; one that still runs does not (see `polls-under-way`). */
@@ -75,7 +77,13 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     while (!isRefused && inFlight.size > 0 && limit() - inFlight.size < limit() * FREE_PART) await Promise.race(inFlight)
     const room = limit() - inFlight.size
     if (isRefused || room <= 0) return await rest()
-    const claim = { nowMs: clock.now(), limit: room, leaseMs: LEASE_MS, underWay: [...underWay.list(), ...lapsed] }
+    const claim = {
+      nowMs: clock.now(),
+      limit: room,
+      leaseMs: LEASE_MS,
+      underWay: [...underWay.list(), ...lapsed],
+      probe: ports.isProbe?.() === true,
+    }
     lapsed.clear()
     const due = await write.claimDuePolls(claim)
     due.forEach(start)

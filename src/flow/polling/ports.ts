@@ -15,12 +15,16 @@ import type { BudgetAnswer, BudgetRequest, SharedLimits, TokenRecord, TokenState
 
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {
-  /** Leases the most overdue watched parcels, except those in `underWay`, which are still being polled. */
+  /**
+   * Leases the most overdue watched parcels, except those in `underWay`, which are still being polled. `probe`: as a question that a failing
+   * carrier is likely to answer if it answers any, one at random that it answered when it was last asked, or else any that is due.
+   */
   claimDuePolls(request: {
     readonly nowMs: number
     readonly limit: number
     readonly leaseMs: number
     readonly underWay?: readonly number[]
+    readonly probe?: boolean
   }): Promise<readonly DuePoll[]>
   /** Leases the parcel of an identifier, due or not; null: there is none. */
   claimPoll(request: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }): Promise<DuePoll | null>

@@ -2,7 +2,7 @@ import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
-import type { CallPriority, CarrierAnswer } from '../../domain/polling/carrier-answer.ts'
+import { type CallPriority, type CarrierAnswer, isOfAll, type UnavailableReason, wasNotAsked } from '../../domain/polling/carrier-answer.ts'
 import type { DuePoll } from '../../domain/polling/poll.ts'
 import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 import type { Carrier, Clock, Meter } from '../ports.ts'
@@ -30,7 +30,7 @@ export interface RefreshOptions {
 
 /**
  * The outcome of a poll. `recorded`: the carrier's answer is on disk. `unknown`: the carrier knows none of the identifiers. `unusable`: its
- * answer could not be parsed or recorded, which says nothing about other parcels. `unavailable`: the carrier cannot be asked about any
+ * answer cannot be used, or it gave none, which says nothing about other parcels. `unavailable`: the carrier cannot be asked about any
  * parcel now.
  */
 export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
@@ -109,7 +109,7 @@ async function pollOne(ports: RefreshPorts, due: DuePoll, asking: Asking): Promi
     if (view === null) return 'recorded'
     for (const language of asking.further(view)) {
       const more = await ask(ports, identifier, { ...asking, language })
-      if (more.kind === 'unavailable') return hasLapsed(asking) ? 'lapsed' : 'unavailable'
+      if (more.kind === 'unavailable') return hasLapsed(asking) ? 'lapsed' : endOfFailure(more.reason, asking)
       if (more.kind === 'found') await record(ports, more.observation)
       const listed = more.kind === 'found' ? { language: more.observation.language, askedAtMs: more.observation.askedAtMs } : null
       await ports.write.noteLanguageAsked({ parcelId, language, knownTo: lastSequenceOf(view.entries), answer: listed })
@@ -145,11 +145,17 @@ async function giveUp(
   if (hasLapsed(asking)) return 'lapsed'
   await write.notePollFailure({
     parcelId: due.parcelId,
-    kind: 'unavailable',
+    kind: wasNotAsked(reason) ? 'not_asked' : 'unavailable',
     atMs: clock.now(),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
-  return reason === 'bad_response' ? 'unusable' : 'unavailable'
+  return endOfFailure(reason, asking)
+}
+
+/** The schedule goes on with other parcels unless none can be asked about. Whoever ordered a poll is told that there was no answer. */
+function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
+  if (reason === 'bad_response') return 'unusable'
+  return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'
 }
 
 /** The id of the parcel the answer was recorded for; null: it was not recorded. */

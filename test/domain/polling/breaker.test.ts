@@ -11,24 +11,29 @@ import {
   startProbe,
 } from '../../../src/domain/polling/breaker.ts'
 
-const failed = (times: number, from: Breaker = closedBreaker) =>
-  Array.from({ length: times }).reduce<Breaker>((breaker) => afterFailure(breaker, false, 0, 0), from)
+const failure = (question: string | null, nowMs = 0) => ({ question, wasProbe: false, nowMs, random: 0 })
+const failedFor = (questions: readonly (string | null)[], from: Breaker = closedBreaker) =>
+  questions.reduce<Breaker>((breaker, question) => afterFailure(breaker, failure(question)), from)
+const failed = (times: number) => failedFor(Array.from({ length: times }, () => null))
 const opened = failed(FAILURES_TO_OPEN)
+const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, at) => `PD${from + at}`)
 
 /** A rest, then a probe that fails. */
-const probeInVain = (breaker: Breaker) => afterFailure(startProbe(breaker), true, breaker.restUntilMs, 0)
+const probeInVain = (breaker: Breaker, question: string | null = null) =>
+  afterFailure(startProbe(breaker), { ...failure(question, breaker.restUntilMs), wasProbe: true })
+const restOf = (breaker: Breaker, sinceMs: number) => breaker.restUntilMs - sinceMs
 
 test('P1: it stays closed until as many failures in a row as it takes, and an answer starts the count anew', () => {
   expect(failed(FAILURES_TO_OPEN - 1).state).toBe('closed')
   expect(opened.state).toBe('open')
-  expect(afterAnswer()).toEqual(closedBreaker)
+  expect(afterAnswer(opened, 'PD1')).toEqual(closedBreaker)
 })
 
 test('open, nothing of the schedule leaves until the rest is over, and then one question does', () => {
-  expect(admit(opened, 'schedule', opened.restUntilMs - 1).kind).toBe('rest')
-  expect(admit(opened, 'schedule', opened.restUntilMs)).toEqual({ kind: 'probe' })
-  expect(admit(startProbe(opened), 'schedule', opened.restUntilMs + 1).kind).toBe('rest')
-  expect(admit(startProbe(opened), 'app', opened.restUntilMs + 1).kind).toBe('rest')
+  expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs - 1).kind).toBe('rest')
+  expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
+  expect(admit(startProbe(opened), 'schedule', 'PD1', opened.restUntilMs + 1).kind).toBe('rest')
+  expect(admit(startProbe(opened), 'app', 'PD1', opened.restUntilMs + 1).kind).toBe('rest')
 })
 
 test('rests grow with every probe that fails, to five minutes and no longer', () => {
@@ -43,17 +48,56 @@ test('rests grow with every probe that fails, to five minutes and no longer', ()
   expect(rests.at(-1)).toBe(300_000)
 })
 
-test('an app may probe long before the schedule may', () => {
-  const resting = [1, 2, 3, 4, 5, 6, 7].reduce((breaker) => probeInVain(breaker), opened)
+test('what one question fails with counts once, and what none can cause each time', () => {
+  const one = failedFor(Array.from({ length: 20 }, () => 'PD1'))
+  expect([one.state, one.failures]).toEqual(['closed', 1])
+  expect(failedFor(numbers(FAILURES_TO_OPEN)).state).toBe('open')
+  expect(failedFor(['PD1', null, null, null, null]).state).toBe('open')
+})
+
+test('questions that fail while others are answered count no more until they are answered', () => {
+  const proven = afterAnswer(failedFor(numbers(4)), 'ok')
+  expect(failedFor([...numbers(4), ...numbers(4, 4)], proven)).toMatchObject({ state: 'closed', failures: 4 })
+  const answered = afterAnswer(proven, 'PD0')
+  expect(failedFor(['PD0', ...numbers(4, 4)], answered).state).toBe('open')
+})
+
+test('a carrier that is down after all opens it, whatever failed before', () => {
+  const proven = afterAnswer(failedFor(numbers(30)), 'ok')
+  expect(failedFor(numbers(30), proven).state).toBe('closed')
+  expect(failedFor(numbers(FAILURES_TO_OPEN, 100), proven).state).toBe('open')
+})
+
+test('a probe with a question that fails always makes no rest longer', () => {
+  const open = failedFor(numbers(FAILURES_TO_OPEN))
+  const again = probeInVain(probeInVain(open, 'PD1'), 'PD2')
+  expect([again.state, again.rests, restOf(again, open.restUntilMs + 5000)]).toEqual(['open', 1, 5000])
+  expect(probeInVain(again, 'new').rests).toBe(2)
+})
+
+test('an app that repeats a question that failed waits for the rest, and an app with another may probe sooner', () => {
+  const resting = ['a', 'b', 'c', 'd'].reduce((breaker, question) => probeInVain(breaker, question), failedFor(numbers(FAILURES_TO_OPEN)))
   const soon = resting.failedAtMs + 6000
-  expect(admit(resting, 'app', soon)).toEqual({ kind: 'probe' })
-  expect(admit(resting, 'schedule', soon).kind).toBe('rest')
+  expect(admit(resting, 'app', 'PD1', soon).kind).toBe('rest')
+  expect(admit(resting, 'app', 'other', soon)).toEqual({ kind: 'probe' })
+})
+
+test('the questions that are remembered to fail are bounded', () => {
+  const breaker = afterAnswer({ ...closedBreaker, suspects: new Set(numbers(30_000)) }, 'ok')
+  expect(breaker.failing.size).toBe(5000)
+})
+
+test('an app may probe long before the schedule may', () => {
+  const resting = [1, 2, 3, 4, 5, 6, 7].reduce<Breaker>((breaker) => probeInVain(breaker), opened)
+  const soon = resting.failedAtMs + 6000
+  expect(admit(resting, 'app', 'PD1', soon)).toEqual({ kind: 'probe' })
+  expect(admit(resting, 'schedule', 'PD1', soon).kind).toBe('rest')
 })
 
 test('what left before it opened makes no rest longer, and a probe that says nothing lets the next one go', () => {
   expect(failed(20).restUntilMs).toBe(opened.restUntilMs)
   const probing = startProbe(opened)
-  expect(admit(afterNoVerdict(probing, true), 'schedule', opened.restUntilMs)).toEqual({ kind: 'probe' })
+  expect(admit(afterNoVerdict(probing, true), 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
   expect(afterNoVerdict(probing, false)).toBe(probing)
 })
 

@@ -98,6 +98,22 @@ test('P3: an answer nobody can read hurts its own parcel only', async () => {
   expect(await refresh.poll(DUE)).toBe('unusable')
 })
 
+test.each(['server_error', 'timeout', 'network', 'rejected'] as const)(
+  '6.1: a question that ends with %s fails for its own parcel, and for an operator who ordered it',
+  async (reason) => {
+    const { refresh, told } = world({ 'AB123456789SE en': { kind: 'unavailable', reason } })
+    expect(await refresh.poll(DUE)).toBe('unusable')
+    expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5 }])
+    expect(await refresh.refreshNow(DUE)).toBe('unavailable')
+  },
+)
+
+test.each(['resting', 'budget'] as const)('6.1: a question that does not leave (%s) is no failure of its parcel', async (reason) => {
+  const { refresh, told } = world({ 'AB123456789SE en': { kind: 'unavailable', reason, retryAfterMs: 9000 } })
+  expect(await refresh.poll(DUE)).toBe('unavailable')
+  expect(told).toEqual([{ parcelId: 7, kind: 'not_asked', atMs: 5, retryAfterMs: 9000 }])
+})
+
 test('an answer that is quarantined ends the claim like a failure, so that its parcel is asked again at its interval, not whenever a lease lapses', async () => {
   const { refresh, asked, told } = world({ 'AB123456789SE en': found('en') }, { quarantines: true })
   expect(await refresh.poll(DUE)).toBe('unusable')

@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest'
+import { createCarrierBreaker } from '../../../src/carrier/carrier-breaker.ts'
+import { createCarrierLog } from '../../../src/carrier/carrier-log.ts'
+import type { StatusOutcome } from '../../../src/carrier/status-call.ts'
+import { callsAllowedNow } from '../../../src/domain/polling/breaker.ts'
+import { createPoller } from '../../../src/flow/polling/poller.ts'
+import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
+import { createRefresh } from '../../../src/flow/polling/refresh.ts'
+import { aPoll } from '../../support/builders.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const NOW = Date.UTC(2026, 2, 1, 12)
+const CONCURRENCY = 4
+const NOT_MADE: StatusOutcome = { kind: 'unavailable', reason: 'timeout', detail: 'withdrawn', conclusive: false }
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** The poller with its breaker over a real store, and a carrier whose answers the test decides. */
+async function openFailing(fails: (identifier: string) => boolean) {
+  const store = await openStore(NOW)
+  const clock = { now: store.now, monotonic: () => store.now() - NOW }
+  const breaker = createCarrierBreaker(clock, silent, () => 0)
+  const asked: string[] = []
+  const answerTo = (identifier: string, language: string): StatusOutcome => {
+    asked.push(identifier)
+    if (fails(identifier)) return { kind: 'unavailable', reason: 'server_error', detail: 'status 500', conclusive: true, ofQuestion: true }
+    const observation = aPoll({ asked: identifier, language, askedAtMs: clock.now(), trackingIds: [`9${identifier.slice(2)}`] })
+    return { kind: 'found', observation }
+  }
+  const fetchAll = async (question: Parameters<Parameters<typeof createRefresh>[0]['carrier']['fetchAll']>[0]) => {
+    const outcome = await breaker.guard(question, async () => answerTo(question.identifier, question.language))
+    return createCarrierLog(clock, silent).record(outcome ?? NOT_MADE)
+  }
+  const { reads, writes: write } = store
+  const recorder = {
+    async submit(incoming: Parameters<typeof store.record>[0] & { kind: 'poll' }) {
+      const [outcome] = (await store.record(incoming)).outcomes
+      if (outcome === undefined) throw new Error('a batch without an outcome')
+      return outcome
+    },
+  }
+  const meter = { pollEnded() {}, missedPush() {} }
+  const refresh = createRefresh({ carrier: { fetchAll }, recorder, reads, write, meter, clock }, { languages: ['en'] })
+  const pass = createPoller(
+    {
+      write,
+      refresh,
+      underWay: createPollsUnderWay(),
+      meter,
+      clock,
+      log: silent,
+      isQuiet: () => false,
+      callsAllowed: () => callsAllowedNow(breaker.state(), CONCURRENCY),
+      isProbe: () => breaker.state().state === 'open',
+    },
+    { concurrency: CONCURRENCY },
+  )
+  return {
+    ...store,
+    asked,
+    breaker,
+    /** Lets the poller do what it can now, and moves the clock on to the end of a rest. */
+    async second() {
+      while ((await pass()) === 'busy');
+      store.pass(1000)
+    },
+  }
+}
+
+const failing = (at: number) => `AF${1000 + at}`
+const healthy = (at: number) => `AH${2000 + at}`
+
+test('DOMAIN 6.1: thirty parcels that always fail hold up none of thirty that are answered', async () => {
+  const { writes, second, asked, reads } = await openFailing((identifier) => identifier.startsWith('AF'))
+  // The failing ones are due first.
+  await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => failing(at)), nowMs: NOW - HOUR_MS })
+  await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => healthy(at)), nowMs: NOW - HOUR_MS / 2 })
+  for (let at = 0; at < 300; at++) await second()
+  expect(new Set(asked.filter((identifier) => identifier.startsWith('AH'))).size).toBe(30)
+  // Each backs off by itself: at once, after 1, 3 and 7 minutes at most within these five.
+  for (let at = 0; at < 30; at++) expect(asked.filter((identifier) => identifier === failing(at)).length).toBeLessThanOrEqual(4)
+  expect((await reads.inspectParcel(failing(0)))?.state.failures).toBeGreaterThan(0)
+})
+
+test('DOMAIN 6.1: parcels that begin to fail beside others hold up none of them, and no breaker stays open', async () => {
+  let broken = false
+  const { writes, second, asked, breaker, pass } = await openFailing((identifier) => broken && identifier.startsWith('AF'))
+  const identifiers = Array.from({ length: 60 }, (_, at) => (at < 30 ? failing(at) : healthy(at)))
+  await writes.watchMany({ identifiers, nowMs: NOW - HOUR_MS })
+  for (let at = 0; at < 10; at++) await second()
+  expect(new Set(asked).size).toBe(60)
+  broken = true
+  pass(12 * HOUR_MS)
+  asked.length = 0
+  for (let at = 0; at < 300; at++) await second()
+  expect(new Set(asked.filter((identifier) => identifier.startsWith('AH'))).size).toBe(30)
+  expect(breaker.state().state).toBe('closed')
+})
+
+test('DOMAIN 6.1: a carrier that is down is probed, and what was not asked has not failed', async () => {
+  const { writes, second, asked, breaker, reads } = await openFailing(() => true)
+  const identifiers = Array.from({ length: 60 }, (_, at) => failing(at))
+  await writes.watchMany({ identifiers, nowMs: NOW - HOUR_MS })
+  for (let at = 0; at < 120; at++) await second()
+  expect(breaker.state().state).toBe('open')
+  // Some at first, then probes after 5, 10, 20, 40 and 80 seconds.
+  expect(asked.length).toBeLessThan(20)
+  const states = await Promise.all(identifiers.map(async (identifier) => (await reads.inspectParcel(identifier))?.state))
+  const failures = states.reduce((sum, state) => sum + (state?.failures ?? 0), 0)
+  expect(failures).toBe(asked.length)
+})
