@@ -94,14 +94,20 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
   const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
   const polling = { ...ports, store: tellSaved(store, changed) }
+  const notes = createNotePollOutcome(polling, options.record)
   let rules = options.deliver
   const record = createRecord(ports, options.record)
   const settleMissedPushes = createSettleMissedPushes(store)
   const reschedulePolls = createReschedulePolls(ports, options.record)
   return {
-    claimDuePolls: createClaimDuePolls(polling, options.record),
+    claimDuePolls: createClaimDuePolls(polling, options.record, Math.random),
     claimPoll: createClaimPoll(store),
-    ...createNotePollOutcome(polling, options.record),
+    ...notes,
+    async notePollFailure(failure) {
+      if (failure.kind === 'unavailable') model.unanswered(failure.atMs)
+      if (failure.kind === 'unknown') model.answered(failure.atMs)
+      await notes.notePollFailure(failure)
+    },
     ...createWatchParcels(polling, options.record),
     ...createReprocess(ports, options.record),
     ...createCarrierMemory(store),
@@ -127,6 +133,8 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       rules = next
     },
     async record(batch) {
+      // Before their parcels are scheduled: an answer ends a silence, whatever it says.
+      if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
       const report = await record(batch)
       const times = timesPushed(batch, report)
       if (times.length > 0) model.pushed(Math.max(...times), times.length)

@@ -1,4 +1,5 @@
 import { bestPollTimeMs, expectedUnknownEntries } from './best-poll-time.ts'
+import { type CarrierSilence, noSilence, silentMs } from './carrier-silence.ts'
 import type { PushHealth } from './push-health.ts'
 import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
@@ -42,6 +43,8 @@ export interface CadenceModel {
   /** The share of pushes that are lost while pushes arrive at all. */
   readonly pushLoss: number
   readonly scanRate: ScanRate
+  /** When the carrier answered nobody; absent: it always answered somebody. */
+  readonly silence?: CarrierSilence
 }
 
 /** When to poll a parcel next, epoch milliseconds, or why not to. */
@@ -74,7 +77,7 @@ export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: Caden
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
     const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, model, policy))
-    return { kind: 'at', atMs: facts.checkedAtMs + staggered(retryMs, facts.parcelId) }
+    return unlessStale(facts, model, policy, facts.checkedAtMs + staggered(retryMs, facts.parcelId))
   }
   return facts.latest?.status === FINISHED ? closingPoll(facts, facts.latest.atMs, model, policy) : regularPoll(facts, model, policy)
 }
@@ -106,10 +109,17 @@ function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: 
 }
 
 function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextPoll {
-  const atMs = plannedMs(facts, model, policy)
-  const newestMs = Math.max(facts.latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.activatedAtMs)
-  if (atMs <= newestMs + policy.staleAfterMs) return { kind: 'at', atMs }
-  return { kind: 'stopped', reason: facts.latest === null ? 'unknown' : 'stale' }
+  return unlessStale(facts, model, policy, plannedMs(facts, model, policy))
+}
+
+/** A poll at `atMs`, or none if there has been no news for too long by then, whether polls failed or brought nothing. */
+function unlessStale(facts: CadenceFacts, { silence = noSilence }: CadenceModel, { staleAfterMs }: CadencePolicy, atMs: number): NextPoll {
+  const { latest } = facts
+  const newestMs = Math.max(latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.activatedAtMs)
+  const withoutNewsMs = atMs - newestMs
+  if (withoutNewsMs <= staleAfterMs || withoutNewsMs - silentMs(silence, newestMs, atMs) <= staleAfterMs) return { kind: 'at', atMs }
+  if (latest === null) return { kind: 'stopped', reason: 'unknown' }
+  return { kind: 'stopped', reason: latest.status === FINISHED ? 'delivered' : 'stale' }
 }
 
 function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {

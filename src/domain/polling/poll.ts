@@ -23,10 +23,10 @@ export interface LanguageAsked {
 export interface PollFailure {
   readonly parcelId: number
   /**
-   * `unknown`: the carrier knows none of its identifiers. `unavailable`: it gave no answer, or none that can be used. `not_asked`: the
-   * question did not leave.
+   * `unknown`: the carrier knows none of its identifiers. `unusable`: it answered the question with nothing that can be used. `unavailable`:
+   * it gave no answer, or one that could not be recorded. `not_asked`: the question did not leave.
    */
-  readonly kind: 'unknown' | 'unavailable' | 'not_asked'
+  readonly kind: 'unknown' | 'unusable' | 'unavailable' | 'not_asked'
   readonly atMs: number
   /** The carrier's `Retry-After`, if it sent one. */
   readonly retryAfterMs?: number

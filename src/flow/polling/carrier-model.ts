@@ -1,4 +1,5 @@
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
+import { afterAnswer, afterNoAnswer, type CarrierSilence, noSilence } from '../../domain/polling/carrier-silence.ts'
 import {
   afterMiss,
   afterPush,
@@ -9,10 +10,11 @@ import {
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
 
-/** What is learnt about the carrier as a whole: how it scans over the week, and how reliable its pushes are. */
+/** What is learnt about the carrier as a whole: how it scans over the week, how reliable its pushes are, and when it answered nobody. */
 export interface CarrierModel {
   readonly scanRate: ScanRate
   readonly channel: PushChannel
+  readonly silence: CarrierSilence
 }
 
 /** Keeps the carrier model up to date. */
@@ -24,6 +26,10 @@ export interface CarrierModelKeeper {
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
   /** A poll reported an entry first; its event time in epoch milliseconds. */
   foundByPoll(eventAtMs: number): void
+  /** The carrier answered a poll. */
+  answered(atMs: number): void
+  /** A poll got no answer. */
+  unanswered(atMs: number): void
   /** Checks whether entries found by polls have waited for their push longer than the grace. */
   review(graceMs: number): void
   learnt(): CarrierModel
@@ -44,9 +50,9 @@ const UNPUSHED_MAX = 1000
 /** Keeps the model that the cadence depends on. */
 export function createCarrierModelKeeper(
   clock: { now(): number },
-  from: CarrierModel = { scanRate: emptyScanRate, channel: newPushChannel },
+  from: CarrierModel = { scanRate: emptyScanRate, channel: newPushChannel, silence: noSilence },
 ): CarrierModelKeeper {
-  let { scanRate, channel } = from
+  let { scanRate, channel, silence } = from
   let scanSamples: ScanSample[] = []
   /** The event times of entries that polls found and no push has reported, after the last push. */
   let unpushed: number[] = []
@@ -65,7 +71,7 @@ export function createCarrierModelKeeper(
       // A clock that was put back must not stop the learning.
       const restedMs = Math.abs(clock.now() - learntAtMs)
       if (restedMs >= LEARN_EVERY_MS || (scanSamples.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
-      return { scanRate, pushHealth: channel.health, pushLoss: estimatePushLoss(channel) }
+      return { scanRate, pushHealth: channel.health, pushLoss: estimatePushLoss(channel), silence }
     },
     learn(sample) {
       if (scanSamples.length < WAITING_MAX) scanSamples.push(sample)
@@ -79,15 +85,21 @@ export function createCarrierModelKeeper(
     foundByPoll(eventAtMs) {
       if (unpushed.length < UNPUSHED_MAX && eventAtMs > (channel.lastPushAtMs ?? Number.POSITIVE_INFINITY)) unpushed.push(eventAtMs)
     },
+    answered(atMs) {
+      silence = afterAnswer(silence, atMs)
+    },
+    unanswered(atMs) {
+      silence = afterNoAnswer(silence, atMs)
+    },
     review(graceMs) {
       const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
       const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length
       channel = afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs })
     },
-    learnt: () => ({ scanRate, channel }),
+    learnt: () => ({ scanRate, channel, silence }),
     replace(model) {
-      ;({ scanRate, channel } = model)
+      ;({ scanRate, channel, silence } = model)
       scanSamples = []
       unpushed = []
     },

@@ -27,7 +27,7 @@ interface Turn {
 export function createClaimDuePolls(
   ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
   options: RecordRules,
-  random: () => number = Math.random,
+  random: () => number,
 ): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 

@@ -1,4 +1,5 @@
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { type CarrierSilence, encodeSilence, noSilence, parseSilence } from '../../domain/polling/carrier-silence.ts'
 import {
   encodePushRecord,
   encodeScanRate,
@@ -18,6 +19,7 @@ import type { CarrierModel } from './carrier-model.ts'
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
+const SILENCE = 'carrier-silence'
 /** A kill loses no more than this of what was learnt over weeks. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
@@ -51,6 +53,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let missed = missedIn(saved, clock.now())
   let toldSilent = saved.record?.toldSilent ?? false
   let kept = { ...from, missed, scanRateAtMs: clock.now(), pushesAtMs: clock.now() }
+  let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
   /** The channel counts the start of this run as its last push (`resumeChannel`); the real one was before. */
@@ -70,8 +73,17 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     return isNews
   }
 
-  async function keepAll({ scanRate: learnt, channel }: CarrierModel, all: boolean): Promise<boolean> {
+  /** It changes rarely: at the end of an outage, and once an hour has passed of one. */
+  async function keepSilence(silence: CarrierSilence, nowMs: number): Promise<void> {
+    const text = encodeSilence(silence, nowMs)
+    if (text === keptSilence) return
+    await save(ports.store, SILENCE, text)
+    keptSilence = text
+  }
+
+  async function keepAll({ scanRate: learnt, channel, silence }: CarrierModel, all: boolean): Promise<boolean> {
     const nowMs = clock.now()
+    await keepSilence(silence, nowMs)
     // A clock that was put back must not stop the saving.
     const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
     if (learnt !== kept.scanRate && isDue(kept.scanRateAtMs, SCAN_RATE_EVERY_MS)) {
@@ -91,6 +103,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
       missed = missedIn(saved, clock.now())
       toldSilent = saved.record?.toldSilent ?? false
       kept = { ...kept, ...from, missed }
+      keptSilence = encodeSilence(from.silence, clock.now())
       return from
     },
     countMissed(count) {
@@ -122,21 +135,26 @@ function isSilenceReported(before: boolean, health: PushHealth): boolean {
 interface Saved {
   readonly scanRate: ScanRate | null
   readonly record: PushRecord | null
+  readonly silence: CarrierSilence | null
 }
 
 async function loadSaved(ports: ModelCheckpointPorts): Promise<Saved> {
-  return { scanRate: await load(ports, SCAN_RATE, parseScanRate), record: await load(ports, PUSHES, parsePushRecord) }
+  return {
+    scanRate: await load(ports, SCAN_RATE, parseScanRate),
+    record: await load(ports, PUSHES, parsePushRecord),
+    silence: await load(ports, SILENCE, parseSilence),
+  }
 }
 
 /** The model as it was saved. */
-function plainModel({ scanRate, record }: Saved): CarrierModel {
-  return { scanRate: scanRate ?? emptyScanRate, channel: record?.channel ?? newPushChannel }
+function plainModel({ scanRate, record, silence }: Saved): CarrierModel {
+  return { scanRate: scanRate ?? emptyScanRate, channel: record?.channel ?? newPushChannel, silence: silence ?? noSilence }
 }
 
 /** The model that a run goes on from. */
 function modelOf(saved: Saved, nowMs: number): CarrierModel {
-  const { scanRate, channel } = plainModel(saved)
-  return { scanRate, channel: resumeChannel(channel, nowMs) }
+  const { channel, ...rest } = plainModel(saved)
+  return { ...rest, channel: resumeChannel(channel, nowMs) }
 }
 
 function missedIn({ record }: Saved, nowMs: number): MissedPushes {

@@ -54,7 +54,7 @@ export function createNotePollOutcome(
 
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
   const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs) }
-  if (kind === 'unavailable') return { ...checked, failures: parcel.failures + 1 }
+  if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
   // It was unwatched during the poll, which the answer does not undo.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }

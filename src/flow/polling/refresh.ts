@@ -2,8 +2,15 @@ import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
-import { type CallPriority, type CarrierAnswer, isOfAll, type UnavailableReason, wasNotAsked } from '../../domain/polling/carrier-answer.ts'
-import type { DuePoll } from '../../domain/polling/poll.ts'
+import {
+  type CallPriority,
+  type CarrierAnswer,
+  isOfAll,
+  isUnusable,
+  type UnavailableReason,
+  wasNotAsked,
+} from '../../domain/polling/carrier-answer.ts'
+import type { DuePoll, PollFailure } from '../../domain/polling/poll.ts'
 import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 import type { Carrier, Clock, Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -75,6 +82,11 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   }
 }
 
+type Failure = CarrierAnswer & { readonly kind: 'unavailable' }
+
+/** An answer that could not be recorded. */
+const NOT_RECORDED: Failure = { kind: 'unavailable', reason: 'bad_response' }
+
 /** How a poll asks. */
 interface Asking {
   readonly language: string
@@ -104,7 +116,7 @@ async function pollOne(ports: RefreshPorts, due: DuePoll, asking: Asking): Promi
       continue
     }
     const parcelId = await record(ports, answer.observation)
-    if (parcelId === null) return await giveUp(ports, due, { kind: 'unavailable', reason: 'bad_response' }, asking)
+    if (parcelId === null) return await giveUp(ports, due, NOT_RECORDED, asking)
     const view = await ports.reads.findParcel(identifier)
     if (view === null) return 'recorded'
     for (const language of asking.further(view)) {
@@ -135,21 +147,22 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
 }
 
 /** Saves that the poll brought nothing to record; its parcel is polled again as after any failure. */
-async function giveUp(
-  { write, clock }: RefreshPorts,
-  due: DuePoll,
-  { reason, retryAfterMs }: CarrierAnswer & { kind: 'unavailable' },
-  asking: Asking,
-): Promise<PollEnd> {
+async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
   // Nothing has failed, and whoever polls now schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
+  const { reason, retryAfterMs } = answer
   await write.notePollFailure({
     parcelId: due.parcelId,
-    kind: wasNotAsked(reason) ? 'not_asked' : 'unavailable',
+    kind: failureKindOf(answer),
     atMs: clock.now(),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
   return endOfFailure(reason, asking)
+}
+
+function failureKindOf(answer: Failure): PollFailure['kind'] {
+  if (wasNotAsked(answer.reason)) return 'not_asked'
+  return answer !== NOT_RECORDED && isUnusable(answer) ? 'unusable' : 'unavailable'
 }
 
 /** The schedule goes on with other parcels unless none can be asked about. Whoever ordered a poll is told that there was no answer. */

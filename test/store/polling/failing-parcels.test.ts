@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { createCarrierBreaker } from '../../../src/carrier/carrier-breaker.ts'
 import { createCarrierLog } from '../../../src/carrier/carrier-log.ts'
 import type { StatusOutcome } from '../../../src/carrier/status-call.ts'
+import type { IncomingPoll } from '../../../src/domain/history/recording.ts'
 import { callsAllowedNow } from '../../../src/domain/polling/breaker.ts'
+import type { UnavailableReason } from '../../../src/domain/polling/carrier-answer.ts'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
@@ -17,14 +19,14 @@ const NOT_MADE: StatusOutcome = { kind: 'unavailable', reason: 'timeout', detail
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** The poller with its breaker over a real store, and a carrier whose answers the test decides. */
-async function openFailing(fails: (identifier: string) => boolean) {
+async function openFailing(fails: (identifier: string) => boolean, reason: UnavailableReason = 'server_error') {
   const store = await openStore(NOW)
   const clock = { now: store.now, monotonic: () => store.now() - NOW }
   const breaker = createCarrierBreaker(clock, silent, () => 0)
   const asked: string[] = []
   const answerTo = (identifier: string, language: string): StatusOutcome => {
     asked.push(identifier)
-    if (fails(identifier)) return { kind: 'unavailable', reason: 'server_error', detail: 'status 500', conclusive: true, ofQuestion: true }
+    if (fails(identifier)) return { kind: 'unavailable', reason, detail: 'a status', conclusive: true, ofQuestion: true }
     const observation = aPoll({ asked: identifier, language, askedAtMs: clock.now(), trackingIds: [`9${identifier.slice(2)}`] })
     return { kind: 'found', observation }
   }
@@ -34,7 +36,7 @@ async function openFailing(fails: (identifier: string) => boolean) {
   }
   const { reads, writes: write } = store
   const recorder = {
-    async submit(incoming: Parameters<typeof store.record>[0] & { kind: 'poll' }) {
+    async submit(incoming: IncomingPoll) {
       const [outcome] = (await store.record(incoming)).outcomes
       if (outcome === undefined) throw new Error('a batch without an outcome')
       return outcome
@@ -109,4 +111,36 @@ test('DOMAIN 6.1: a carrier that is down is probed, and what was not asked has n
   const states = await Promise.all(identifiers.map(async (identifier) => (await reads.inspectParcel(identifier))?.state))
   const failures = states.reduce((sum, state) => sum + (state?.failures ?? 0), 0)
   expect(failures).toBe(asked.length)
+})
+
+/** So many days, in each of which the poller wakes a few times. */
+async function days(count: number, { second, pass }: Pick<Awaited<ReturnType<typeof openFailing>>, 'second' | 'pass'>): Promise<void> {
+  for (let at = 0; at < count * 4; at++) {
+    await second()
+    pass(6 * HOUR_MS)
+  }
+}
+
+test('DOMAIN 6.1: a number that the carrier refuses for a month is asked about no more', async () => {
+  const { writes, reads, asked, ...poller } = await openFailing((identifier) => identifier.startsWith('AF'), 'rejected')
+  await writes.watch({ identifier: failing(0), nowMs: NOW })
+  await days(40, poller)
+  expect((await reads.inspectParcel(failing(0)))?.state).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
+  asked.length = 0
+  await days(2, poller)
+  expect(asked).toEqual([])
+})
+
+test('DOMAIN 6.1: a carrier that answers nobody for 40 days makes nothing stale', async () => {
+  let isDown = false
+  const { writes, reads, ...poller } = await openFailing(() => isDown)
+  await writes.watchMany({ identifiers: [healthy(0), healthy(1)], nowMs: NOW })
+  await days(1, poller)
+  isDown = true
+  await days(40, poller)
+  isDown = false
+  await days(2, poller)
+  expect((await reads.inspectParcel(healthy(0)))?.state).toMatchObject({ stopped: null, failures: 0 })
+  await days(40, poller)
+  expect((await reads.inspectParcel(healthy(0)))?.state).toMatchObject({ stopped: 'stale' })
 })

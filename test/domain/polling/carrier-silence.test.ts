@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import { type CadenceFacts, type CadenceModel, nextPoll } from '../../../src/domain/polling/cadence.ts'
+import {
+  afterAnswer,
+  afterNoAnswer,
+  type CarrierSilence,
+  encodeSilence,
+  noSilence,
+  parseSilence,
+  silentMs,
+} from '../../../src/domain/polling/carrier-silence.ts'
+import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
+import { cadence, DAY_MS } from '../../support/policy.ts'
+
+const HOUR_MS = 3_600_000
+const START = Date.UTC(2026, 2, 1, 12)
+
+const facts = (fields: Partial<CadenceFacts>): CadenceFacts => ({
+  parcelId: 1,
+  latest: { status: 'TerminalArrived', atMs: START },
+  entryCount: 1,
+  watchedAtMs: START,
+  activatedAtMs: START,
+  checkedAtMs: START,
+  failures: 0,
+  unpollable: false,
+  ...fields,
+})
+const model = (silence: CarrierSilence = noSilence): CadenceModel => ({
+  pushHealth: 'unknown',
+  pushLoss: 0,
+  scanRate: emptyScanRate,
+  silence,
+})
+const failedAt = (days: number, fields: Partial<CadenceFacts> = {}) =>
+  facts({ failures: 400, checkedAtMs: START + days * DAY_MS, ...fields })
+
+test('6.1: a parcel in transit whose polls only fail is stale like any other', () => {
+  expect(nextPoll(failedAt(29), model(), cadence).kind).toBe('at')
+  expect(nextPoll(failedAt(40), model(), cadence)).toEqual({ kind: 'stopped', reason: 'stale' })
+})
+
+test('6.1: a number that was never answered is unknown at last, and a delivered parcel delivered', () => {
+  expect(nextPoll(failedAt(40, { latest: null, entryCount: 0 }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'unknown' })
+  const delivered = { status: 'DeliverySucceeded', atMs: START }
+  expect(nextPoll(failedAt(40, { latest: delivered }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'delivered' })
+})
+
+test('6.1: an app that asks starts the polls of a stale parcel again, though they fail', () => {
+  expect(nextPoll(failedAt(40, { activatedAtMs: START + 40 * DAY_MS }), model(), cadence).kind).toBe('at')
+})
+
+test('6.1: time in which the carrier answered nobody makes nothing stale, while it lasts and after it', () => {
+  const lasting = afterNoAnswer(noSilence, START + 5 * DAY_MS)
+  expect(nextPoll(failedAt(60), model(lasting), cadence).kind).toBe('at')
+  const over = afterAnswer(lasting, START + 60 * DAY_MS)
+  const answered = (days: number) => nextPoll(facts({ checkedAtMs: START + days * DAY_MS }), model(over), cadence)
+  expect(answered(60).kind).toBe('at')
+  expect(answered(84).kind).toBe('at')
+  expect(answered(86)).toEqual({ kind: 'stopped', reason: 'stale' })
+})
+
+test('a silence lasts from the first poll without an answer to the next with one; shorter than an hour it does not count', () => {
+  const silent = afterNoAnswer(afterNoAnswer(noSilence, START), START + HOUR_MS)
+  expect(silent.sinceMs).toBe(START)
+  expect(afterAnswer(silent, START + HOUR_MS - 1)).toEqual(noSilence)
+  const over = afterAnswer(silent, START + 2 * HOUR_MS)
+  expect(silentMs(over, START + HOUR_MS, START + 10 * HOUR_MS)).toBe(HOUR_MS)
+  expect(silentMs(over, START + 3 * HOUR_MS, START + 10 * HOUR_MS)).toBe(0)
+  expect(afterAnswer(over, START + 3 * HOUR_MS)).toBe(over)
+})
+
+test('a silence is saved from when it is an hour old, and what is damaged is no silence', () => {
+  const silent = afterNoAnswer(noSilence, START)
+  expect(parseSilence(encodeSilence(silent, START + HOUR_MS - 1))).toEqual(noSilence)
+  expect(parseSilence(encodeSilence(silent, START + HOUR_MS))).toEqual(silent)
+  for (const text of ['', '{}', '{"sinceMs":"x","past":[]}', '{"sinceMs":null,"past":[{}]}']) expect(parseSilence(text)).toBeNull()
+})
+
+test('only the last silences are remembered', () => {
+  let silence = noSilence
+  for (let at = 0; at < 300; at++) silence = afterAnswer(afterNoAnswer(silence, at * DAY_MS), at * DAY_MS + 2 * HOUR_MS)
+  expect([silence.past.length, silence.past[0]?.fromMs]).toEqual([100, 200 * DAY_MS])
+})
