@@ -63,7 +63,10 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   const publicServer = await receiver.verbs.listen(patienceMs)
   const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits, patienceMs }, api.listener)
   closing.add(() => Promise.all([receiver.verbs, internalServer].map((server) => server.stop(stopTimeoutMs))), 'serving')
-  closing.add(() => delivery.hurry())
+  closing.add(() => {
+    delivery.hurry()
+    moves.manage.hurry()
+  })
   closing.add(() => api.feedSignal.close(), 'serving')
   ownPorts.push(publicServer.port, internalServer.port)
   delivery.start()

@@ -21,8 +21,8 @@ function printCommand(): Command {
     .description('print every setting in effect, defaults included; secrets are masked')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .option('--json', 'print JSON instead of YAML')
-    .action((options: { readonly config: string; readonly json?: true }) => {
-      const config = readConfig(options.config)
+    .action(async (options: { readonly config: string; readonly json?: true }) => {
+      const config = await readConfig(options.config)
       if (config === null) return
       for (const warning of config.warnings) process.stderr.write(`warning: ${warning}\n`)
       const settings = redactedConfig(config)

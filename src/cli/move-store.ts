@@ -46,7 +46,7 @@ export function moveStoreCommand(): Command {
 }
 
 async function undo({ config }: MoveOptions): Promise<void> {
-  const settings = readConfig(config)
+  const settings = await readConfig(config)
   if (settings === null) return
   const undone = await undoMove(settings)
   if (undone.kind === 'not_moved') return fail(`the store that ${config} names was not moved`)

@@ -32,6 +32,8 @@ export async function runProgram(): Promise<void> {
     await withExitCodes(program).parseAsync()
   } catch (error) {
     process.stderr.write(`parcel-relay: ${error instanceof Error ? error.message : String(error)}\n`)
-    process.exit(EXIT.failed)
+    // A start that failed may have left a thread that does not answer.
+    const { endProcess } = await import('../runtime/end-process.ts')
+    await endProcess(EXIT.failed)
   }
 }

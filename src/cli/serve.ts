@@ -1,13 +1,14 @@
 import { Command } from 'commander'
-import { type Config, ConfigError, loadConfig } from '../config/config.ts'
+import { type Config, ConfigError } from '../config/config.ts'
 import { needsRestart } from '../config/needs-restart.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
+import { endProcess } from '../runtime/end-process.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
 import { startThreads } from '../wiring/hosting/threads.ts'
 import type { RunningRelay } from '../wiring/running-relay.ts'
-import { readConfig } from './config-file.ts'
+import { openConfig, readConfig } from './config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 
@@ -17,13 +18,13 @@ export function serveCommand(): Command {
     .description('run the relay')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async ({ config }: { readonly config: string }) => {
-      const settings = readServable(config)
+      const settings = await readServable(config)
       if (settings !== null) await serve(settings, config)
     })
 }
 
-function readServable(path: string): Config | null {
-  const config = readConfig(path)
+async function readServable(path: string): Promise<Config | null> {
+  const config = await readConfig(path)
   if (config === null || config.conflicts.length === 0) return config
   fail(config.conflicts.join('\n'))
   return null
@@ -34,7 +35,8 @@ async function serve(config: Config, path: string): Promise<void> {
   for (const warning of config.warnings) log.warn({}, warning)
   endOnFault(log)
   // Registered before the start, so that a signal during it stops the relay in order.
-  const stopped = untilSignalled()
+  const stopped = untilSignalled(() => void endProcess(EXIT.failed))
+  void stopped.then(() => endIfLate(log, config.shutdownTimeoutMs + STOPPING_MS, 'the relay did not stop in time'))
   const started = start(config, log)
   reloadOnSignal({ started, config, path, log })
   const relay = await started
@@ -43,11 +45,27 @@ async function serve(config: Config, path: string): Promise<void> {
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
   if ('error' in ended) {
     log.error({ err: ended.error }, 'the relay cannot go on; it exits so that its supervisor restarts it')
-    process.exit(EXIT.failed)
+    await endProcess(EXIT.failed)
+    return
   }
   log.info({ signal: ended.signal }, 'stopping: finishing what is in flight')
   await relay.stop()
   log.info({}, 'relay stopped')
+  endIfLate(log, ENDING_MS, 'the relay has stopped')
+}
+
+/** How long a stop may take beyond `shutdownTimeout`, which is for requests: what is stored is finished. */
+const STOPPING_MS = 10_000
+/** How long the process may take to end when nothing is left to do. */
+const ENDING_MS = 2000
+
+/** Ends the process if it is still there after so long, because something in it stands still. */
+function endIfLate(log: Log, afterMs: number, what: string): void {
+  const end = () => {
+    log.error({}, `${what}, but something in it does not answer: the process is ended`)
+    void endProcess(EXIT.failed)
+  }
+  setTimeout(end, afterMs).unref()
 }
 
 /**
@@ -87,7 +105,7 @@ interface Served {
 
 async function reload({ started, config: before, path, log }: Served): Promise<void> {
   try {
-    const config = loadConfig(path)
+    const config = await openConfig(path)
     for (const warning of config.warnings) log.warn({}, warning)
     if (config.conflicts.length > 0) throw new ConfigError(config.conflicts)
     await (await started).reload(config)

@@ -1,15 +1,15 @@
 /** Signals closer together than this count as one, because Ctrl-C under npm arrives twice. */
 const ONE_SIGNAL_MS = 1000
 
-/** Resolves with the first SIGTERM or SIGINT. Another one more than a second later ends the process at once. */
-export function untilSignalled(): Promise<string> {
+/** Resolves with the first SIGTERM or SIGINT. Another one more than a second later ends the process at once, by default with 1. */
+export function untilSignalled(endNow: () => void = () => process.exit(1)): Promise<string> {
   return new Promise((resolve) => {
     let firstAtMs: number | null = null
     const onSignal = (signal: string) => {
       if (firstAtMs === null) {
         firstAtMs = performance.now()
         resolve(signal)
-      } else if (performance.now() - firstAtMs > ONE_SIGNAL_MS) process.exit(1)
+      } else if (performance.now() - firstAtMs > ONE_SIGNAL_MS) endNow()
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { systemCode } from '../domain/errors.ts'
+import { readRegular } from '../regular-file.ts'
 import { crossCheck } from './cross-checks.ts'
 import { maskedSpans, presentFinding } from './excerpt.ts'
 import type { Finding } from './finding.ts'
@@ -72,7 +72,7 @@ function conflictsIn(config: Settings, source: Source): readonly Finding[] {
 
 function readText(path: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
+    return new TextDecoder('utf-8', { fatal: true }).decode(readRegular(path))
   } catch (cause) {
     const code = systemCode(cause)
     const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8 text' : `cannot be read (${code ?? 'unknown error'})`

@@ -1,11 +1,11 @@
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { systemCode } from '../domain/errors.ts'
+import { readRegular } from '../regular-file.ts'
 
 /** Reads a file that a setting names. Throws an error that names the setting. */
 export function readNamedFile(setting: string, path: string): Buffer {
   try {
-    return readFileSync(path)
+    return readRegular(path)
   } catch (cause) {
     throw new Error(`${setting}: ${path} cannot be read (${systemCode(cause) ?? 'unknown error'})`, { cause })
   }

@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, fstatSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { systemCode } from '../domain/errors.ts'
+import { openRegular } from '../regular-file.ts'
 import { createSecret, type Secret } from './secret.ts'
 
 /** A secret as written in the file: where to find it, or (discouraged) the secret itself. */
@@ -85,7 +86,7 @@ function readSecretFile(path: string): SecretReading {
   let bytes: Uint8Array
   let mode: number
   try {
-    const handle = openSync(path, 'r')
+    const handle = openRegular(path)
     try {
       const stat = fstatSync(handle)
       if (stat.size > FILE_BYTES_MAX)

@@ -19,6 +19,8 @@ export interface ListenOptions extends Pick<Config['listen']['public'], 'host' |
 }
 
 const LOOK_EVERY_MS = 3
+/** How long an address may take to bind: its name is looked up, perhaps on a server that does not answer. */
+const BIND_MS = 10_000
 
 /** Binds one of the two listeners as configured, with TLS if set. If it cannot, it throws an error that names the setting. */
 export async function listen(name: 'public' | 'internal', options: ListenOptions, listener: RequestListener): Promise<Listening> {
@@ -31,8 +33,9 @@ export async function listen(name: 'public' | 'internal', options: ListenOptions
     requestsWaitingMax: limits.requestsWaiting,
     ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
   }
-  const server = await whenFree(() => startServer(listener, bound), patienceMs).catch((cause: unknown) => {
-    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${systemCode(cause) ?? 'unknown error'})`, { cause })
+  const server = await whenFree(() => inTime(startServer(listener, bound)), patienceMs).catch((cause: unknown) => {
+    const why = cause instanceof NotBound ? cause.message : (systemCode(cause) ?? 'unknown error')
+    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${why})`, { cause })
   })
   const shown = server.host.includes(':') ? `[${server.host}]` : server.host
   return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }
@@ -46,5 +49,19 @@ async function whenFree<T>(start: () => Promise<T>, patienceMs: number): Promise
       if (leftMs <= 0 || systemCode(error) !== 'EADDRINUSE') throw error
       await pause(LOOK_EVERY_MS)
     }
+  }
+}
+
+class NotBound extends Error {
+  override readonly name = 'NotBound'
+}
+
+async function inTime<T>(starting: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new NotBound(`no answer within ${BIND_MS / 1000} s`)), BIND_MS)
+  try {
+    return await Promise.race([starting, promise])
+  } finally {
+    clearTimeout(timer)
   }
 }

@@ -14,14 +14,30 @@ import { startThreads, type Threads } from './hosting/threads.ts'
 import type { Storage } from './opened-storage.ts'
 import { soleReplica } from './replicas.ts'
 
+const REPORT_EVERY_MS = 10_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 
 /** Opens the store. SQLite gets threads for writing and receiving and a watch on its disk; a PostgreSQL server has its own. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
   const { store } = config
-  return store.engine === 'sqlite'
-    ? await openSqliteStorage(config, store.path, { log, closing, threads: threads ?? startThreads(config, store.path) })
-    : await openPostgresStorage(config, store.url.reveal(), log, closing)
+  const opening =
+    store.engine === 'sqlite'
+      ? openSqliteStorage(config, store.path, { log, closing, threads: threads ?? startThreads(config, store.path) })
+      : openPostgresStorage(config, store.url.reveal(), log, closing)
+  const path = store.engine === 'sqlite' ? store.path : nameDatabase(store.url.reveal())
+  return await reportWaiting(opening, () =>
+    log.info({ store: path }, 'the store is still being opened: the relay waits for its recovery, its migration or its server'),
+  )
+}
+
+/** An opening has no deadline once the file has opened, because recovery and migration take what they take. */
+async function reportWaiting<T>(opening: Promise<T>, report: () => void): Promise<T> {
+  const timer = setInterval(report, REPORT_EVERY_MS)
+  try {
+    return await opening
+  } finally {
+    clearInterval(timer)
+  }
 }
 
 interface SqlitePorts {

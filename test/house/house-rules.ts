@@ -47,7 +47,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'store/', imports: ['domain/', ...PORTS], libraries: ['kysely', 'lru-cache'], platform: EDGE },
   {
     place: 'store/sqlite/',
-    imports: ['domain/', ...PORTS, 'store/'],
+    imports: ['domain/', ...PORTS, 'regular-file.ts', 'store/'],
     libraries: ['better-sqlite3', 'kysely', 'lru-cache'],
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
@@ -63,6 +63,8 @@ export const ROOMS: readonly Room[] = [
     platform: EDGE,
   },
   { place: 'runtime/heap-flags.ts', imports: [], libraries: [], platform: ['node:v8'] },
+  // What may hang is done by a process that can be killed.
+  { place: 'runtime/opening/', imports: [], libraries: [], platform: ['node:child_process', 'node:readline'] },
   { place: 'runtime/system-clock.ts', imports: PORTS, libraries: [], platform: ['node:perf_hooks'] },
   {
     place: 'runtime/threads/',
@@ -106,7 +108,7 @@ export const ROOMS: readonly Room[] = [
     platform: [...EDGE, ...FILES, 'node:child_process'],
   },
   // A schedule is checked by the library that will keep it.
-  { place: 'config/', imports: ['domain/'], libraries: ['node-cron', 'yaml', 'zod'], platform: [...EDGE, ...FILES] },
+  { place: 'config/', imports: ['domain/', 'regular-file.ts'], libraries: ['node-cron', 'yaml', 'zod'], platform: [...EDGE, ...FILES] },
   // A network is checked by the rules that will hold it.
   { place: 'config/allowed-target.ts', imports: ['outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
   {
@@ -136,6 +138,8 @@ export const ROOMS: readonly Room[] = [
     libraries: [],
     platform: [],
   },
+  // Opens files, and nothing that may hang. Whoever reads files does it through this.
+  { place: 'regular-file.ts', imports: [], libraries: [], platform: ['node:fs'] },
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },
 ]
 

@@ -20,8 +20,8 @@ export interface Mover {
 
 export interface ManageMovesPorts {
   readonly write: Pick<WriteSide, 'startJob' | 'noteMove'>
-  /** Opens both stores. Throws `not_movable` if the store cannot be moved there. */
-  readonly openMover: (to: string) => Promise<Mover>
+  /** Opens both stores, or gives that up when the signal is aborted. Throws `not_movable` if the store cannot be moved there. */
+  readonly openMover: (to: string, signal: AbortSignal) => Promise<Mover>
   /**
    * Ends all writing, runs `seal`, and lets a relay take over that works on whatever store is in use then. Null: nobody takes over.
    */
@@ -43,6 +43,8 @@ export interface ManageMoves {
   progressOf(jobId: number): MoveProgress | null
   /** The store is being moved by another replica: ends writing, and goes on with whatever store is in use then. */
   follow(): Promise<void>
+  /** Waits no longer for a place to open. */
+  hurry(): void
   /** Gives up the move that runs, unless it is in its switch. */
   stop(): Promise<void>
 }
@@ -68,6 +70,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
   const { write, openMover, handOver, untilMoved, trouble, clock, log } = ports
   let running: Running | null = null
   let isOpening = false
+  const opening = new AbortController()
 
   async function queueJob({ to }: Mover, by: string): Promise<Job> {
     const job = await write.startJob({ task: { kind: 'move', to }, by, nowMs: clock.now() })
@@ -76,7 +79,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
   }
 
   async function startJob(to: string, by: string, takeOver: TakeOver): Promise<Job> {
-    const mover = await openMover(to)
+    const mover = await openMover(to, opening.signal)
     const job = await queueJob(mover, by).catch(async (error: unknown) => {
       await mover.abandon('The job could not be queued.', clock.now()).catch(() => undefined)
       await mover.close()
@@ -94,8 +97,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
 
   return {
     async start(body, by) {
-      const to = isObject(body) ? member(body, 'to') : undefined
-      if (typeof to !== 'string') throw wrongInput('body', 'to', 'to must be the new place: sqlite:PATH or postgres://...')
+      const to = placeIn(body)
       if (handOver === null) throw new AppError('not_movable', 'This relay cannot move its store while it runs.')
       if (trouble() !== null)
         throw new AppError('storage_unavailable', 'The store takes no writes now. Try again later.', { retryAfterMs: RETRY_AFTER_MS })
@@ -113,12 +115,20 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
       log.info({}, 'another replica moves the store: this one writes no more until that is done')
       await handOver(untilMoved)
     },
+    hurry: () => opening.abort(),
     async stop() {
+      opening.abort()
       if (running === null || running.progress.step === 'switching') return
       running.isStopping = true
       await running.ended
     },
   }
+}
+
+function placeIn(body: unknown): string {
+  const to = isObject(body) ? member(body, 'to') : undefined
+  if (typeof to !== 'string') throw wrongInput('body', 'to', 'to must be the new place: sqlite:PATH or postgres://...')
+  return to
 }
 
 /** Runs a move to its end, whatever that is. Never rejects. */

@@ -54,6 +54,13 @@ export interface ThreadOptions {
   readonly youngMb: number
 }
 
+const threads = new Set<Worker>()
+
+/** Ends every thread that is hosted, answering or not; resolves when all have ended, which one that stands still in a system call never does. */
+export async function endThreads(): Promise<void> {
+  await Promise.all([...threads].map((thread) => thread.terminate()))
+}
+
 /**
  * Hosts verbs on a new thread: `file` is a module that calls `serveVerbs`. Resolves when the thread is ready. Every verb of `names` becomes a
  * message; replies come in the order in which the thread finishes.
@@ -69,6 +76,8 @@ export async function hostOnThread<V extends Verbs<V>>(
     transferList: [...ends],
     resourceLimits: { maxYoungGenerationSizeMb: youngMb },
   })
+  threads.add(worker)
+  worker.once('exit', () => threads.delete(worker))
   const died = new Promise<unknown>((resolve) => {
     worker.once('error', resolve)
     worker.once('exit', (code) => resolve(new Error(`the thread "${name}" ended with code ${code}`)))

@@ -13,7 +13,8 @@ import {
 } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
-import { closeFolder, FILE_MODE, FOLDER_MODE } from './sqlite-permissions.ts'
+import { refuseIrregular } from '../../regular-file.ts'
+import { closeFolder, FILE_MODE, FOLDER_MODE, STORE_SUFFIXES } from './sqlite-permissions.ts'
 
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
@@ -22,14 +23,32 @@ const CHUNK_BYTES = 1024 * 1024
 const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
-/** Creates the store's folder if it does not exist, closed to other users and synced to survive a power cut. */
+/**
+ * Creates the store's folder if it does not exist, closed to other users and synced to survive a power cut. One folder at a time: where none can be made, as in
+ * /proc, Node's own recursion never ends.
+ */
 export function makeFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
-  if (first === undefined) return
-  for (let made = resolve(folder); made.length >= resolve(first).length; made = dirname(made)) {
-    closeFolder(made)
-    syncFolder(dirname(made))
+  const path = resolve(folder)
+  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return
+  const parent = dirname(path)
+  if (parent !== path) makeFolder(parent)
+  makeOne(path)
+  closeFolder(path)
+  syncFolder(parent)
+}
+
+function makeOne(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: FOLDER_MODE })
+  } catch (error) {
+    // Another relay may have begun at the same time.
+    if (systemCode(error) !== 'EEXIST' || !statSync(folder).isDirectory()) throw error
   }
+}
+
+/** Throws if one of the store's files is something else, such as a named pipe, whose opening may never end. */
+export function refuseIrregularFiles(path: string): void {
+  for (const suffix of STORE_SUFFIXES) refuseIrregular(`${path}${suffix}`)
 }
 
 /**

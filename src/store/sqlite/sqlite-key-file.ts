@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
+import { readRegular } from '../../regular-file.ts'
 import { FILE_MODE } from './sqlite-permissions.ts'
 
 const KEY_BYTES = 32
@@ -17,7 +18,7 @@ export function keyFileBeside(storePath: string, linkPath: string = storePath) {
   function read(): Uint8Array | null {
     let text: string
     try {
-      text = readFileSync(path, 'utf8')
+      text = readRegular(path).toString()
     } catch (error) {
       if (systemCode(error) === 'ENOENT') return null
       throw error

@@ -14,6 +14,7 @@ import {
   uniqueAmong,
 } from '../moving/moved-tables.ts'
 import { openOwn } from './sqlite.ts'
+import { openingFailure, refuseIrregularFiles } from './sqlite-file.ts'
 import { followLinks } from './sqlite-identity.ts'
 import { StoreInUse } from './sqlite-lock.ts'
 import { dropMark, readMark, writeMark } from './sqlite-move-mark.ts'
@@ -76,6 +77,11 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
 
 /** Reads a file as it is; null: there is none. */
 function lookInto<T>(path: string, look: (db: Database.Database) => T): T | null {
+  try {
+    refuseIrregularFiles(path)
+  } catch (error) {
+    throw openingFailure(path, error)
+  }
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return null
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {

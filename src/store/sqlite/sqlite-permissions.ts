@@ -8,7 +8,7 @@ export const FOLDER_MODE = 0o700
 const OTHERS = 0o077
 
 /** Suffixes of the store's files. SQLite creates its own with the mode of the database. */
-const SUFFIXES = ['', '-wal', '-shm', '-journal', '.marker', '.key', '.lock']
+export const STORE_SUFFIXES = ['', '-wal', '-shm', '-journal', '.marker', '.key', '.lock']
 
 /** Creates an empty file that only its owner can read, regardless of the umask. Leaves an existing file as it is. */
 export function makeFile(path: string): void {
@@ -31,7 +31,7 @@ export function closeFolder(folder: string): void {
 
 /** Warns the operator, with the remedy, if other users can read the store at `path`. */
 export function permissionWarnings(path: string): readonly string[] {
-  const open = SUFFIXES.map((suffix) => resolve(`${path}${suffix}`)).filter(isOpenToOthers)
+  const open = STORE_SUFFIXES.map((suffix) => resolve(`${path}${suffix}`)).filter(isOpenToOthers)
   if (open.length === 0) return []
   return [`store: other users of this machine can read the store, with its keys. Close it to them: chmod 600 ${open.map(quoted).join(' ')}`]
 }

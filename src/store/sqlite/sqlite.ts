@@ -8,7 +8,7 @@ import { loadNumber, SEQUENCE } from '../settings.ts'
 import type { Params, Statement } from '../statement.ts'
 import { createCheckpointer } from './sqlite-checkpointer.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './sqlite-dialect.ts'
-import { leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './sqlite-file.ts'
+import { leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './sqlite-file.ts'
 import { followLinks, refuseSecondName } from './sqlite-identity.ts'
 import { lockStore, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
@@ -51,9 +51,10 @@ interface OwnStore {
 
 /** The same, as a plain connection: also to a store that a move is filling. */
 export async function openOwn(given: string): Promise<OwnStore> {
-  const path = followLinks(given)
+  const path = explained(given, () => followLinks(given))
   try {
     makeFolder(dirname(path))
+    refuseIrregularFiles(path)
     refuseSecondName(path)
     const lock = lockStore(path)
     try {
@@ -62,6 +63,14 @@ export async function openOwn(given: string): Promise<OwnStore> {
       lock.release()
       throw error
     }
+  } catch (error) {
+    throw openingFailure(path, error)
+  }
+}
+
+function explained<T>(path: string, look: () => T): T {
+  try {
+    return look()
   } catch (error) {
     throw openingFailure(path, error)
   }

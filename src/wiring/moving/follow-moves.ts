@@ -2,6 +2,7 @@ import type { Config } from '../../config/config.ts'
 import type { Log } from '../../flow/ports.ts'
 import { movesOf, placeOf, settingOf } from '../store-places.ts'
 import { decodeMoveAddress } from './move-address.ts'
+import { tryPlace } from './try-place.ts'
 
 /** A store may have been moved again and again, and the config never changed. */
 export const MOVES_MAX = 100
@@ -20,6 +21,7 @@ export async function followMoves(config: Config, log: Pick<Log, 'warn'>): Promi
     const store = movesOf(from).nameOf(from.place)
     if (to === null)
       throw new Error(`store: ${store} was moved to ${mark.peer}. No key in secrets.atRestKeys opens its address: name it in \`store\`.`)
+    await tryPlace(to)
     // A move that was killed right after its switch has left this undone.
     await movesOf(to).release(to.place, mark.moveId)
     log.warn(

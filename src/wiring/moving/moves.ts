@@ -13,6 +13,7 @@ import type { Storage } from '../opened-storage.ts'
 import { movesOf, placeOf, readPlace, type StorePlace } from '../store-places.ts'
 import { encodeMoveAddress } from './move-address.ts'
 import { hostMover } from './mover.ts'
+import { tryPlace } from './try-place.ts'
 
 const LOOK_EVERY_MS = 100
 
@@ -63,28 +64,20 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
       throw new AppError('not_movable', `A file serves one relay, and ${others} others use this database. Stop them first.`)
   }
 
-  async function openMover(text: string): Promise<Mover> {
+  async function openMover(text: string, signal: AbortSignal): Promise<Mover> {
     const to = placeIn(text)
+    await tryPlace(to, signal).catch((cause: unknown) => {
+      throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new place does not open.', { cause })
+    })
     const known = { from: placeOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
     return await hostMover({ ...known, address: (await encodeMoveAddress(config, to)) ?? '' }, () => refuse(to))
-  }
-
-  const from = placeOf(config)
-  const untilMoved = async () => {
-    for (;;) {
-      const mark = await movesOf(from).readMark(from.place)
-      if (mark?.state !== 'pausing') return
-      // If whoever switches is gone, the store goes on as it was.
-      await movesOf(from).clear(from.place, systemClock.now())
-      await pause(LOOK_EVERY_MS)
-    }
   }
 
   const manage = createManageMoves({
     write,
     openMover,
     handOver,
-    untilMoved,
+    untilMoved: () => untilMoved(placeOf(config)),
     trouble: storage.disk.trouble,
     clock: systemClock,
     pause,
@@ -96,5 +89,16 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
     followMove() {
       manage.follow().catch((err: unknown) => log.error({ err }, 'the relay cannot follow a move of the store'))
     },
+  }
+}
+
+/** Resolves when a move by another replica has ended. */
+async function untilMoved(from: StorePlace): Promise<void> {
+  for (;;) {
+    const mark = await movesOf(from).readMark(from.place)
+    if (mark?.state !== 'pausing') return
+    // If whoever switches is gone, the store goes on as it was.
+    await movesOf(from).clear(from.place, systemClock.now())
+    await pause(LOOK_EVERY_MS)
   }
 }

@@ -1,0 +1,40 @@
+import { readRegular } from '../regular-file.ts'
+import { parseSource, valuesOf } from './source.ts'
+
+/** A file that a setting names. */
+export interface NamedFile {
+  readonly what: string
+  readonly path: string
+}
+
+const SETTINGS = new Set(['file', 'certFile', 'keyFile', 'caFile'])
+const STORE = /^sqlite:(\S.*)$/
+/** The files that are opened first. */
+const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key']
+
+/**
+ * The files that a config names, secrets and the store among them, so that they can be opened on trial before they are read for good. A config that cannot be
+ * read names none: whoever loads it says why.
+ */
+export function filesNamedIn(configFile: string): readonly NamedFile[] {
+  try {
+    const source = parseSource(readRegular(configFile).toString())
+    const read = source.readable ? valuesOf(source) : { values: null }
+    return 'values' in read ? [...namedIn(read.values, [])] : []
+  } catch {
+    return []
+  }
+}
+
+function* namedIn(value: unknown, path: readonly string[]): Generator<NamedFile> {
+  if (typeof value === 'string') yield* namedBy(path, value)
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, member] of Object.entries(value)) yield* namedIn(member, [...path, key])
+}
+
+function* namedBy(path: readonly string[], text: string): Generator<NamedFile> {
+  const what = path.join('.')
+  const [, storePath] = what === 'store' ? (STORE.exec(text) ?? []) : []
+  if (storePath !== undefined) for (const suffix of STORE_SUFFIXES) yield { what, path: `${storePath}${suffix}` }
+  else if (SETTINGS.has(path.at(-1) ?? '')) yield { what, path: text }
+}

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+/** A file to open on trial. */
+export interface Trial {
+  /** How messages name it, for example the setting that names it. */
+  readonly what: string
+  readonly path: string
+}
+
+export interface TryOpeningOptions {
+  /** How long one file may take. */
+  readonly deadlineMs: number
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal?: AbortSignal
+  /** The program that opens the files, which are its arguments; absent: a shell. */
+  readonly command?: readonly string[]
+}
+
+/** Files to open together. Those of one group are asked for when all before it have opened, because one file may name others. */
+export type TrialGroup = () => readonly Trial[]
+
+/** How long a file may take to open at a start, or before a move. */
+export const OPENING_MS = 10_000
+/** How long the program may take to begin, on a machine that does much else. */
+const BEGINNING_MS = 30_000
+
+/** Opens what is a regular file, one after the other, and says before each which it is, by number. A shell, because it starts in a few milliseconds. */
+const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$file"; fi; n=$((n + 1)); done 2>/dev/null'
+
+/**
+ * Opens files in a process of its own, which is killed if it does not end in time. In this process a file that does not open, as on a network disk whose server
+ * is gone, would hold a thread for ever: neither that thread nor the process could be ended. Rejects only if a file did not open in time, with an error that
+ * names it. What is missing, or may not be opened, is no matter of this: whoever needs it says so better.
+ */
+export async function tryOpening(groups: readonly TrialGroup[], options: TryOpeningOptions): Promise<void> {
+  for (const group of groups) {
+    const trials = group()
+    if (trials.length > 0) await openEach(trials, options)
+  }
+}
+
+async function openEach(
+  trials: readonly Trial[],
+  { deadlineMs, signal, command = ['sh', '-c', OPEN_EACH] }: TryOpeningOptions,
+): Promise<void> {
+  const [program = '', ...args] = command
+  const child = spawn(program, [...args, program, ...trials.map(({ path }) => path)], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let at: number | null = null
+  const late = () => {
+    const { what, path } = trials[at ?? 0] ?? { what: 'a file', path: 'it' }
+    const seconds = (at === null ? BEGINNING_MS : deadlineMs) / 1000
+    reject(new Error(`${what}: ${path} did not open within ${seconds} s. Is it on a disk that does not answer?`))
+  }
+  let timer = setTimeout(late, BEGINNING_MS)
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    at = Number(line)
+    clearTimeout(timer)
+    timer = setTimeout(late, deadlineMs)
+  })
+  // A machine that has no such program may still be able to open files.
+  child.once('error', () => resolve())
+  child.once('exit', () => resolve())
+  const abort = () => reject(new Error('the relay is stopping'))
+  signal?.addEventListener('abort', abort)
+  if (signal?.aborted === true) abort()
+  try {
+    await promise
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abort)
+    // One that the system cannot end either is left behind.
+    child.kill('SIGKILL')
+    child.stdout.destroy()
+    child.unref()
+  }
+}

@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { postJson } from '../support/moves-of-relay.ts'
+import { makePipe } from '../support/named-pipe.ts'
+import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { shipped } from '../support/shipped.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { tieToTest } from '../support/tied-process.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+
+/** Runs `serve` until it ends by itself. */
+async function serve(config: string): Promise<{ readonly code: number | null; readonly said: string }> {
+  const { args, env } = shipped()
+  const child = spawn(process.execPath, [...args, 'serve', '--config', config], { stdio: ['ignore', 'ignore', 'pipe'], env })
+  tieToTest(child)
+  let said = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    said += chunk.toString()
+  })
+  return await new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
+}
+
+const PIPE = 'NOT_A_FILE_BUT_A_NAMED_PIPE'
+
+describe('C1, S8: a start ends with the name of what it cannot open where opening would never end:', () => {
+  test.each(['relay.db', 'relay.db-wal', 'relay.db.marker', 'relay.db.lock', 'relay.db.key'])(
+    'a named pipe in place of %s',
+    async (name) => {
+      const folder = temporaryFolder()
+      makePipe(join(folder, name))
+      const { code, said } = await serve(writeConfig(folder, NO_CARRIER))
+      expect([code, said]).toEqual([1, expect.stringContaining(join(folder, 'relay.db'))])
+      expect(said).toContain(PIPE)
+    },
+    60_000,
+  )
+
+  test('a named pipe in place of the config', async () => {
+    const config = makePipe(join(temporaryFolder(), 'relay.yaml'))
+    expect(await serve(config)).toEqual({
+      code: 1,
+      said: expect.stringContaining(`${config}:1:1 the config file cannot be read (${PIPE})`),
+    })
+  }, 60_000)
+
+  test('a named pipe in place of a secret', async () => {
+    const folder = temporaryFolder()
+    const file = makePipe(join(folder, 'key'))
+    const { code, said } = await serve(writeConfig(folder, NO_CARRIER, { webhook: { sharedKeys: [{ file }] } }))
+    expect([code, said]).toEqual([1, expect.stringContaining(`names the file ${file}, which cannot be read (${PIPE})`)])
+  }, 60_000)
+
+  test('a named pipe in place of a certificate', async () => {
+    const folder = temporaryFolder()
+    const certFile = makePipe(join(folder, 'cert.pem'))
+    const tls = { certFile, keyFile: join(folder, 'key.pem') }
+    const { code, said } = await serve(writeConfig(folder, NO_CARRIER, { listen: { public: { host: '127.0.0.1', port: 0, tls } } }))
+    expect([code, said]).toEqual([1, expect.stringContaining(`listen.public.tls.certFile: ${certFile} cannot be read (${PIPE})`)])
+  }, 60_000)
+
+  test('a folder that cannot be made', async () => {
+    const { code, said } = await serve(writeConfig(temporaryFolder(), NO_CARRIER, { store: 'sqlite:/proc/nope/deep/x.db' }))
+    expect([code, said]).toEqual([1, expect.stringContaining('store: /proc/nope/deep/x.db cannot be opened for writing (ENOENT)')])
+  }, 60_000)
+})
+
+test('X1: a move to a place that never opens is refused, and a stop after it ends the relay with 0', async () => {
+  const folder = temporaryFolder()
+  await using relay = await runRelay(writeConfig(folder, NO_CARRIER))
+  const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+  const pipe = makePipe(join(folder, 'pipe.db'))
+  for (const [place, why] of [
+    [pipe, PIPE],
+    ['/proc/nope/x.db', 'ENOENT'],
+  ] as const) {
+    expect(await postJson(asker, '/relay/store/move', { to: `sqlite:${place}` })).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringMatching(new RegExp(`${place}.*${why}`)) },
+    })
+  }
+  expect(await relay.stop()).toEqual({ code: 0, signal: null })
+}, 120_000)
+
+test('the folders of a store are made one by one, closed to others, whatever is there already', async () => {
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'a'))
+  writeFileSync(join(folder, 'file'), '')
+  await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'a/b/c/relay.db')}` }))
+  expect(existsSync(join(folder, 'a/b/c/relay.db'))).toBe(true)
+  expect(await relay.stop()).toEqual({ code: 0, signal: null })
+  const { code, said } = await serve(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'file/b/relay.db')}` }))
+  expect([code, said]).toEqual([1, expect.stringContaining('(ENOTDIR)')])
+}, 120_000)

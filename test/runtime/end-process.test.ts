@@ -1,0 +1,21 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../support/temporary.ts'
+import { tieToTest } from '../support/tied-process.ts'
+
+const PROGRAM = fileURLToPath(new URL('../support/hanging-process.ts', import.meta.url))
+
+async function howItEnds(how: 'thread' | 'alone'): Promise<unknown> {
+  const sign = how === 'alone' ? '' : join(temporaryFolder(), 'stands-still')
+  const child = spawn(process.execPath, [PROGRAM, sign], { stdio: 'inherit' })
+  tieToTest(child)
+  return await once(child, 'exit')
+}
+
+test('a process is ended although one of its threads stands still in a call of the system', async () => {
+  expect(await howItEnds('alone')).toEqual([3, null])
+  expect(await howItEnds('thread')).toEqual([null, 'SIGKILL'])
+}, 60_000)
