@@ -56,7 +56,19 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   const moves = openMoves(config, { storage, endpointKeys, keyFile, handOver: options.handOver ?? null, log, closing })
   const seen = { carrier, history, authenticate, underWay, delivery, reporting, log }
   const api = openInternalApi(config, { ...seen, storage, commitSignal, moves: moves.manage })
-  beginDuties({ ...moves, storage, commitSignal, delivery, polling, pushes, tellFollowers: api.feedSignal.tell, closing, log })
+  const { removeAfterMs } = config.delivery
+  beginDuties({
+    ...moves,
+    removeAfterMs,
+    storage,
+    commitSignal,
+    delivery,
+    polling,
+    pushes,
+    tellFollowers: api.feedSignal.tell,
+    closing,
+    log,
+  })
   receiver.follow(reporting.received, log)
   const otherEnded = options.endOther?.()
   const patienceMs = otherEnded === undefined ? 0 : config.shutdownTimeoutMs

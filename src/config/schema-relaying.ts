@@ -65,13 +65,21 @@ export function delivery() {
       .describe(
         'Attempts at the same time to one endpoint. Up to three times as many events may come again after the relay is killed, on PostgreSQL eight times.',
       ),
+    removeAfter: duration('1s', '365d')
+      .prefault('15m')
+      .describe('An endpoint that no config names any more is paused, and removed after so long. DELETE removes it at once.'),
     allowNetworks: list(allowedTarget, '[10.0.0.0/8]')
       .default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
       .describe(
         'Where endpoints may be: networks, addresses, host names, and address:port for a port of the relay itself. Default: the private networks.',
       ),
   })
-    .transform(({ schedule, timeout, ...rest }) => ({ ...rest, scheduleMs: schedule, timeoutMs: timeout }))
+    .transform(({ schedule, timeout, removeAfter, ...rest }) => ({
+      ...rest,
+      scheduleMs: schedule,
+      timeoutMs: timeout,
+      removeAfterMs: removeAfter,
+    }))
     .prefault({})
     .describe('How the relay delivers to endpoints.')
 }

@@ -130,7 +130,7 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
     listEndpoints: endpoints.list,
     reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
     // One process has the store for itself, unless an engine says otherwise.
-    endpointsConfigured: async () => [],
+    endpointsConfigured: async () => ({ names: [], latestAtMs: null }),
     async saveEndpoint(state) {
       endpoints.change()
       return await saveEndpoint(session, state)

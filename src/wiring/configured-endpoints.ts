@@ -4,7 +4,7 @@ import type { ConfiguredEndpoint, EndpointState } from '../domain/delivery/endpo
 import type { Route } from '../domain/delivery/post-request.ts'
 import type { Membership } from '../flow/admin/membership.ts'
 import type { RouteOf } from '../flow/delivery/dispatching/send-delivery.ts'
-import type { Clock } from '../flow/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import { replicaConfigOf } from './replicas.ts'
 
@@ -17,33 +17,39 @@ export interface ConfiguredEndpoints {
   perEndpoint(): number
   /** Replaces them by those of another config. Rejects, with nothing changed, if it cannot. */
   replace(next: Config): Promise<void>
-  /** Adds those that are missing, because others removed them while no live replica seemed to name them. */
+  /** Resumes those that others paused while no live replica seemed to name them. */
   restore(): Promise<void>
+  /** Pauses those that no config names any more, and removes them after a while. To be called again and again while this replica is the janitor. */
+  removeUnnamed(): Promise<void>
 }
 
 export interface ConfiguredEndpointsPorts {
-  readonly write: Pick<WriteSide, 'syncEndpoints'>
-  readonly replicas: Pick<Membership, 'configure'>
-  readonly clock: Pick<Clock, 'now'>
+  readonly write: Pick<WriteSide, 'syncEndpoints' | 'removeUnnamedEndpoints'>
+  readonly replicas: Pick<Membership, 'configure' | 'holds'>
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
 }
+
+/** How much of the time between two looks counts at most: the machine may have slept through the rest. */
+const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}
 
-export async function openConfiguredEndpoints(
-  config: Config,
-  { write, replicas, clock }: ConfiguredEndpointsPorts,
-): Promise<ConfiguredEndpoints> {
+export async function openConfiguredEndpoints(config: Config, ports: ConfiguredEndpointsPorts): Promise<ConfiguredEndpoints> {
+  const { write, replicas, clock } = ports
   let current = config
   /** What it replaced: its endpoints may be delivered to until others know. */
   let former = config
   let routes = readRoutes(config)
-  const sync = (next: Config) => write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null)
+  const sync = (next: Config, isStarting = true) =>
+    write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null, isStarting)
   await sync(config)
   return {
     routeOf: ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT,
     keyOf: ({ origin, endpoint: { name } }) => (definedIn(current, origin, name) ?? definedIn(former, origin, name))?.sharedKey.reveal(),
     perEndpoint: () => current.delivery.perEndpoint,
-    restore: () => sync(current),
+    restore: () => sync(current, false),
+    removeUnnamed: createRemoveUnnamed(ports, () => current),
     async replace(next) {
       const before = { current, former, routes }
       const [known, wanted] = [replicaConfigOf(current), replicaConfigOf(next)]
@@ -57,6 +63,8 @@ export async function openConfiguredEndpoints(
         await replicas.configure({ ...known, endpoints: [...new Set([...known.endpoints, ...wanted.endpoints])] })
         await sync(next)
         await replicas.configure(wanted)
+        // What this config named, and no other does, is paused from now on.
+        await sync(next)
         routes = nextRoutes
       } catch (error) {
         current = before.current
@@ -67,6 +75,25 @@ export async function openConfiguredEndpoints(
         throw error
       }
     },
+  }
+}
+
+function createRemoveUnnamed({ write, replicas, clock, log }: ConfiguredEndpointsPorts, current: () => Config): () => Promise<void> {
+  let lookedAtMs: number | null = null
+  return async () => {
+    const beforeMs = lookedAtMs
+    const atMs = clock.monotonic()
+    lookedAtMs = replicas.holds('janitor') ? atMs : null
+    if (lookedAtMs === null) return
+    const passedMs = beforeMs === null ? 0 : Math.round(Math.min(SEEN_MAX_MS, atMs - beforeMs))
+    const { removeAfterMs } = current().delivery
+    const names = replicaConfigOf(current()).endpoints
+    const removed = await write.removeUnnamedEndpoints({ names, nowMs: clock.now(), passedMs, removeAfterMs })
+    if (removed.length > 0)
+      log.warn(
+        { endpoints: removed, removeAfterMs },
+        'endpoints that no config has named for so long were removed; what waited for them is cancelled',
+      )
   }
 }
 

@@ -76,8 +76,10 @@ export interface Delivery {
   review(): void
   /** Applies the endpoints of a reloaded config and leaves those managed by API alone. Rejects, with nothing changed, if it cannot. */
   reload(next: Config): Promise<void>
-  /** Adds the endpoints of the config that others have removed. */
+  /** Resumes the endpoints of the config that others have paused. */
   restore(): Promise<void>
+  /** See `ConfiguredEndpoints`. */
+  removeUnnamed(): Promise<void>
   /** Resolves when nothing of a role that this replica gives up is under way. */
   drained(role: Role): Promise<void>
   /** Ends at once what is under way for any role: the lease has run out. */
@@ -148,6 +150,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       await configured.restore()
       review()
     },
+    removeUnnamed: configured.removeUnnamed,
     async drained(role) {
       const endpointId = endpointOf(role)
       if (endpointId !== null) await dispatching.drained(endpointId)

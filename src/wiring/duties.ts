@@ -12,15 +12,24 @@ const LEAVE_EVERY_MS = 1000
 /** How often it takes up what the poller has saved. */
 const FOLLOW_EVERY_MS = 10_000
 
+const LOOK_AT_ENDPOINTS_MS_MAX = 60_000
+
+/** Often enough that `removeAfter` is kept to a tenth. */
+function lookAtEndpointsEvery(removeAfterMs: number): number {
+  return Math.min(LOOK_AT_ENDPOINTS_MS_MAX, removeAfterMs / 10)
+}
+
 type SharedModel = NonNullable<Storage['model']>
 
 export interface DutiesPorts {
-  readonly storage: Pick<Storage, 'replicas' | 'model' | 'write' | 'clock' | 'clearMoves'>
+  readonly storage: Pick<Storage, 'replicas' | 'model' | 'clearMoves'>
   readonly commitSignal: CommitSignal
   readonly delivery: Delivery
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
   readonly closing: Closing
+  /** After how long an endpoint that no config names is removed. */
+  readonly removeAfterMs: number
   /** Call when the store is being moved by another replica. */
   readonly followMove: () => void
   /** Call when the feed has grown. */
@@ -30,13 +39,19 @@ export interface DutiesPorts {
 
 /** Begins to take roles, and to act on what this replica and others commit. */
 export function beginDuties(ports: DutiesPorts): void {
-  const { storage, commitSignal, delivery, polling, tellFollowers, log } = ports
+  const { storage, commitSignal, delivery, polling, tellFollowers, closing, log } = ports
   const { replicas } = storage
   commitSignal.follow({
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
   const tidy = createTidy({ ...storage, delivery, log })
+  const watching = startRepeating(
+    () =>
+      delivery.removeUnnamed().catch((err: unknown) => log.warn({ err }, 'cannot look at the endpoints of configs; the relay tries again')),
+    lookAtEndpointsEvery(ports.removeAfterMs),
+  )
+  closing.add(() => watching.stop())
   if (storage.model !== null) shareModel(storage.model, ports)
   replicas.begin(
     {
@@ -82,8 +97,8 @@ function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing
 
 type TidyPorts = Pick<DutiesPorts, 'log' | 'delivery'> & Omit<DutiesPorts['storage'], 'model'>
 
-/** Removes endpoints that no config names any more, restores those of this one, and warns of replicas whose configs differ. */
-function createTidy({ replicas, write, clock, delivery, log, clearMoves }: TidyPorts): () => void {
+/** Pauses endpoints that no config names any more, restores those of this one, and warns of replicas whose configs differ. */
+function createTidy({ replicas, delivery, log, clearMoves }: TidyPorts): () => void {
   let warnedOf = ''
   let joinedAs = replicas.id()
   const look = async () => {
@@ -99,8 +114,8 @@ function createTidy({ replicas, write, clock, delivery, log, clearMoves }: TidyP
       log.warn({ replicas: Object.fromEntries(fingerprints) }, 'replicas run with different configs; give all of them the same')
     }
     warnedOf = seen
+    await delivery.removeUnnamed()
     if (!replicas.holds('janitor')) return
-    await write.removeUnnamedEndpoints(clock.now())
     await clearMoves()
   }
   return () => {

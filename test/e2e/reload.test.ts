@@ -62,13 +62,14 @@ test('a reload changes the endpoints of the config and leaves managed ones alone
   relay.reload({ endpoints: [{ name: 'new', url: receiver.url, sharedKey: OTHER_KEY }] })
   const namesOf = async () => {
     const { endpoints } = (await operate('GET', '/relay/endpoints')).body
-    return Array.isArray(endpoints) ? endpoints.map(({ name, origin }) => [name, origin]) : []
+    return Array.isArray(endpoints) ? endpoints.map(({ name, origin, disabledBecause }) => [name, origin, disabledBecause]) : []
   }
   await vi.waitFor(
     async () =>
       expect(await namesOf()).toEqual([
-        ['managed', 'managed'],
-        ['new', 'config'],
+        ['old', 'config', 'unnamed'],
+        ['managed', 'managed', 'operator'],
+        ['new', 'config', null],
       ]),
     SOON,
   )

@@ -56,7 +56,10 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
       if (take.length + giveUp.length > 0) seen.roles += 1
       return [...holders].filter(([, holder]) => holder === id).map(([role]) => role)
     },
-    configure: () => reach(null),
+    async configure() {
+      await reach(null)
+      return nowMs
+    },
     list: async () => [],
     async remove(id) {
       await reach(null)

@@ -14,8 +14,8 @@ export interface EndpointState {
   readonly endpoint: Endpoint
   /** Who defines it. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
-  /** Why it is disabled: by an operator, by its 410, or after only failures; null: it is enabled. */
-  readonly disabled: 'operator' | 'gone' | 'failing' | null
+  /** Why it is disabled: by an operator, by its 410, after only failures, or because no config names it any more; null: it is enabled. */
+  readonly disabled: 'operator' | 'gone' | 'failing' | 'unnamed' | null
   readonly health: EndpointHealth
   /** Null: its key is in the config file. */
   readonly keys: SealedKeys | null

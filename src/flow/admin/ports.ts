@@ -73,19 +73,26 @@ export interface ReplicaConfig {
   readonly atRestKeys: readonly string[]
 }
 
+/** A replica that joins. */
+export interface NewReplica extends ReplicaConfig {
+  readonly name: string
+  readonly version: string
+  readonly ttlMs: number
+  /** When its config took effect, if it was there before under another number; null: now. */
+  readonly configuredAtMs: number | null
+}
+
 /** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
 export interface ReplicaTable {
   /** Rejects if another live replica could not open what this one encrypts, or the other way round. */
-  register(replica: ReplicaConfig & { readonly name: string; readonly version: string; readonly ttlMs: number }): Promise<{
-    readonly id: number
-    readonly nowMs: number
-  }>
+  register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
   /** Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead. */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
   look(): Promise<Watermarks>
   /** Declares dead who is no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with those it then holds. */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
-  configure(id: number, config: ReplicaConfig): Promise<void>
+  /** Resolves with when the config took effect; null: the replica was declared dead. */
+  configure(id: number, config: ReplicaConfig): Promise<number | null>
   list(): Promise<readonly Replica[]>
   /** Removes a replica that stops; its roles fall free. */
   remove(id: number): Promise<void>

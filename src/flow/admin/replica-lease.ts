@@ -60,6 +60,7 @@ export async function openReplicaLease(
   let config = first
   let id = 0
   let term = 0
+  let configuredAtMs: number | null = null
 
   async function timed<T extends { readonly nowMs: number } | null>(ask: () => Promise<T>): Promise<T> {
     const asked = momentOf(clock)
@@ -75,7 +76,10 @@ export async function openReplicaLease(
   }
 
   const register = async () => {
-    id = (await timed(() => table.register({ ...config, name: options.name, version: options.version, ttlMs }))).id
+    const { name, version } = options
+    const joined = await timed(() => table.register({ ...config, name, version, ttlMs, configuredAtMs }))
+    id = joined.id
+    configuredAtMs ??= joined.nowMs
   }
 
   await register()
@@ -106,7 +110,7 @@ export async function openReplicaLease(
     },
     async configure(next) {
       config = next
-      await table.configure(id, next)
+      configuredAtMs = (await table.configure(id, next)) ?? configuredAtMs
     },
   }
 }

@@ -11,6 +11,7 @@ import type {
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
+import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
 /** What delivery needs of the store inside one transaction; see `WriteTx`. */
 export interface DeliveryTx {
@@ -30,8 +31,8 @@ export interface DeliveryTx {
   saveEndpoint(state: EndpointState): Promise<string>
   /** Saves the health of an endpoint when nothing else of it changed. */
   saveHealth(endpointId: string, health: EndpointHealth): void
-  /** The names of the endpoints in the configs of the replicas that share the store; it stays so until the transaction ends. */
-  endpointsConfigured(): Promise<readonly string[]>
+  /** What the configs of the replicas that share the store name; it stays so until the transaction ends. */
+  endpointsConfigured(): Promise<ConfiguredNames>
   /** Removes an endpoint: nothing is claimed for it any more, and what waits is cancelled, see `cancelRemoved`. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
   /** Queues an event of the relay's own, under the next sequence, and due at once. */

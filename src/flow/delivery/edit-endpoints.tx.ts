@@ -54,7 +54,8 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
       edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
-        if (state.origin !== 'managed') return { kind: 'read_only' }
+        // Of one that a config names it would come back with the next start.
+        if (state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         return { kind: 'done', state }
       }),
@@ -78,7 +79,7 @@ async function find(tx: WriteTx, id: string): Promise<EndpointState | undefined>
 /** An endpoint of the config file cannot be changed, except to enable it after its own answers disabled it. */
 function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeRequest): boolean {
   const given = Object.entries(change).filter(([, value]) => value !== undefined)
-  return state.disabled !== 'operator' && key === null && given.length === 1 && change.enabled === true
+  return state.disabled !== 'operator' && state.disabled !== 'unnamed' && key === null && given.length === 1 && change.enabled === true
 }
 
 /** An endpoint that is enabled again starts with a clean record. */

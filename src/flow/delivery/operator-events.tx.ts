@@ -38,7 +38,12 @@ export async function saveOperator(tx: WriteTx, url: string, nowMs: number): Pro
     },
     origin: 'operator',
     disabled: null,
-    health: known === undefined ? newHealth : known.disabled === null ? known.health : resetHealth(known.health, nowMs),
+    health:
+      known === undefined
+        ? newHealth
+        : known.disabled === null || known.disabled === 'unnamed'
+          ? known.health
+          : resetHealth(known.health, nowMs),
     keys: null,
     queuedTo: null,
     backfilled: null,

@@ -20,6 +20,7 @@ import type {
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
+import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 
 /** Posts to endpoints. Failures of the receiver or the network are values, never thrown. */
 export interface DeliverySender {
@@ -45,10 +46,13 @@ export interface DeliveryWrites {
   dispatchRound(request: DispatchRound): Promise<DispatchRoundReport>
   /** Changes how deliveries are settled and claimed from now on. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
-  /** Makes the endpoints of the config file, and the operator's, match the config. Endpoints that no replica's config names are removed. */
-  syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null): Promise<void>
-  /** Removes the endpoints of config files that no replica's config names any more. */
-  removeUnnamedEndpoints(nowMs: number): Promise<void>
+  /**
+   * Makes the endpoints of the config file, and the operator's, match the config. Endpoints that no replica's config names are paused. `isStarting` false: the
+   * config has been in effect for a while.
+   */
+  syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
+  /** Pauses the endpoints of config files that no replica's config names any more, and removes them after a while; resolves with the names of those removed. */
+  removeUnnamedEndpoints(request: Omit<UnnamedRequest, 'isStarting'>): Promise<readonly string[]>
   /** Queues an operator event, if the config names an endpoint for them. */
   queueOperatorEvent(event: OperatorEvent, nowMs: number): Promise<void>
   /** Reserves the id of an endpoint to be added, because its key is sealed for this id alone. */

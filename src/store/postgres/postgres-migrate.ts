@@ -8,6 +8,7 @@ import { lessons } from './migrations/0003-lessons.ts'
 import { parcelVersion } from './migrations/0004-parcel-version.ts'
 import { carrier } from './migrations/0005-carrier.ts'
 import { tokenTrouble } from './migrations/0006-token-trouble.ts'
+import { configuredAt } from './migrations/0007-configured-at.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
@@ -30,6 +31,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 4, up: parcelVersion.up },
   { servesFrom: 5, up: carrier.up },
   { servesFrom: 5, up: tokenTrouble.up },
+  { servesFrom: 5, up: configuredAt.up },
 ]
 
 /** Of replicas that make the table of versions at the same time all but one fail, and find it made when they look again. */

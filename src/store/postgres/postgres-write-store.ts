@@ -195,8 +195,7 @@ const lockJobs = rawStatement<{ limit: number }>()(
 )
 const lockRoles = rawStatement()(() => sql`select name from counter where name = 'roles' for update`)
 const readConfigured = rawStatement()(
-  () => sql<{ endpoints: string }>`select endpoints from replica union all
-    select endpoints from fenced_replica where until_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint`,
+  () => sql<{ endpoints: string; at_ms: number }>`select endpoints, coalesce(configured_at_ms, started_at_ms) as at_ms from replica`,
 )
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
@@ -210,7 +209,11 @@ function exclusiveVerbs({ session, leases }: Parts) {
     async endpointsConfigured() {
       session.enqueueWrite(lockRoles, {})
       const configs = await session.all(readConfigured, {})
-      return configs.flatMap(({ endpoints }) => namesIn(endpoints))
+      return {
+        names: configs.flatMap(({ endpoints }) => namesIn(endpoints)),
+        // Nobody can ask who is not there, so there is one.
+        latestAtMs: Math.max(0, ...configs.map(({ at_ms }) => at_ms)),
+      }
     },
     listUnendedJobs(limit) {
       session.enqueueWrite(lockJobs, { limit })

@@ -9,6 +9,7 @@ const replica = (name: string, atRestKeys: readonly string[], ttlMs = 60_000) =>
   version: '1',
   configFingerprint: 'f',
   endpoints: [],
+  configuredAtMs: null,
 })
 
 async function openTable() {

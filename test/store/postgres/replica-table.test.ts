@@ -23,7 +23,7 @@ async function open() {
   const query = (sql: string, values: readonly unknown[] = []) =>
     withClient(url, async (client) => (await client.query<Record<string, unknown>>(sql, [...values])).rows)
   const join = (table = openTable(), { ttlMs = LONG_MS, endpoints = [] as readonly string[], name: called = 'one' } = {}) =>
-    table.register({ name: called, version: '1', configFingerprint: 'abc', endpoints, atRestKeys: [], ttlMs })
+    table.register({ name: called, version: '1', configFingerprint: 'abc', endpoints, atRestKeys: [], ttlMs, configuredAtMs: null })
   /** The lease of a replica has run out. */
   const expire = (id: number) => query('update replica set until_ms = 0 where id = $1', [id])
   return { url, name, openTable, query, join, expire }
@@ -238,7 +238,7 @@ test('an endpoint that any replica names stays; one that none names any more is 
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b', 'c"\\'] })]
   const store = await openStore(url, () => id)
-  const named = () => store.transaction((tx) => tx.endpointsConfigured(), { ofRole: 'any' })
+  const named = () => store.transaction(async (tx) => (await tx.endpointsConfigured()).names, { ofRole: 'any' })
   expect([...(await named())].toSorted()).toEqual(['a', 'b', 'b', 'c"\\'])
   await one.configure(id, { configFingerprint: 'def', endpoints: ['d'], atRestKeys: [] })
   await other.remove(otherId)

@@ -10,7 +10,7 @@ export interface EndpointLog {
   attempted(endpoint: string, result: AttemptResult): void
 }
 
-type Standing = 'active' | 'failing' | 'disabled' | 'gone' | 'given up'
+type Standing = 'active' | 'failing' | 'disabled' | 'gone' | 'given up' | 'unnamed'
 
 const EVERY_MS = 60_000
 
@@ -19,6 +19,7 @@ const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
   disabled: 'an endpoint is disabled; everything for it waits',
   gone: 'an endpoint answered 410 and is disabled; everything for it waits',
   'given up': 'an endpoint only failed for 120 h and is disabled; everything for it waits',
+  unnamed: 'no config names an endpoint any more: everything for it waits, and it is removed if none names it for delivery.removeAfter',
 }
 
 export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'info' | 'warn'>; readonly clock: Clock }): EndpointLog {
@@ -62,6 +63,7 @@ function standingOf({ disabled, health }: EndpointState): Standing {
   if (disabled === 'operator') return 'disabled'
   if (disabled === 'gone') return 'gone'
   if (disabled === 'failing') return 'given up'
+  if (disabled === 'unnamed') return 'unnamed'
   return health.probing === null ? 'active' : 'failing'
 }
 

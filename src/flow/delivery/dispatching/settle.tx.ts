@@ -19,6 +19,7 @@ import type { WriteStore, WriteTx } from '../../write-store.ts'
 import { createEditEndpoints, type EditEndpoints } from '../edit-endpoints.tx.ts'
 import { queueOperatorEvent, saveOperator } from '../operator-events.tx.ts'
 import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
+import { disabledBefore, pauseUnnamed } from '../unnamed-endpoints.tx.ts'
 import { claimDeliveries } from './claim-deliveries.tx.ts'
 import { createFailureWatch, type FailureLook } from './failure-watch.ts'
 
@@ -53,15 +54,18 @@ export function createDispatchRound(
 
     queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs), { ofRole: 'poller' }),
 
-    syncEndpoints: (configured, nowMs, operatorUrl) =>
+    syncEndpoints: (configured, nowMs, operatorUrl, isStarting = true) =>
       store.transaction(async (tx) => {
         const standing = await tx.listEndpoints()
-        for (const endpoint of configured) await saveConfigured(tx, standing, endpoint)
-        await removeUnnamed(tx, [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])], nowMs)
+        const before = await disabledBefore(tx, standing)
+        for (const endpoint of configured) await saveConfigured(tx, standing, endpoint, before)
+        const names = [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])]
+        await pauseUnnamed(tx, { names, nowMs, passedMs: 0, removeAfterMs: Number.POSITIVE_INFINITY, isStarting })
         if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
       }),
 
-    removeUnnamedEndpoints: (nowMs) => store.transaction((tx) => removeUnnamed(tx, [], nowMs), { ofRole: 'janitor' }),
+    removeUnnamedEndpoints: (request) =>
+      store.transaction((tx) => pauseUnnamed(tx, { ...request, isStarting: false }), { ofRole: 'janitor' }),
   }
 }
 
@@ -152,14 +156,20 @@ function operatorEvent({ endpoint: name, endpointId: id, kind }: EndpointNotice)
   return { event: 'endpoint_disabled', endpoint, because: kind === 'disabled_gone' ? 'gone' : 'failing' }
 }
 
-async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], configured: ConfiguredEndpoint): Promise<void> {
+async function saveConfigured(
+  tx: WriteTx,
+  standing: readonly EndpointState[],
+  configured: ConfiguredEndpoint,
+  before: ReadonlyMap<string, EndpointState['disabled']>,
+): Promise<void> {
   const { from = null, ...endpoint } = configured
   const known = standing.find((state) => state.endpoint.name === endpoint.name)
   if (known !== undefined && known.origin !== 'config') {
     throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
   }
   const id = known?.endpoint.id ?? ''
-  const byOrder = known?.disabled === 'operator' ? null : (known?.disabled ?? null)
+  const was = known?.disabled === 'unnamed' ? before.get(id) : known?.disabled
+  const byOrder = was === 'operator' ? null : (was ?? null)
   const disabled = endpoint.enabled ? byOrder : 'operator'
   const start = known === undefined ? await startPosition(tx, from) : { kind: 'ok' as const, queuedTo: known.queuedTo }
   if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
@@ -167,12 +177,4 @@ async function saveConfigured(tx: WriteTx, standing: readonly EndpointState[], c
   const health = known?.health ?? newHealth
   const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await firstUnqueuedSequence(tx, queuedTo))
   await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo, backfilled })
-}
-
-/** Removes the endpoints that a config defined and none defines any more: neither this one nor that of another replica. */
-async function removeUnnamed(tx: WriteTx, names: readonly string[], nowMs: number): Promise<void> {
-  const unnamed = (await tx.listEndpoints()).filter(({ endpoint, origin }) => origin !== 'managed' && !names.includes(endpoint.name))
-  if (unnamed.length === 0) return
-  const elsewhere = await tx.endpointsConfigured()
-  for (const { endpoint } of unnamed) if (!elsewhere.includes(endpoint.name)) await tx.removeEndpoint(endpoint.id, nowMs)
 }

@@ -21,18 +21,15 @@ const ALONE_LOCK_TIMEOUT_MS = 1000
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
 const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
-const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms)
-  select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint from (select ${NOW_MS} as now_ms) as clock returning id, seen_at_ms as now_ms`
+const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms, configured_at_ms)
+  select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint, coalesce($7::bigint, now_ms) from (select ${NOW_MS} as now_ms) as clock returning id, seen_at_ms as now_ms`
 const renewal = (id: number, ttlMs: number) =>
   `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + ${whole(ttlMs)} from (select ${NOW_MS} as now_ms) as clock
   where id = ${whole(id)} returning seen_at_ms as now_ms,
   (select count(*) from replica as other where other.id <> ${whole(id)} and other.until_ms <= ${NOW_MS})::integer as lapsed`
 const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
-/** An endpoint of a replica that was killed in the middle of a rollout must not lose its place before that is there again. */
-const KEPT_MS = 600_000
-const FENCE = `with kept as (delete from fenced_replica where until_ms <= ${NOW_MS}),
-  gone as (delete from replica where until_ms <= ${NOW_MS} returning endpoints)
-  insert into fenced_replica (until_ms, endpoints) select ${NOW_MS} + ${KEPT_MS}, endpoints from gone`
+const FENCE = `delete from replica where until_ms <= ${NOW_MS}`
+const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
@@ -105,13 +102,10 @@ export function openReplicaTable(
     changeRoles: (id, decide) => withRoles(watched, (client) => changeRoles(client, id, decide)),
     list: () => run(() => list(pool)).catch(failAsStorage),
     async configure(id, { configFingerprint, endpoints }) {
-      await withRoles(watched, async (client) => {
-        await client.query('update replica set fingerprint = $2, endpoints = $3 where id = $1', [
-          id,
-          configFingerprint,
-          JSON.stringify(endpoints),
-        ])
+      return await withRoles(watched, async (client) => {
+        const { rows } = await client.query<{ now_ms: number }>(CONFIGURE, [id, configFingerprint, JSON.stringify(endpoints)])
         await client.query(ROLES_CHANGED)
+        return rows[0]?.now_ms ?? null
       })
     },
     async remove(id) {
@@ -135,11 +129,11 @@ export function openReplicaTable(
 
 async function register(
   client: PoolClient,
-  { name, version, configFingerprint, endpoints, atRestKeys, ttlMs }: Parameters<ReplicaTable['register']>[0],
+  { name, version, configFingerprint, endpoints, atRestKeys, ttlMs, configuredAtMs }: Parameters<ReplicaTable['register']>[0],
 ): Promise<{ readonly id: number; readonly nowMs: number }> {
   const others = await client.query<{ name: string; keys: string }>(OTHERS)
   for (const other of others.rows) refuseOtherKeys(atRestKeys, { name: other.name, keys: namesIn(other.keys) })
-  const values = [name, version, configFingerprint, JSON.stringify(endpoints), JSON.stringify(atRestKeys), ttlMs]
+  const values = [name, version, configFingerprint, JSON.stringify(endpoints), JSON.stringify(atRestKeys), ttlMs, configuredAtMs]
   const { rows } = await client.query<Registered>(REGISTER, values)
   const [row] = rows
   if (row === undefined) throw new Error('a replica could not be registered')

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest'
+import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
+import { isToBeRemoved, lookAtUnnamed } from '../../../src/domain/delivery/unnamed-endpoint.ts'
+import { endpointNamed } from '../../support/unnamed.ts'
+
+const MINUTE_MS = 60_000
+const REMOVE_AFTER_MS = 15 * MINUTE_MS
+const state: EndpointState = {
+  endpoint: { ...endpointNamed('shop'), id: '7' },
+  origin: 'config',
+  disabled: null,
+  health: newHealth,
+  keys: null,
+  queuedTo: null,
+  backfilled: null,
+}
+const look = { nowMs: 1000, passedMs: 0, isStarting: false, latestAtMs: 900 as number | null }
+
+describe('7.4: an endpoint that no config names', () => {
+  test('time counts only as far as it was seen to pass, from the second look on', () => {
+    const first = lookAtUnnamed(state, null, { ...look, passedMs: MINUTE_MS })
+    expect(first).toEqual({ id: '7', sinceMs: 1000, forMs: 0, disabled: null })
+    expect(lookAtUnnamed(state, first, { ...look, nowMs: 1e9, passedMs: MINUTE_MS })).toMatchObject({ sinceMs: 1000, forMs: MINUTE_MS })
+  })
+
+  test('it is not removed before the time is over, nor while every config is older than its last naming', () => {
+    const seen = { id: '7', sinceMs: 1000, forMs: REMOVE_AFTER_MS, disabled: null }
+    expect(isToBeRemoved({ ...seen, forMs: REMOVE_AFTER_MS - 1 }, 2000, REMOVE_AFTER_MS)).toBe(false)
+    expect(isToBeRemoved(seen, 999, REMOVE_AFTER_MS)).toBe(false)
+    expect(isToBeRemoved(seen, 1000, REMOVE_AFTER_MS)).toBe(true)
+    // Nobody shares the store: its relay was started, or its config loaded, after the last naming.
+    expect(isToBeRemoved(seen, null, REMOVE_AFTER_MS)).toBe(true)
+  })
+
+  test('a config that has just taken effect without it counts as later than its last naming', () => {
+    const early = lookAtUnnamed(state, null, { ...look, nowMs: 5000, latestAtMs: 4000 })
+    expect(isToBeRemoved(early, 4000, 0)).toBe(false)
+    const begun = lookAtUnnamed(state, early, { ...look, nowMs: 5100, latestAtMs: 4900, isStarting: true })
+    expect(isToBeRemoved(begun, 4900, 0)).toBe(true)
+  })
+
+  test('why it was disabled before is kept for the time when it is named again', () => {
+    const first = lookAtUnnamed({ ...state, disabled: 'gone' }, null, look)
+    expect(lookAtUnnamed({ ...state, disabled: 'unnamed' }, first, look).disabled).toBe('gone')
+  })
+})

@@ -1,0 +1,70 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { push, type Sections, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+/** Only a hang takes longer. */
+const LATE = { timeout: 60_000, interval: 50 }
+
+async function start(folder: string, sections: Sections) {
+  const { removeAfter = '15m', ...rest } = sections
+  const delivery = { allowNetworks: ['127.0.0.0/8'], removeAfter }
+  const relay = await startTestRelay(folder, NO_CARRIER, { delivery, ...rest })
+  let stopped = false
+  const stop = async () => {
+    if (!stopped) await relay.stop()
+    stopped = true
+  }
+  onTestFinished(stop)
+  const operate = await operatorOf(relay)
+  const endpoints = async () => {
+    const { body } = await operate('GET', '/relay/endpoints')
+    return Array.isArray(body.endpoints) ? body.endpoints.map(({ id, disabledBecause }) => ({ id: String(id), disabledBecause })) : []
+  }
+  return { ...relay, stop, operate, endpoints }
+}
+
+async function startNamed() {
+  const folder = temporaryFolder()
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const named = { endpoints: [{ name: 'shop', url: receiver.url, sharedKey: 'the-key-of-this-endpoint' }] }
+  return { folder, receiver, named, first: await start(folder, named) }
+}
+
+test('7.4: a restart with a config that lacks an endpoint pauses it, and one that names it again delivers what waited, under the same id', async () => {
+  const { folder, receiver, named, first } = await startNamed()
+  const [endpoint] = await first.endpoints()
+  await first.stop()
+  const second = await start(folder, { endpoints: [] })
+  expect(await second.endpoints()).toEqual([{ id: endpoint?.id, disabledBecause: 'unnamed' }])
+  expect(second.lines).toContainEqual(expect.objectContaining({ message: expect.stringContaining('no config names an endpoint any more') }))
+  const body = pushBody()
+  expect((await push(second.publicUrl, body)).status).toBe(200)
+  await second.stop()
+  expect(receiver.pushes).toHaveLength(0)
+  const third = await start(folder, named)
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), LATE)
+  expect(await third.endpoints()).toEqual([endpoint])
+}, 120_000)
+
+test('7.4: an endpoint that no config names is removed after delivery.removeAfter, or at once when an operator deletes it', async () => {
+  const { folder, first } = await startNamed()
+  const [endpoint] = await first.endpoints()
+  await first.stop()
+  const second = await start(folder, { endpoints: [] })
+  expect((await second.operate('DELETE', `/relay/endpoints/${endpoint?.id}`)).status).toBe(204)
+  expect(await second.endpoints()).toEqual([])
+
+  const other = await startNamed()
+  await other.first.stop()
+  const brief = await start(other.folder, { endpoints: [], removeAfter: '1s' })
+  await vi.waitFor(async () => expect(await brief.endpoints()).toEqual([]), LATE)
+  expect(brief.lines).toContainEqual(
+    expect.objectContaining({ message: expect.stringContaining('no config has named for so long were removed') }),
+  )
+}, 120_000)
