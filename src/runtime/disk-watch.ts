@@ -6,6 +6,8 @@ export interface DiskState {
   readonly freeBytes: number
   /** Size of the write-ahead log. */
   readonly logBytes: number
+  /** Whether the store's lock is another file than at the last look; absent: it is not. */
+  readonly isRelocked?: boolean
   /** A file of the store that was deleted or replaced while open; null: none. */
   readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null
 }
@@ -68,6 +70,8 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
 
   function tell(before: DiskState): void {
     const { freeBytes, logBytes, lost } = state
+    if (state.isRelocked === true)
+      log.warn({}, 'the lock file of the store was deleted or replaced: the relay locks the new one, or ends if another relay holds it')
     if (lost !== null && before.lost === null)
       log.error(
         { file: lost.name, fate: lost.fate },

@@ -1,6 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createIdentityCheck, type LostFile } from './sqlite-identity.ts'
+import { createIdentityCheck, identityOf, type LostFile } from './sqlite-identity.ts'
 
 interface StoreFiles {
   /** Free disk space for this user. */
@@ -9,20 +9,26 @@ interface StoreFiles {
   readonly logBytes: number
   /** A file that was deleted or replaced; null: all are in place. */
   readonly lost: LostFile | null
+  /** Whether the lock is another file than at the last check. */
+  readonly isRelocked: boolean
 }
 
 /** Checks the files of an open store. The first check records the files that later checks expect. */
 export function createDiskLook(path: string): () => Promise<StoreFiles> {
   const findLost = createIdentityCheck(path)
-  let last: StoreFiles = { freeBytes: Number.POSITIVE_INFINITY, logBytes: 0, lost: null }
+  let last: StoreFiles = { freeBytes: Number.POSITIVE_INFINITY, logBytes: 0, lost: null, isRelocked: false }
+  let lock: string | null = null
   return async () => {
     const lost = await findLost()
     // If the folder is gone, the disk cannot be measured either.
-    if (lost !== null) return { ...last, lost }
+    if (lost !== null) return { ...last, lost, isRelocked: false }
+    const found = await identityOf(`${path}.lock`)
+    const isRelocked = lock !== null && found !== null && found !== lock
+    lock = found ?? lock
     const { bavail, bsize } = await statfs(dirname(path))
     // There is no WAL before the first write and after a clean stop.
     const log = await stat(`${path}-wal`).catch(() => null)
-    last = { freeBytes: bavail * bsize, logBytes: log?.size ?? 0, lost }
+    last = { freeBytes: bavail * bsize, logBytes: log?.size ?? 0, lost, isRelocked }
     return last
   }
 }

@@ -69,7 +69,7 @@ export function createIdentityCheck(path: string): () => Promise<LostFile | null
 }
 
 /** Null: the file or its folder does not exist. */
-async function identityOf(file: string): Promise<string | null> {
+export async function identityOf(file: string): Promise<string | null> {
   try {
     const { dev, ino } = await stat(file, { bigint: true })
     return `${dev}:${ino}`

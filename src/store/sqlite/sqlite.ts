@@ -10,7 +10,7 @@ import { createCheckpointer } from './sqlite-checkpointer.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './sqlite-dialect.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './sqlite-file.ts'
 import { followLinks, refuseSecondName } from './sqlite-identity.ts'
-import { lockStore, type StoreLock } from './sqlite-lock.ts'
+import { lockStore, StoreInUse, type StoreLock } from './sqlite-lock.ts'
 import { migrate } from './sqlite-migrate.ts'
 import { readMark } from './sqlite-move-mark.ts'
 import { makeFile } from './sqlite-permissions.ts'
@@ -118,6 +118,7 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
     },
     finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
   })
+  const unwatchLock = watchLock(lock)
   let version = readVersion.get()
 
   return {
@@ -136,10 +137,37 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
     isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
     async close() {
       await carrying.close()
+      unwatchLock()
       await inTurn(async () => void db.close())
       lock.release()
     },
   }
+}
+
+/** The store's lock is looked at so often. */
+const LOCK_LOOK_MS = 250
+
+/**
+ * Keeps the lock although its file is deleted or replaced. If another relay has locked the new one, this one must write no more: the error ends the thread it
+ * is thrown on, and with that the process.
+ */
+function watchLock(lock: StoreLock): () => void {
+  let isLooking = false
+  const look = async () => {
+    if (isLooking) return
+    isLooking = true
+    const failure: unknown = await lock.renew().catch((error: unknown) => error)
+    isLooking = false
+    // What else fails, such as a full disk, may go better with the next look.
+    if (failure instanceof StoreInUse) {
+      setImmediate(() => {
+        throw failure
+      })
+    }
+  }
+  const timer = setInterval(() => void look(), LOCK_LOOK_MS)
+  timer.unref()
+  return () => clearInterval(timer)
 }
 
 /** Queues transactions, because a connection runs one at a time. */
