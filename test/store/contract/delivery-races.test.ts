@@ -1,18 +1,17 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { DeliverySelection } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../../support/builders.ts'
 import { createCourier } from '../../support/courier.ts'
 import { engines } from '../../support/engines.ts'
+import { casesOf } from '../../support/long-form.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-/** Hundreds of races, on a machine that may do something else meanwhile. */
-vi.setConfig({ testTimeout: 60_000 })
-
 const NOON = Date.UTC(2026, 2, 1, 12)
-const RACES = 200
+/** Hundreds where they are repeated. */
+const RACES = casesOf(200, 20)
 const WAITING = 'select count(*) from delivery where state < 2'
 
 async function openRaced(engine: Engine) {
@@ -72,7 +71,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     await courier.drain()
     const { deliveries } = await reads.listDeliveries({ endpointId: id, parcelId: null, state: null, before: null, limit: 10 })
     const deliveryId = deliveries[0]?.deliveryId ?? 0
-    for (let race = 0; race < 20; race++) {
+    for (let race = 0; race < RACES / 4; race++) {
       const replayed = await Promise.all([1, 2, 3, 4].map(() => replay({ deliveryId }, 1)))
       expect(replayed.reduce((sum, one) => sum + (one?.count ?? 0), 0)).toBe(1)
       await courier.drain()

@@ -1,15 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { aPoll, pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
+import { casesOf } from '../../support/long-form.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
+/** Hundreds where they are repeated. */
+const RACES = casesOf(200, 20)
 const timeOf = (at: number) => new Date(NOON - at * 1000).toISOString()
 
 describe.each(engines)('histories on $name', (engine) => {
   test('pushes of one new parcel that are recorded at the same time are all kept, in one parcel', async () => {
     const { record, reads } = await openStore(NOON, engine)
-    for (let race = 0; race < 200; race++) {
+    for (let race = 0; race < RACES; race++) {
       const id = String(10_000 + race)
       const batches = Array.from({ length: 3 }, (_, at) =>
         record(...[0, 1, 2].map((entry) => incomingPush(pushBody({ trackingIds: [id], eventTime: timeOf(at * 3 + entry) }), NOON))),
@@ -17,7 +20,7 @@ describe.each(engines)('histories on $name', (engine) => {
       await Promise.all(batches)
       expect((await reads.findParcel(id))?.entries).toHaveLength(9)
     }
-    expect((await reads.counts(NOON)).parcels).toBe(200)
+    expect((await reads.counts(NOON)).parcels).toBe(RACES)
   })
 
   test('what an answer held is read again after the store was opened anew', async () => {

@@ -1,23 +1,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { openAnswersAt } from '../../support/answers-at.ts'
 import { pushBody } from '../../support/builders.ts'
 import { newPlace } from '../../support/engines.ts'
-import { LONG } from '../../support/long-form.ts'
+import { casesOf, LONG } from '../../support/long-form.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { seeded } from '../../support/seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from '../../support/seeded-observations.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-/** Hundreds of races, on a machine that may do something else meanwhile. */
-vi.setConfig({ testTimeout: 300_000 })
-
 const NOON = Date.UTC(2026, 2, 1, 12)
 const LATER = NOON + 30 * 86_400_000
-const RACES = 200
+/** Hundreds where they are repeated. */
+const RACES = casesOf(200, 40)
 const HOUR_MS = 3_600_000
-const STEPS = LONG ? 400 : 100
+const STEPS = LONG ? 400 : casesOf(100, 40)
 
 type Store = Awaited<ReturnType<typeof openStore>>
 

@@ -1,12 +1,10 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { newPlace } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const RACES = 60

@@ -49,7 +49,11 @@ test('a client that stops within a transaction loses it within seconds, what it 
     isHeld = true
     // As a process that was paused: it sends nothing more until the server has given its transaction up.
     await expect
-      .poll(async () => (await watcher.query("select 1 from pg_stat_activity where state = 'idle in transaction'")).rowCount)
+      .poll(
+        async () =>
+          (await watcher.query("select 1 from pg_stat_activity where state = 'idle in transaction' and datname = current_database()"))
+            .rowCount,
+      )
       .toBe(0)
     await tx.saveSetting('stopped', Buffer.from('x'))
   })

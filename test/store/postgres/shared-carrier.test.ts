@@ -1,3 +1,4 @@
+import { fail } from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createSharedFlight } from '../../../src/flow/shared-flight.ts'
@@ -6,8 +7,6 @@ import { openSharedCarrier } from '../../../src/store/postgres/polling/shared-ca
 import { closeOpened, connect, json, openCarrier, password, refusingUrl } from '../../carrier/carrier-double.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const KEY = Buffer.alloc(32, 'at rest')
 const vault = createVault({ list: () => [KEY], first: () => KEY })
@@ -155,37 +154,49 @@ test('6.4: tokens that the status API refuses are requested no more often by man
   expect(replicas.map(({ carrier }) => carrier.state().credentials)).toContain('refused')
 })
 
-const aFlight = (start: () => Promise<string>) => ({
-  start,
-  endOf: (value: string) => ({ kind: value === 'recorded' ? ('recorded' as const) : ('not_found' as const), retryAfterMs: null }),
-  read: ({ kind }: { readonly kind: string }) => (kind === 'failed' ? null : kind),
-})
+/** So many that want the same at once, by turns of each replica. A flight lasts until all others wait for its end. */
+function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], callers: number) {
+  const held = new Set<number>()
+  const together = Array.from({ length: callers }, (_, nth) => {
+    const { flights } = replicas[nth % replicas.length] ?? fail('no replica')
+    const take: typeof flights.take = async (request) => {
+      const turn = await flights.take(request)
+      if (turn.kind === 'held') held.add(nth)
+      return turn
+    }
+    return createSharedFlight({ flights: { ...flights, take }, pause: (ms) => pause(ms / 4) })
+  })
+  return async (key: string, outcomes: readonly ('recorded' | 'not_found' | Error)[]) => {
+    let flown = 0
+    const flight = {
+      async start() {
+        held.clear()
+        // Each flight before this one failed, and its caller with it.
+        const others = callers - 1 - flown
+        const outcome = outcomes[flown++] ?? fail('it was flown too often')
+        await vi.waitFor(() => expect(held.size).toBe(others))
+        if (outcome instanceof Error) throw outcome
+        return outcome
+      },
+      endOf: (kind: 'recorded' | 'not_found') => ({ kind, retryAfterMs: null }),
+      read: ({ kind }: { readonly kind: string }) => (kind === 'recorded' || kind === 'not_found' ? kind : null),
+    }
+    const ends = await Promise.allSettled(together.map((fly) => fly(key, flight)))
+    return { flown, ends: ends.map((end) => (end.status === 'fulfilled' ? end.value : 'failed')).toSorted() }
+  }
+}
 
 test('of replicas that want the same at once one flies, and the others learn how it ended', async () => {
   const { url } = await createDatabase()
   const replicas = [openSharedCarrier(url), openSharedCarrier(url), openSharedCarrier(url)]
   onTestFinished(async () => void (await Promise.all(replicas.map((one) => one.close()))))
-  const together = replicas.map(({ flights }) => createSharedFlight({ flights, pause: (ms) => pause(ms / 4) }))
-  for (const outcome of ['recorded', 'not_found']) {
-    let flown = 0
-    const flight = aFlight(async () => {
-      flown += 1
-      await pause(150)
-      return outcome
-    })
-    const ends = await Promise.all(Array.from({ length: 10 }, () => together.map((fly) => fly(outcome, flight))).flat())
-    expect([flown, new Set(ends)]).toEqual([1, new Set([outcome])])
+  const thirty = flyTogether(replicas, 30)
+  for (const outcome of ['recorded', 'not_found'] as const) {
+    expect(await thirty(outcome, [outcome])).toEqual({ flown: 1, ends: Array(30).fill(outcome) })
   }
   // One that failed says nothing: another replica tries.
-  let tries = 0
-  const failing = aFlight(async () => {
-    await pause(100)
-    if (tries++ === 0) throw new Error('the first fails')
-    return 'recorded'
-  })
-  const ends = await Promise.allSettled(together.map((fly) => fly('failing', failing)))
-  expect(ends.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'fulfilled', 'rejected'])
-  expect(tries).toBe(2)
+  const three = flyTogether(replicas, 3)
+  expect(await three('failing', [new Error('the first fails'), 'recorded'])).toEqual({ flown: 2, ends: ['failed', 'recorded', 'recorded'] })
 })
 
 test('a flight whose replica was killed is taken over, and old rows go', async () => {

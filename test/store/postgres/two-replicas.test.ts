@@ -1,17 +1,16 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { createCourier } from '../../support/courier.ts'
 import { newPlace } from '../../support/engines.ts'
+import { casesOf } from '../../support/long-form.ts'
 import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-/** Hundreds of races, on a machine that may do something else meanwhile. */
-vi.setConfig({ testTimeout: 60_000 })
-
 const NOON = Date.UTC(2026, 2, 1, 12)
-const RACES = 200
+/** Hundreds where they are repeated. */
+const RACES = casesOf(200, 20)
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)
 
@@ -91,7 +90,7 @@ test('1.4: parcels that one replica joins while the other records for them lose 
 
 test('an endpoint that one replica adds while the other records gets each later event once', async () => {
   const { one, other } = await openTwo()
-  for (let race = 0; race < 25; race++) {
+  for (let race = 0; race < casesOf(25, 10); race++) {
     const id = String(50_000 + race)
     const [, , added] = await Promise.all([
       other.record(pushOf([id], 0)),
