@@ -185,7 +185,8 @@ function limits() {
     failuresPerMinute: whole(1, 1_000_000)
       .default(600)
       .describe(
-        'Bad signatures, tokens or passwords per address, listener and minute before 429; also wrong passwords per address and user before none is checked.',
+        'Bad signatures, tokens or passwords per address (IPv6: /64), listener and minute before 429. Also wrong passwords per address, and per ' +
+          'address and user, before none is checked; one that was right before from there always is.',
       ),
     unknownPerMinute: whole(1, 1_000_000).default(600).describe('Unknown identifiers per app and minute before 429.'),
   })

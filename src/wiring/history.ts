@@ -1,7 +1,9 @@
+import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
+import { AppError } from '../domain/errors.ts'
 import type { Rest } from '../domain/polling/question-rest.ts'
 import { createAuthenticate, type VerifiedToken } from '../flow/admin/authenticate.ts'
 import type { Pause } from '../flow/history/fetch-on-miss.ts'
@@ -12,12 +14,13 @@ import { createSharedFlight } from '../flow/shared-flight.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
 import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
+import { createFairQueue } from '../runtime/fair-queue.ts'
 import { createMemory } from '../runtime/memory.ts'
 import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
 import { firstWrite } from './storage.ts'
 
-const REMEMBERED = { tokens: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
+const REMEMBERED = { tokens: 10_000, rightPasswords: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
 
 export interface HistoryPorts {
   readonly storage: Storage
@@ -51,12 +54,24 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
   return { ports, cache, serve, refresh: createRefresh({ ...ports, lapse: storage.replicas.signal }, { languages: someLanguages(config) }) }
 }
 
-/** Authentication of the apps in the config. */
+/** A verification takes some 30 ms of one processor. Many apps of one address may start at once, and an honest one must not wait long behind others. */
+const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
+const LOGINS_RETRY_AFTER_MS = 1000
+
+/** Authentication of the apps in the config. Verifications take one thread of the pool at most, so that a flood of them leaves the others to their work. */
 export async function openAuthentication(config: Config, { clock, path, write }: Pick<Storage, 'clock' | 'path' | 'write'>) {
+  const passwordKey = randomBytes(32)
+  const logins = createFairQueue({
+    ...LOGINS,
+    refuse: () =>
+      new AppError('too_many_requests', 'Too many logins wait to be checked. Try again later.', { retryAfterMs: LOGINS_RETRY_AFTER_MS }),
+  })
   return createAuthenticate(
     {
       tokens: createTokens({ key: await firstWrite(path, write.tokenKey()), clock }),
-      verifyPassword: verify,
+      verifyPassword: (phc, password, { network, isThere }) => logins.run(network, () => verify(phc, password), isThere),
+      digestPassword: (phc, password) => createHmac('sha256', passwordKey).update(`${phc} ${password}`).digest('base64'),
+      rightPasswords: createMemory<string>({ entriesMax: REMEMBERED.rightPasswords }),
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
       clock,
     },

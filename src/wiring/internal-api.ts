@@ -14,9 +14,9 @@ import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import { createUpstream } from '../flow/polling/upstream.ts'
 import type { Log } from '../flow/ports.ts'
 import { createAddressOf } from '../http/server/client-address.ts'
-import { createAdmitLogin, createCountFailure } from '../http/server/failures.ts'
+import { createCountFailure, createVisitorOf } from '../http/server/failures.ts'
 import { createInternalListener } from '../http/server/internal.ts'
-import { createPerMinute, createTries } from '../http/server/per-minute.ts'
+import { createPerMinute } from '../http/server/per-minute.ts'
 import { VERSION } from '../package-files.ts'
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { createSpread } from '../runtime/spread.ts'
@@ -75,7 +75,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     lookAtParcels: createParcelQueries({ reads }),
     upstream: createUpstream({ carrier, write, version: VERSION }),
     watchList: createImportWatches({ write, clock }),
-    admitLogin: createAdmitLogin(createTries(config.limits.failuresPerMinute), addressOf),
+    visitorOf: createVisitorOf(config.limits.failuresPerMinute, addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
     readiness: reporting.readiness.read,
     metrics: reporting.metrics.render,

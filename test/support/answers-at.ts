@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Authenticate, createAuthenticate } from '../../src/flow/admin/authenticate.ts'
+import { type Authenticate, createAuthenticate, type Visitor } from '../../src/flow/admin/authenticate.ts'
 import { createManageInbox } from '../../src/flow/admin/manage-inbox.ts'
 import { createParcelQueries } from '../../src/flow/admin/parcel-queries.ts'
 import { createFeedTail } from '../../src/flow/delivery/feed-tail.ts'
@@ -18,6 +18,8 @@ import { createAnswerCache } from '../../src/runtime/answer-cache.ts'
 import { createFeedSignal } from '../../src/runtime/feed-signal.ts'
 import { createMemory } from '../../src/runtime/memory.ts'
 import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
+
+const somebody: Visitor = { network: '127.0.0.1', isThere: () => true, admit: async () => async () => undefined }
 
 /** An answer for comparison: without the headers that depend on time or connection, and without the random id of a problem. */
 export interface AnswerAt {
@@ -59,6 +61,8 @@ async function authenticateAt({ writes, clock }: StoreAt) {
     {
       tokens: createTokens({ key: await writes.tokenKey(), clock }),
       verifyPassword: async (hash, password) => hash === password,
+      digestPassword: (hash, password) => `${hash} ${password}`,
+      rightPasswords: createMemory({ entriesMax: 10 }),
       verified: createMemory({ entriesMax: 10 }),
       clock,
     },
@@ -130,7 +134,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     moves: { start: notAsked, progressOf: () => null },
     listReplicas: notAsked,
-    admitLogin: async () => async () => {},
+    visitorOf: () => somebody,
     countFailure: async (_req, error) => error,
     readiness: notAsked,
     metrics: notAsked,
@@ -145,7 +149,7 @@ export async function openAnswersAt({ nowMs, ...sides }: Omit<StoreAt, 'clock'> 
   const server = createServer(await listenerAt(store, authenticate, feedSignal)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${portOf(server.address())}`
-  const token = await authenticate.issueToken({ username: 'keeper', password: 'secret' })
+  const token = await authenticate.issueToken({ username: 'keeper', password: 'secret' }, somebody)
 
   return {
     async get(path: string): Promise<AnswerAt> {

@@ -8,7 +8,7 @@ import { tieToTest } from './tied-process.ts'
 export interface Flood {
   readonly port: number
   readonly connections: number
-  /** A request, or the start of one. */
+  /** A request, or the start of one. Each `{number}` in it becomes a number of eight digits, another for each connection. */
   readonly request: string
   /** How often each connection sends it, without waiting. */
   readonly times: number
@@ -59,12 +59,14 @@ export async function startFlood(flood: Flood): Promise<RunningFlood> {
 }
 
 function run({ port, connections, request, times, reads, comesAgain }: Flood): void {
-  const bytes = Buffer.from(request.repeat(times), 'latin1')
+  let numbers = 10_000_000
+  const bytesOf = () => Buffer.from(request.replaceAll('{number}', String(numbers++)).repeat(times), 'latin1')
+  const always = request.includes('{number}') ? null : bytesOf()
   const count = { connected: 0, closed: 0, sentBytes: 0, statuses: {} as Record<string, number> }
   const open = (): Socket => {
     const socket = connect(port, '127.0.0.1', () => {
       count.connected++
-      socket.write(bytes)
+      socket.write(always ?? bytesOf())
       if (count.connected === connections) process.send?.('begun')
     })
     socket.on('error', () => undefined)

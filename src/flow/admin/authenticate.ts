@@ -34,8 +34,12 @@ export interface Tokens {
 
 export interface AuthenticatePorts {
   readonly tokens: Tokens
-  /** Whether a password matches an argon2 hash. */
-  readonly verifyPassword: (hash: string, password: string) => Promise<boolean>
+  /** Whether a password matches an argon2 hash. Costs much: it waits for its turn among the addresses that ask, and may be refused. */
+  readonly verifyPassword: (hash: string, password: string, visitor: Visitor) => Promise<boolean>
+  /** A keyed digest of a hash and a password, by which a password that was right before is known again. */
+  readonly digestPassword: (hash: string, password: string) => string
+  /** The digests of passwords that were right, by user name, and by address and user name. */
+  readonly rightPasswords: Memory<string>
   /** A cache of verified tokens. */
   readonly verified: Memory<VerifiedToken>
   readonly clock: Clock
@@ -48,13 +52,29 @@ export interface AuthenticateOptions {
   readonly dummyHash: string
 }
 
+export interface Credentials {
+  readonly username: string
+  readonly password: string
+}
+
+/** Who asks for a token. */
+export interface Visitor {
+  /** The address, or its network where one client has many. */
+  readonly network: string
+  /** Counts a try. Throws `too_many_requests` after too many wrong passwords; else resolves with what to call if this one is right. */
+  readonly admit: () => Promise<() => Promise<void>>
+  /** Whether somebody still waits for the answer. */
+  readonly isThere: () => boolean
+}
+
 /** Authenticates apps and operators. */
 export interface Authenticate {
   /**
    * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
-   * password.
+   * password, and `too_many_requests`. A password that was right before, from the same network, is neither counted, refused nor kept waiting;
+   * from another network it is counted, so that nobody can try passwords at the speed of a digest.
    */
-  issueToken(credentials: { readonly username: string; readonly password: string }): Promise<string>
+  issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
   /** The same at once, if the token was verified before; null: call `authorize`. */
@@ -79,7 +99,7 @@ interface Holding {
 
 /** Creates what authenticates apps and operators. */
 export function createAuthenticate(
-  { tokens, verifyPassword, verified, clock }: AuthenticatePorts,
+  { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock }: AuthenticatePorts,
   options: AuthenticateOptions,
 ): Authenticate {
   let known = enroll(options.apps)
@@ -109,12 +129,25 @@ export function createAuthenticate(
     }
   }
 
+  const checkPassword = async ({ username, password }: Credentials, visitor: Visitor): Promise<Enrolled> => {
+    const enrolled = known.get(username)
+    const hash = enrolled?.app.passwordHash ?? options.dummyHash
+    const given = digestPassword(hash, password)
+    const here = `${visitor.network} ${username}`
+    const wasRight = (place: string) => enrolled !== undefined && rightPasswords.get(place) === given
+    if (enrolled !== undefined && wasRight(here)) return enrolled
+    const forgive = await visitor.admit()
+    const isRight = wasRight(username) || (await verifyPassword(hash, password, visitor))
+    if (enrolled === undefined || !isRight) throw new AppError('unauthorized', 'The username or the password is wrong.')
+    for (const place of [here, username]) rightPasswords.set(place, given)
+    await forgive()
+    return enrolled
+  }
+
   return {
-    async issueToken({ username, password }) {
-      const enrolled = known.get(username)
-      const matches = await verifyPassword(enrolled?.app.passwordHash ?? options.dummyHash, password)
-      if (enrolled === undefined || !matches) throw new AppError('unauthorized', 'The username or the password is wrong.')
-      return tokens.sign({ username, fingerprint: enrolled.fingerprint }, options.tokenLifetimeMs)
+    async issueToken(credentials, visitor) {
+      const { app, fingerprint } = await checkPassword(credentials, visitor)
+      return tokens.sign({ username: app.username, fingerprint }, options.tokenLifetimeMs)
     },
     async authorize(token, scope) {
       const app = appOf(await verifyToken(token))

@@ -2,7 +2,7 @@ import Router from '@koa/router'
 import { AppError } from '../../domain/errors.ts'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
 import { proveConnection } from '../server/connection-places.ts'
-import type { AdmitLogin, CountFailure } from '../server/failures.ts'
+import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import { readJson } from '../server/json-body.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
@@ -10,20 +10,18 @@ const PASSWORD_LENGTH_MAX = 1024
 
 export interface TokenRouteOptions {
   readonly authenticate: Pick<Authenticate, 'issueToken'>
-  readonly admitLogin: AdmitLogin
+  readonly visitorOf: VisitorOf
   readonly countFailure: CountFailure
 }
 
 /** POST /auth/token, in exactly the carrier's shape. */
-export function tokenRoutes({ authenticate, admitLogin, countFailure }: TokenRouteOptions): Router {
+export function tokenRoutes({ authenticate, visitorOf, countFailure }: TokenRouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true })
   router.post('/auth/token', readJson(BODY_BYTES_MAX), async (ctx) => {
     const credentials = readCredentials(ctx.request.body)
-    const succeeded = await admitLogin(ctx.req, credentials.username)
     try {
-      ctx.body = JSON.stringify({ token: await authenticate.issueToken(credentials) })
+      ctx.body = JSON.stringify({ token: await authenticate.issueToken(credentials, visitorOf(ctx.req, credentials.username)) })
       proveConnection(ctx.req)
-      await succeeded()
     } catch (error) {
       throw error instanceof AppError && error.code === 'unauthorized' ? await countFailure(ctx.req, error) : error
     }

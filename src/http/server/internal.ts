@@ -26,14 +26,14 @@ import { statusRoutes } from '../history/status.routes.ts'
 import { tokenRoutes } from '../history/token.routes.ts'
 import { type UpstreamRouteOptions, upstreamRoutes } from '../polling/upstream.routes.ts'
 import { createAuthorize, createHoldAccess } from './authorize.ts'
-import type { AdmitLogin, CountFailure } from './failures.ts'
+import type { CountFailure, VisitorOf } from './failures.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
 
 export interface InternalOptions extends AppOptions, OperationRouteOptions {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'fromCache'>
-  readonly admitLogin: AdmitLogin
+  readonly visitorOf: VisitorOf
   readonly countFailure: CountFailure
   readonly manageInbox: ManageInbox
   readonly manageParcels: ParcelCommands
@@ -51,11 +51,11 @@ export interface InternalOptions extends AppOptions, OperationRouteOptions {
 
 /** Every route of the internal listener. */
 export function createInternalRoutes(options: InternalOptions): readonly Router[] {
-  const { authenticate, serve, admitLogin, countFailure } = options
+  const { authenticate, serve, visitorOf, countFailure } = options
   const authorize = createAuthorize(authenticate, countFailure)
   return [
     statusRoutes({ serve, authorize }),
-    tokenRoutes({ authenticate, admitLogin, countFailure }),
+    tokenRoutes({ authenticate, visitorOf, countFailure }),
     operationRoutes(options),
     eventsRoutes({ ...options, authorize, holdAccess: createHoldAccess(authenticate) }),
     parcelListsRoutes({ ...options, authorize }),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/authenticate.ts'
+import { AppError } from '../../../src/domain/errors.ts'
+import { type App, createAuthenticate, type VerifiedToken, type Visitor } from '../../../src/flow/admin/authenticate.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
 
 const shop: App = { username: 'shop', passwordHash: 'hash of secret', scopes: ['status'] }
@@ -22,6 +23,8 @@ function createWorld() {
         world.hashes.push(hash)
         return hash === `hash of ${password}`
       },
+      digestPassword: (hash, password) => `${hash} ${password}`,
+      rightPasswords: new Map<string, string>(),
       verified: new Map<string, VerifiedToken>(),
       clock,
     },
@@ -30,23 +33,25 @@ function createWorld() {
   return Object.assign(world, { authenticate })
 }
 
+const somebody: Visitor = { network: '203.0.113.1', isThere: () => true, admit: async () => async () => undefined }
+
 const unauthorized = expect.objectContaining({ code: 'unauthorized' })
 
 test('issues a token to who knows the password, and knows the app by it', async () => {
   const { authenticate } = createWorld()
-  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' })
+  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
   expect(await authenticate.authorize(token, 'status')).toEqual(shop)
   await expect(authenticate.authorize(token, 'admin')).rejects.toMatchObject({ code: 'forbidden' })
-  const root = await authenticate.issueToken({ username: 'admin', password: 'root' })
+  const root = await authenticate.issueToken({ username: 'admin', password: 'root' }, somebody)
   expect(await authenticate.authorize(root, 'admin')).toEqual(admin)
 })
 
 test('W3: an unknown user costs a verification and gets the same answer as a wrong password', async () => {
   const world = createWorld()
   const [wrong, unknown, dummy] = await Promise.allSettled([
-    world.authenticate.issueToken({ username: 'shop', password: 'guess' }),
-    world.authenticate.issueToken({ username: 'nobody', password: 'guess' }),
-    world.authenticate.issueToken({ username: '__proto__', password: 'nobody' }),
+    world.authenticate.issueToken({ username: 'shop', password: 'guess' }, somebody),
+    world.authenticate.issueToken({ username: 'nobody', password: 'guess' }, somebody),
+    world.authenticate.issueToken({ username: '__proto__', password: 'nobody' }, somebody),
   ])
   expect(wrong).toMatchObject({ status: 'rejected', reason: unauthorized })
   expect(unknown).toEqual(wrong)
@@ -54,9 +59,33 @@ test('W3: an unknown user costs a verification and gets the same answer as a wro
   expect(world.hashes).toEqual(['hash of secret', 'hash of nobody', 'hash of nobody'])
 })
 
+test('I17: a password that was right before, from there, is neither counted, refused nor verified again', async () => {
+  const world = createWorld()
+  const refused: Visitor = { ...somebody, admit: () => Promise.reject(new AppError('too_many_requests', 'Too many.')) }
+  const shopHere = (password: string, visitor: Visitor) => world.authenticate.issueToken({ username: 'shop', password }, visitor)
+  await expect(shopHere('secret', refused)).rejects.toMatchObject({ code: 'too_many_requests' })
+  await shopHere('secret', somebody)
+  expect(await world.authenticate.authorize(await shopHere('secret', refused), 'status')).toEqual(shop)
+  expect(world.hashes).toEqual(['hash of secret'])
+  // A wrong one is, and so is the right one from elsewhere, though it needs no verification.
+  await expect(shopHere('guess', refused)).rejects.toMatchObject({ code: 'too_many_requests' })
+  await expect(shopHere('secret', { ...refused, network: '203.0.113.2' })).rejects.toMatchObject({ code: 'too_many_requests' })
+  await shopHere('secret', { ...somebody, network: '203.0.113.3' })
+  expect(world.hashes).toEqual(['hash of secret'])
+})
+
+test('R3: a password that was right before is verified again once the app has another', async () => {
+  const world = createWorld()
+  await world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
+  world.authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
+  await expect(world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)).rejects.toEqual(unauthorized)
+  world.authenticate.replaceApps([])
+  await expect(world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)).rejects.toEqual(unauthorized)
+})
+
 test('a token is good for its lifetime, its signature checked once', async () => {
   const world = createWorld()
-  const token = await world.authenticate.issueToken({ username: 'shop', password: 'secret' })
+  const token = await world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
   for (let attempt = 0; attempt < 3; attempt += 1) await world.authenticate.authorize(token, 'status')
   expect(world.verifications).toBe(1)
   world.nowMs += 3_600_001
@@ -65,8 +94,8 @@ test('a token is good for its lifetime, its signature checked once', async () =>
 
 test('R3: removing an app, or giving it another password, revokes its tokens at once, remembered ones included', async () => {
   const { authenticate } = createWorld()
-  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' })
-  const root = await authenticate.issueToken({ username: 'admin', password: 'root' })
+  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
+  const root = await authenticate.issueToken({ username: 'admin', password: 'root' }, somebody)
   await authenticate.authorize(token, 'status')
   await authenticate.authorize(root, 'admin')
   authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
@@ -80,7 +109,7 @@ test('R3: removing an app, or giving it another password, revokes its tokens at 
 test('R3: a token is recognized only after its signature was checked, and no longer than it is good', async () => {
   const world = createWorld()
   const { authenticate } = world
-  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' })
+  const token = await authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
   expect(authenticate.recognize(token, 'status')).toBeNull()
   await authenticate.authorize(token, 'status')
   expect([authenticate.recognize(token, 'status'), authenticate.recognize(token, 'admin')]).toEqual([shop, null])
@@ -94,7 +123,7 @@ test('R3: a token is recognized only after its signature was checked, and no lon
 describe('R3: what is held by a token', () => {
   async function holding() {
     const world = createWorld()
-    const token = await world.authenticate.issueToken({ username: 'admin', password: 'root' })
+    const token = await world.authenticate.issueToken({ username: 'admin', password: 'root' }, somebody)
     const ended: string[] = []
     const hold = (scope: 'status' | 'admin') => world.authenticate.hold(token, scope, () => void ended.push(scope))
     return { ...world, world, ended, hold }

@@ -4,9 +4,9 @@ import { AppError } from '../../../src/domain/errors.ts'
 import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/authenticate.ts'
 import { parseQuestion, type Question, type Served } from '../../../src/flow/history/answer.ts'
 import { createAddressOf } from '../../../src/http/server/client-address.ts'
-import { createAdmitLogin, createCountFailure } from '../../../src/http/server/failures.ts'
+import { createCountFailure, createVisitorOf } from '../../../src/http/server/failures.ts'
 import { createInternalListener, createInternalRoutes, type InternalOptions } from '../../../src/http/server/internal.ts'
-import { createPerMinute, createTries } from '../../../src/http/server/per-minute.ts'
+import { createPerMinute } from '../../../src/http/server/per-minute.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
 import { createLogBook, raw, start, systemClock } from '../harness.ts'
 
@@ -57,6 +57,8 @@ async function startInternal(world: World = {}) {
         looked.push(password)
         return hash === `hash of ${password}`
       },
+      digestPassword: (hash, password) => `${hash} ${password}`,
+      rightPasswords: new Map<string, string>(),
       verified: new Map<string, VerifiedToken>(),
       clock: systemClock,
     },
@@ -81,7 +83,7 @@ async function startInternal(world: World = {}) {
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,
     manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, replayMany: notAsked },
-    admitLogin: createAdmitLogin(createTries(world.failuresPerMinute ?? 100_000), addressOf),
+    visitorOf: createVisitorOf(world.failuresPerMinute ?? 100_000, addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     moves: { start: notAsked, progressOf: () => null },
@@ -319,6 +321,7 @@ test('R4: a token without the scope is a 403', async () => {
 
 test('R2: bad tokens and passwords over the limit of an address are 429, while a valid token is still good', async () => {
   const { url, login, get } = await startInternal({ failuresPerMinute: 2 })
+  expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
   const guess = () => fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: 'Bearer guess' } })
   expect([(await guess()).status, (await login({ username: 'shop', password: 'guess' })).status]).toEqual([401, 401])
   const refused = await guess()
@@ -328,7 +331,7 @@ test('R2: bad tokens and passwords over the limit of an address are 429, while a
   expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
 })
 
-test('I15, R2, W3: past the limit of an address and user name no password is looked at, and neither others nor other addresses are locked out', async () => {
+test('I15, I17, W3: past the limit of an address no password is looked at, and none that was right before is refused', async () => {
   const { login, looked } = await startInternal({ failuresPerMinute: 5 })
   for (let nth = 0; nth < 3; nth++) expect((await login({ username: 'shop', password: 'secret' })).status).toBe(200)
   // At the same time: none gets past the limit because the others are not decided yet.
@@ -336,10 +339,22 @@ test('I15, R2, W3: past the limit of an address and user name no password is loo
   expect(guesses.filter(({ status }) => status === 401)).toHaveLength(5)
   expect(guesses.filter(({ status, headers }) => status === 429 && Number(headers.get('retry-after')) > 0)).toHaveLength(15)
   expect(looked.filter((password) => password.startsWith('guess'))).toHaveLength(5)
-  expect((await login({ username: 'shop', password: 'secret' })).status).toBe(429)
-  expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
+  expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(429)
+  expect((await login({ username: 'shop', password: 'secret' })).status).toBe(200)
   const elsewhere = await login({ username: 'shop', password: 'secret' }, 'application/json', '203.0.113.9')
   expect(elsewhere.status).toBe(200)
+})
+
+test('I17: ever-new user names from one address, or from one /64, are stopped at its limit', async () => {
+  const { login, looked } = await startInternal({ failuresPerMinute: 5 })
+  const before = looked.length
+  const from = (nth: number) => (nth % 2 === 0 ? '2001:db8:0:7::' : `2001:0DB8::7:${nth}:2:3:4`)
+  const tried = await Promise.all(
+    Array.from({ length: 20 }, (_, nth) => login({ username: `nobody ${nth}`, password: 'guess' }, 'application/json', from(nth))),
+  )
+  expect(tried.map(({ status }) => status).sort((a, b) => a - b)).toEqual([...Array(5).fill(401), ...Array(15).fill(429)])
+  expect(looked.length - before).toBe(5)
+  expect((await login({ username: 'keeper', password: 'keys' }, 'application/json', '2001:db8:0:8::1')).status).toBe(200)
 })
 
 test.each([

@@ -1,0 +1,78 @@
+export interface FairQueueOptions {
+  /** How many may wait, over all keys and of one key. */
+  readonly waitingMax: number
+  readonly waitingPerKeyMax: number
+  /** Makes the error that work is refused with. */
+  readonly refuse: () => Error
+}
+
+/** Work of many keys, one at a time, the keys in turns. */
+export interface FairQueue {
+  /** Rejects if too much waits, or if nobody wants the work any more when its turn comes. */
+  run<Result>(key: string, work: () => Promise<Result>, isWanted: () => boolean): Promise<Result>
+}
+
+interface Job {
+  readonly start: () => Promise<void>
+  readonly isWanted: () => boolean
+  readonly drop: () => void
+}
+
+/**
+ * A key that brings much waits for itself alone: each turn takes one job of the key that was served longest ago. When the queue is full, the key
+ * with most waiting loses its latest to one that has less.
+ */
+export function createFairQueue({ waitingMax, waitingPerKeyMax, refuse }: FairQueueOptions): FairQueue {
+  /** In the order of their turns. */
+  const lines = new Map<string, Job[]>()
+  let waiting = 0
+  let isBusy = false
+
+  const hasRoom = (line: readonly Job[]): boolean => {
+    if (line.length >= waitingPerKeyMax) return false
+    if (waiting < waitingMax) return true
+    let longest: Job[] = []
+    for (const other of lines.values()) if (other.length > longest.length) longest = other
+    if (longest.length <= line.length + 1) return false
+    longest.pop()?.drop()
+    waiting--
+    return true
+  }
+
+  const next = (): void => {
+    while (!isBusy) {
+      const [turn] = lines
+      if (turn === undefined) return
+      const [key, line] = turn
+      const job = line.shift()
+      lines.delete(key)
+      if (line.length > 0) lines.set(key, line)
+      if (job === undefined) continue
+      waiting--
+      if (!job.isWanted()) {
+        job.drop()
+        continue
+      }
+      isBusy = true
+      void job.start().then(() => {
+        isBusy = false
+        next()
+      })
+    }
+  }
+
+  return {
+    run: (key, work, isWanted) =>
+      new Promise((resolve, reject) => {
+        const line = lines.get(key) ?? []
+        if (!hasRoom(line)) {
+          reject(refuse())
+          return
+        }
+        line.push({ start: () => work().then(resolve, reject), isWanted, drop: () => reject(refuse()) })
+        lines.set(key, line)
+        waiting++
+        next()
+      }),
+  }
+}
