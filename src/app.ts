@@ -7,16 +7,18 @@ import { createVault } from './ops/vault.ts'
 import { systemClock as clock } from './runtime/system-clock.ts'
 import { atRestKeys } from './wiring/at-rest-keys.ts'
 import { openCarrier } from './wiring/carrier.ts'
+import { createCertificates } from './wiring/certificates.ts'
 import { createClosing } from './wiring/closing.ts'
 import { openDelivery } from './wiring/delivery.ts'
 import { createDispatchSignal } from './wiring/dispatch-signal.ts'
 import { beginDuties } from './wiring/duties.ts'
-import { appsOf, openAuthentication, openHistory } from './wiring/history.ts'
+import { openAuthentication, openHistory } from './wiring/history.ts'
 import { openInternalApi } from './wiring/internal-api.ts'
 import { listen } from './wiring/listen.ts'
 import { openMoves } from './wiring/moving/moves.ts'
 import { openPolling } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
+import { createReload } from './wiring/reloading.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 import { openStorage } from './wiring/storage.ts'
@@ -40,7 +42,8 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, storage, closing)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, { keyFile })
-  const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log })
+  const certificates = createCertificates({ clock, log })
+  const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, digest, log })
   const { meter } = reporting.metrics
   const history = openHistory(config, { storage, recording, carrier, meter, log })
   const authenticate = await openAuthentication(config, storage)
@@ -81,6 +84,11 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   })
   closing.add(() => api.feedSignal.close(), 'serving')
   ownPorts.push(publicServer.port, internalServer.port)
+  const applied = (next: Config) => {
+    settings = next
+  }
+  const seenByReload = { delivery, authenticate, carrier, certificates, publicServer, internalServer, log, applied }
+  const reload = createReload(config, { ...seenByReload, receiver: receiver.verbs })
   delivery.start()
   startTimers(config, { ...storage, digest, authenticate, polling, closing })
   polling.poller.wake()
@@ -91,18 +99,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
     internalUrl: internalServer.url,
     store: storage.path,
     died: Promise.race([writerDied, receiver.died]),
-    async reload(next) {
-      // First: what ends access waits for no store.
-      authenticate.replaceApps(appsOf(next))
-      try {
-        await delivery.reload(next)
-      } catch (error) {
-        authenticate.replaceApps(appsOf(settings))
-        throw error
-      }
-      settings = next
-      await receiver.verbs.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
-    },
+    reload,
     async endWriting() {
       await closing.closeWorking()
       await storage.endWriting()

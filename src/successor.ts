@@ -61,7 +61,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
       await handingOver
       await current.reload(next)
       // What needs a restart stays as it was.
-      settings = { ...next, store: config.store, listen: settings.listen }
+      settings = { ...next, store: config.store, listen: withTlsOf(settings.listen, next.listen) }
     },
     async stop(timeoutMs) {
       isStopping = true
@@ -76,6 +76,15 @@ async function whereMoved(config: Config, log: Log, error: unknown): Promise<Con
   const inUse = await followMoves(config, log).catch(() => config)
   if (inUse === config) throw error
   return inUse
+}
+
+/** Certificates may be in other files by now; whether there is TLS stays as it was. */
+function withTlsOf(before: Config['listen'], after: Config['listen']): Config['listen'] {
+  const of = (name: 'public' | 'internal') => ({
+    ...before[name],
+    tls: before[name].tls === null ? null : (after[name].tls ?? before[name].tls),
+  })
+  return { public: of('public'), internal: of('internal') }
 }
 
 /** A config that names the ports that were bound, where it left them open. */

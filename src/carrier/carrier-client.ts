@@ -42,7 +42,7 @@ export interface CarrierOptions {
   /** What replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
   readonly shared?: SharedCarrier & { readonly vault: TokenVault }
   /** A private authority (PEM), trusted as well as the public ones. */
-  readonly ca?: string
+  readonly ca?: string | undefined
   /** An HTTP proxy to go through. */
   readonly proxy?: string
   /** Resolves the carrier's host; absent: the system's resolver does. */
@@ -54,19 +54,21 @@ export interface CarrierOptions {
 export interface RemoteCarrier extends Carrier {
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>
+  /** Trusts another private authority (PEM), or none, from the next connection on; calls under way finish. */
+  replaceAuthority(ca: string | undefined): void
   close(): Promise<void>
 }
 
 /** Creates the client. All calls to the carrier, including token requests, share one budget and one pool of connections. */
 export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
-  const agent = createAgent(options)
+  const connections = createConnections(options)
   const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
   const bookOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember }
   const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
   const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
-  const exchange = createExchange({ agent, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE })
+  const exchange = createExchange({ agent: connections.current, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE })
   const deadlines = createDeadlines(timeoutMs, startTimer)
   const tokens: TokenClient = createTokenClient({
     ...options,
@@ -104,6 +106,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       }
     },
     keep: books.keep,
+    replaceAuthority: connections.replace,
     state: () => ({
       breaker: breaker.state(),
       credentials: tokens.credentials(),
@@ -112,7 +115,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     }),
     async close() {
       deadlines.close()
-      await agent.destroy()
+      await connections.destroy()
       await books.close()
     },
   }
@@ -121,6 +124,28 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
 function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: CarrierOptions): Dispatcher {
   if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, connections: concurrency })
   return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
+}
+
+/** The connections in use, and those of an authority that was replaced, until their calls are over. */
+function createConnections(options: CarrierOptions) {
+  let { ca } = options
+  let agent = createAgent(options)
+  const retired = new Set<Dispatcher>()
+  return {
+    current: () => agent,
+    replace(next: string | undefined): void {
+      // Good connections are kept.
+      if (next === ca) return
+      const before = agent
+      ca = next
+      agent = createAgent({ ...options, ca })
+      retired.add(before)
+      void before.close().finally(() => retired.delete(before))
+    },
+    async destroy(): Promise<void> {
+      await Promise.all([agent, ...retired].map((one) => one.destroy()))
+    },
+  }
 }
 
 /** The deadlines of all calls: closing ends those that run, and those opened afterwards at once. */

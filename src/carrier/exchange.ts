@@ -54,7 +54,8 @@ export interface Failed {
 export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
 interface ExchangePorts {
-  readonly agent: Dispatcher
+  /** The connections to the carrier, asked for at each request, because they may be replaced. */
+  readonly agent: () => Dispatcher
   readonly queue: CallQueue
   readonly clock: Clock
   /** How long a request must have run for its cut-off to say something about the carrier, in milliseconds. */
@@ -80,7 +81,7 @@ export function createExchange(ports: ExchangePorts): Exchange {
     const leftAtMs = clock.monotonic()
     const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {
-      return await ask(request, ports.agent, clock.now(), isFair)
+      return await ask(request, ports.agent(), clock.now(), isFair)
     } finally {
       slot.release()
     }

@@ -109,7 +109,10 @@ async function reload({ started, config: before, path, log }: Served): Promise<v
     for (const warning of config.warnings) log.warn({}, warning)
     if (config.conflicts.length > 0) throw new ConfigError(config.conflicts)
     await (await started).reload(config)
-    log.info({}, 'config reloaded: apps, webhook keys, the carrier password, endpoints, delivery and operator are in effect')
+    log.info(
+      {},
+      'config reloaded: apps, webhook keys, the carrier password, endpoints, delivery, operator and the files of certificates are in effect',
+    )
     const settings = needsRestart(before, config)
     if (settings.length > 0) log.warn({ settings }, 'other settings have changed and need a restart to take effect')
   } catch (error) {

@@ -9,6 +9,7 @@ const LIVE: ReadonlySet<string> = new Set([
   'operator',
   'webhook.sharedKeys',
   'upstream.password',
+  'upstream.caFile',
   'warnings',
 ])
 /** Sections of which a reload applies some settings. */
@@ -16,13 +17,22 @@ const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream'])
 
 /** The settings, by their names in the file, that have changed since the start and that a reload does not apply. */
 export function needsRestart(started: Settings, next: Settings): readonly string[] {
-  return changedNames(started, next)
+  return changedNames(started, { ...next, listen: withFilesOf(started.listen, next.listen) })
     .flatMap((name) => {
       if (!PARTLY.has(name)) return [name]
       return changedNames(sectionOf(started, name), sectionOf(next, name)).map((key) => `${name}.${key}`)
     })
     .filter((name) => !LIVE.has(name))
     .map((name) => name.replace(/Ms$/, ''))
+}
+
+/** The files of a listener's certificate are read again; only to begin or to end TLS needs a restart. */
+function withFilesOf(before: Settings['listen'], after: Settings['listen']): Settings['listen'] {
+  const of = (name: 'public' | 'internal') => ({
+    ...after[name],
+    tls: before[name].tls === null || after[name].tls === null ? after[name].tls : before[name].tls,
+  })
+  return { public: of('public'), internal: of('internal') }
 }
 
 function sectionOf(settings: object, name: string): object {

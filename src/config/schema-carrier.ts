@@ -33,7 +33,9 @@ export function proxy(context: SchemaContext) {
   return secret(context, { problem }).optional().describe('HTTP proxy to go through.')
 }
 
-export const caFile = text.optional().describe('PEM file with a private CA to trust here, in addition to the public ones.')
+export const caFile = text
+  .optional()
+  .describe('PEM file with a private CA to trust here, in addition to the public ones. SIGHUP reads it again.')
 
 export function carrierUpstream(context: SchemaContext) {
   const address = webUrl

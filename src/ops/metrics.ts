@@ -34,11 +34,13 @@ export interface MetricsPorts {
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
   /** The replicas that share the store, this one among them. */
+  /** The certificates that the listeners show, and for how many days more they are valid. */
+  readonly certificates: () => readonly { readonly listener: string; readonly daysLeft: number }[]
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
 /** The counters of one relay, on a registry of its own; event loop delay and memory come from the library. */
-export function createMetrics(version: string, { gauges, endpoints, replicas }: MetricsPorts): Metrics {
+export function createMetrics(version: string, { gauges, endpoints, replicas, certificates }: MetricsPorts): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
@@ -52,11 +54,13 @@ export function createMetrics(version: string, { gauges, endpoints, replicas }: 
   const readGauges = createGauges(registry, gauges)
   const readEndpoints = createEndpointGauges(registry, endpoints)
   const readReplicas = createReplicaGauges(registry, replicas)
+  const readCertificates = createCertificateGauge(registry, certificates)
   return {
     async render() {
       await readGauges()
       await readEndpoints()
       await readReplicas()
+      readCertificates()
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
@@ -194,6 +198,18 @@ function createReplicaGauges(registry: Registry, read: MetricsPorts['replicas'])
     for (const kind of ['poller', 'janitor', 'dispatcher']) {
       held.set({ role: kind }, roles.filter((role) => role.startsWith(kind)).length)
     }
+  }
+}
+
+function createCertificateGauge(registry: Registry, read: MetricsPorts['certificates']): () => void {
+  const gauge = new Gauge({
+    name: 'relay_certificate_days_left',
+    help: 'Days until the certificate that a listener shows expires.',
+    labelNames: ['listener'],
+    registers: [registry],
+  })
+  return () => {
+    for (const { listener, daysLeft } of read()) gauge.set({ listener }, daysLeft)
   }
 }
 

@@ -27,6 +27,7 @@ export async function openCarrier(
     return null
   })
   const { proxy, ...upstream } = config.upstream
+  const ca = authorityOf(config)
   const carrier = createCarrier({
     ...upstream,
     memory,
@@ -35,8 +36,22 @@ export async function openCarrier(
     ...(shared === null ? {} : { shared: { ...shared, vault } }),
     clock,
     log,
-    ...(upstream.caFile === null ? {} : { ca: readCertificates('upstream.caFile', upstream.caFile) }),
+    ca,
     ...(proxy === null ? {} : { proxy: proxy.reveal() }),
   })
   return { carrier, memory }
+}
+
+/** Reads the carrier's `caFile` again. If it cannot be used, the authority before stays, and the log says why. */
+export function renewAuthority(config: Config, { carrier, log }: { readonly carrier: RemoteCarrier; readonly log: Log }): void {
+  try {
+    carrier.replaceAuthority(authorityOf(config))
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    log.error({ problem }, 'the authority of the carrier cannot be used; the one before stays in use')
+  }
+}
+
+function authorityOf({ upstream: { caFile } }: Config): string | undefined {
+  return caFile === null ? undefined : readCertificates('upstream.caFile', caFile)
 }

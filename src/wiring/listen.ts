@@ -1,14 +1,18 @@
 import type { RequestListener } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { readNamedFile } from '../config/named-file.ts'
 import { systemCode } from '../domain/errors.ts'
 import { startServer } from '../http/server/server.ts'
+import type { RenewTls } from './certificates.ts'
+import { readTlsPair, type TlsFiles } from './tls-files.ts'
 
 export interface Listening {
   /** As bound, for example `http://127.0.0.1:8080`. */
   readonly url: string
   readonly port: number
+  /** When its certificate expires, epoch milliseconds; null: it has none. */
+  readonly tlsUntilMs: number | null
+  readonly renewTls: RenewTls
   stop(timeoutMs: number): Promise<void>
 }
 
@@ -25,20 +29,31 @@ const BIND_MS = 10_000
 /** Binds one of the two listeners as configured, with TLS if set. If it cannot, it throws an error that names the setting. */
 export async function listen(name: 'public' | 'internal', options: ListenOptions, listener: RequestListener): Promise<Listening> {
   const { host, port, tls, limits, patienceMs } = options
-  const read = (key: 'certFile' | 'keyFile', path: string) => readNamedFile(`listen.${name}.tls.${key}`, path)
+  const read = (files: TlsFiles) => readTlsPair(`listen.${name}.tls`, files)
+  const pair = tls === null ? null : read(tls)
   const bound = {
     host,
     port,
     connectionsMax: limits.connections,
     requestsWaitingMax: limits.requestsWaiting,
-    ...(tls === null ? {} : { tls: { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile) } }),
+    ...(pair === null ? {} : { tls: pair }),
   }
   const server = await whenFree(() => inTime(startServer(listener, bound)), patienceMs).catch((cause: unknown) => {
     const why = cause instanceof NotBound ? cause.message : (systemCode(cause) ?? 'unknown error')
     throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${why})`, { cause })
   })
   const shown = server.host.includes(':') ? `[${server.host}]` : server.host
-  return { url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`, port: server.port, stop: server.stop }
+  return {
+    url: `${tls === null ? 'http' : 'https'}://${shown}:${server.port}`,
+    port: server.port,
+    tlsUntilMs: pair?.untilMs ?? null,
+    async renewTls(files) {
+      const next = read(files)
+      server.replaceTls(next)
+      return next.untilMs
+    },
+    stop: server.stop,
+  }
 }
 
 async function whenFree<T>(start: () => Promise<T>, patienceMs: number): Promise<T> {

@@ -10,6 +10,7 @@ import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { createMetrics, ENDPOINT_LABELS_MAX } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
+import type { Certificates } from './certificates.ts'
 import type { ReceiverNews } from './hosting/receive-side.ts'
 import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
@@ -20,12 +21,13 @@ export interface ReportingPorts {
   readonly carrier: RemoteCarrier
   readonly pushes: PushHealthMonitor
   readonly endpointKeys: Pick<EndpointKeys, 'lost'>
+  readonly certificates: Pick<Certificates, 'gauges'>
   readonly digest: LogDigest
   readonly log: Log
 }
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
-export function openReporting({ storage, recording, carrier, pushes, endpointKeys, digest, log }: ReportingPorts) {
+export function openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, digest, log }: ReportingPorts) {
   const { clock, reads, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
@@ -41,6 +43,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
       ...disk.state(),
     }),
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS_MAX),
+    certificates: certificates.gauges,
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })
   const { meter } = metrics

@@ -12,8 +12,8 @@ export interface RunningRelay {
   /** Resolves with the reason if the relay cannot go on: a thread has ended, or its lease on the database is lost. */
   readonly died: Promise<unknown>
   /**
-   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config; the rest needs a restart. Rejects,
-   * with nothing changed, if it cannot.
+   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config, and reads the files of certificates
+   * again; the rest needs a restart. Rejects, with nothing changed, if it cannot. A certificate that cannot be used only leaves the one before.
    */
   reload(config: Config): Promise<void>
   /** Polls, sends and stores nothing any more, once what is in flight is done. It still answers requests, pushes with 503. Call `stop` afterwards. */

@@ -13,10 +13,15 @@ export interface ServerOptions {
   readonly connectionsMax: number
   /** `limits.requestsWaiting`: pipelined requests that wait, over all connections. */
   readonly requestsWaitingMax: number
-  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
+  readonly tls?: ServerTls
   readonly timeouts?: Partial<ServerTimeouts>
   /** A monotonic clock for the deadline of first requests. Default: the process's own. */
   readonly now?: () => number
+}
+
+export interface ServerTls {
+  readonly cert: string | Buffer
+  readonly key: string | Buffer
 }
 
 export interface ServerTimeouts {
@@ -36,6 +41,8 @@ export interface RunningServer {
   /** As bound. */
   readonly host: string
   readonly port: number
+  /** Shows another certificate from the next handshake on. Throws, with nothing changed, if its key does not fit. Without TLS it does nothing. */
+  replaceTls(tls: ServerTls): void
   /** Takes no more connections, lets what is in flight finish, and closes what has not finished in time. */
   stop(timeoutMs: number): Promise<void>
 }
@@ -64,7 +71,8 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     connectionsCheckingInterval: Math.min(CHECK_MS, timeouts.headersMs),
     maxHeaderSize: HEADER_BYTES_MAX,
   }
-  const server = options.tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...options.tls })
+  const tlsServer = options.tls === undefined ? null : createTlsServer({ ...limits, ...options.tls })
+  const server = tlsServer ?? createServer(limits)
   // The guard counts headers; Node would silently drop those over its own limit.
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
@@ -89,6 +97,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   return {
     host: address,
     port,
+    replaceTls: (tls) => tlsServer?.setSecureContext(tls),
     stop: async (timeoutMs) => {
       stopping = true
       // `Connection: close` on the last answer keeps the client from sending another request on a connection that will close.

@@ -15,6 +15,7 @@ import { refuseInTrouble } from '../../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../../runtime/group-commit.ts'
 import { createMemory } from '../../runtime/memory.ts'
 import { createTurnReport } from '../../runtime/threads/turn-report.ts'
+import type { RenewTls } from '../certificates.ts'
 import { type Listening, listen } from '../listen.ts'
 
 /** The settings that receiving needs, as plain data. */
@@ -47,8 +48,10 @@ interface PushCount {
 /** Everything that receives pushes, as one value, independent of the thread that hosts it. */
 export interface ReceiveSide {
   /** Starts taking pushes, as soon as nobody else has the address, for at most so long. Resolves with the address as bound. */
-  listen(patienceMs: number): Promise<Omit<Listening, 'stop'>>
+  listen(patienceMs: number): Promise<Omit<Listening, 'stop' | 'renewTls'>>
   replaceKeys(sharedKeys: readonly string[]): Promise<void>
+  /** See `Listening`. */
+  renewTls: RenewTls
   /** Resolves when there is something to report. The host calls it again each time. */
   news(): Promise<ReceiverNews>
   /** How many pushes wait for their commit. `news` reports everything that happened before this call before it answers. */
@@ -118,15 +121,19 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
       connectionsMax: limits.connections,
     }),
   })
-  let stopListening: Listening['stop'] = async () => {}
+  let listening: Listening | null = null
   return {
     async listen(patienceMs) {
-      const { url, port, stop } = await listen('public', { ...settings.listen, limits, patienceMs }, listener)
-      stopListening = stop
-      return { url, port }
+      listening = await listen('public', { ...settings.listen, limits, patienceMs }, listener)
+      const { url, port, tlsUntilMs } = listening
+      return { url, port, tlsUntilMs }
     },
     async replaceKeys(sharedKeys) {
       current = createVerifier(sharedKeys)
+    },
+    async renewTls(files) {
+      if (listening === null) throw new Error('listen.public.tls: the listener is not open')
+      return await listening.renewTls(files)
     },
     news: report.next,
     async waiting() {
@@ -135,7 +142,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     },
     drained: () => recorder.drained(),
     async stop(timeoutMs) {
-      await stopListening(timeoutMs)
+      await listening?.stop(timeoutMs)
       await recorder.drained()
     },
   }

@@ -1,0 +1,46 @@
+import type { Config } from '../config/config.ts'
+import type { Clock, Log } from '../flow/ports.ts'
+import type { TlsFiles } from './tls-files.ts'
+
+const DAY_MS = 86_400_000
+
+/** How long a listener's certificate is valid. */
+export interface CertificateGauge {
+  readonly listener: 'public' | 'internal'
+  readonly daysLeft: number
+}
+
+/** Takes the pair of other files, or the same ones read again; resolves with when its certificate expires. */
+export type RenewTls = (files: TlsFiles) => Promise<number>
+
+/** The certificates that the listeners show. */
+export interface Certificates {
+  /** Notes one that is in use; null: the listener has none. */
+  inUse(listener: CertificateGauge['listener'], untilMs: number | null): void
+  /** Reads the files again. Where they cannot be used, the certificate before stays in use, and the log says why. */
+  renew(config: Config, listeners: Readonly<Record<CertificateGauge['listener'], RenewTls>>): Promise<void>
+  gauges(): readonly CertificateGauge[]
+}
+
+export function createCertificates({ clock, log }: { readonly clock: Pick<Clock, 'now'>; readonly log: Log }): Certificates {
+  const untilMs = new Map<CertificateGauge['listener'], number>()
+  return {
+    inUse(listener, ms) {
+      if (ms !== null) untilMs.set(listener, ms)
+    },
+    async renew({ listen }, listeners) {
+      for (const listener of untilMs.keys()) {
+        const { tls } = listen[listener]
+        // Without TLS a listener would be another one: that takes a restart.
+        if (tls === null) continue
+        try {
+          untilMs.set(listener, await listeners[listener](tls))
+        } catch (error) {
+          const problem = error instanceof Error ? error.message : String(error)
+          log.error({ listener, problem }, 'a certificate cannot be used; the one before stays in use')
+        }
+      }
+    },
+    gauges: () => [...untilMs].map(([listener, ms]) => ({ listener, daysLeft: (ms - clock.now()) / DAY_MS })),
+  }
+}

@@ -1,0 +1,34 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readNamedFile } from '../config/named-file.ts'
+
+export interface TlsFiles {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
+/** A certificate and its key, in PEM. */
+export interface TlsPair {
+  readonly cert: Buffer
+  readonly key: Buffer
+  /** When the certificate expires, epoch milliseconds. */
+  readonly untilMs: number
+}
+
+/** Reads the two files of a listener. Throws an error that names the setting if one cannot be used, or if they do not fit. */
+export function readTlsPair(setting: string, { certFile, keyFile }: TlsFiles): TlsPair {
+  const [cert, key] = [readNamedFile(`${setting}.certFile`, certFile), readNamedFile(`${setting}.keyFile`, keyFile)]
+  const certificate = parsed(`${setting}.certFile: ${certFile} contains no valid certificate`, () => new X509Certificate(cert))
+  const privateKey = parsed(`${setting}.keyFile: ${keyFile} contains no private key that can be read`, () => createPrivateKey(key))
+  // While a new pair is being written, one file may be of the old one.
+  if (!certificate.checkPrivateKey(privateKey))
+    throw new Error(`${setting}: the key in ${keyFile} does not fit the certificate in ${certFile}`)
+  return { cert, key, untilMs: Date.parse(certificate.validTo) }
+}
+
+function parsed<Value>(problem: string, parse: () => Value): Value {
+  try {
+    return parse()
+  } catch (cause) {
+    throw new Error(problem, { cause })
+  }
+}

@@ -1,0 +1,126 @@
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { needsRestart } from '../../src/config/needs-restart.ts'
+import { operatorOf } from '../support/manage.ts'
+import { createAuthority } from '../support/private-authority.ts'
+import { ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+
+/** The serial number of the certificate that a listener shows. */
+function shownBy(url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().serialNumber)
+      socket.destroy()
+    })
+    socket.on('error', reject)
+  })
+}
+
+async function start(folder: string, carrierUrl: string, sections: Sections) {
+  const relay = await startTestRelay(folder, carrierUrl, sections)
+  onTestFinished(() => relay.stop())
+  return { ...relay, reload: (next: Sections = sections) => relay.reload(loadConfig(writeConfig(folder, carrierUrl, next))) }
+}
+
+test('a reload takes a renewed certificate on both listeners, and one that does not fit changes nothing', async () => {
+  const folder = temporaryFolder()
+  const authority = createAuthority(folder)
+  const files = (name: string) => ({ certFile: join(folder, `${name}-cert.pem`), keyFile: join(folder, `${name}-key.pem`) })
+  const write = (name: string, pair: { readonly cert: string; readonly key: string }) => {
+    writeFileSync(files(name).certFile, pair.cert)
+    writeFileSync(files(name).keyFile, pair.key)
+  }
+  for (const name of ['public', 'moved']) write(name, authority.sign('localhost'))
+  const sections = (publicTls: string) => ({
+    listen: {
+      public: { host: '127.0.0.1', port: 0, tls: files(publicTls) },
+      internal: { host: '127.0.0.1', port: 0, tls: files('public') },
+    },
+  })
+  const relay = await start(folder, NOBODY, sections('public'))
+  const shown = async () => [await shownBy(relay.publicUrl), await shownBy(relay.internalUrl)]
+  const first = await shown()
+  expect(first[0]).toBe(first[1])
+
+  write('public', authority.sign('localhost'))
+  await relay.reload()
+  const second = await shown()
+  expect(second[0]).toBe(second[1])
+  expect(second[0]).not.toBe(first[0])
+
+  // The certificate is new, and its key is not there yet.
+  writeFileSync(files('public').certFile, authority.sign('localhost').cert)
+  await relay.reload()
+  expect(await shown()).toEqual(second)
+  expect(relay.lines.filter(({ message }) => message.includes('the one before stays in use'))).toHaveLength(2)
+  expect(JSON.stringify(relay.lines)).toContain('does not fit')
+
+  // Other files need no restart either.
+  const [before, after] = ['public', 'moved'].map((name) => loadConfig(writeConfig(folder, NOBODY, sections(name))))
+  if (before === undefined || after === undefined) throw new Error('there are two')
+  expect(needsRestart(before, after)).toEqual([])
+  await relay.reload(sections('moved'))
+  const [moved, stays] = await shown()
+  expect(stays).toBe(second[1])
+  expect([...first, ...second]).not.toContain(moved)
+})
+
+test('the metrics say for how many days the certificate of a listener is valid', async () => {
+  const folder = temporaryFolder()
+  const pair = createAuthority(folder).sign('localhost')
+  const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  writeFileSync(certFile, pair.cert)
+  writeFileSync(keyFile, pair.key)
+  const host = '127.0.0.1'
+  const listen = { public: { host, port: 0, tls: { certFile, keyFile } }, internal: { host, port: 0 } }
+  const relay = await start(folder, NOBODY, { listen })
+  const metrics = await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  const [, listener, days] = /^relay_certificate_days_left\{listener="(\w+)"\} (\S+)$/m.exec(metrics) ?? []
+  // It was made for two days.
+  expect([listener, Math.ceil(Number(days))]).toEqual(['public', 2])
+})
+
+test('a reload takes the renewed authorities of the carrier and of endpoints', async () => {
+  const folder = temporaryFolder()
+  const [old, renewed] = [createAuthority(temporaryFolder()), createAuthority(temporaryFolder())]
+  const server = createServer(renewed.sign('localhost'), (req, res) => {
+    req.resume()
+    if (req.url === '/auth/token') res.end('{"token":"t"}')
+    else res.writeHead(req.url === '/hook' ? 200 : 404).end()
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  const url = `https://localhost:${typeof address === 'object' ? address?.port : 0}`
+  const caFile = join(folder, 'authority.pem')
+  writeFileSync(caFile, old.ca)
+  const relay = await start(folder, url, {
+    upstream: { caFile },
+    delivery: { allowNetworks: ['127.0.0.0/8', '::1/128'] },
+    endpoints: [{ name: 'shop', url: `${url}/hook`, sharedKey: 'a-key-of-an-endpoint', caFile }],
+  })
+  const token = await logIn(relay.internalUrl)
+  const operate = await operatorOf(relay)
+  const tried = async () => (await operate('POST', '/relay/endpoints/1/test')).body
+  const asked = async (identifier: string) => (await ask(relay.internalUrl, token, `/v1/status/${identifier}/all`)).status
+  expect(await asked('AB000000001SE')).toBe(503)
+  expect(await tried()).toMatchObject({ reason: 'tls' })
+
+  writeFileSync(caFile, renewed.ca)
+  await relay.reload()
+  expect(await tried()).toMatchObject({ status: 200 })
+  await expect.poll(() => asked('AB000000002SE'), { timeout: 60_000 }).toBe(404)
+
+  writeFileSync(caFile, 'no certificate')
+  await expect(relay.reload()).rejects.toThrow('contains no certificate')
+})
