@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { parseOptions, verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 import { CANARY, fileOf, HASH, minimal, withLines } from './config-cases.ts'
 
 interface Run {
@@ -20,7 +21,12 @@ const COMMANDS = {
 async function run(name: keyof typeof COMMANDS, args: readonly string[], input = '', env: NodeJS.ProcessEnv = {}): Promise<Run> {
   const [file, maker] = COMMANDS[name]
   const program = `import { ${maker} } from './src/cli/${file}.ts'; await ${maker}().parseAsync(process.argv.slice(1), { from: 'user' })`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program, '--', ...args], { env: { PATH: process.env.PATH, ...env } })
+  const child = tieToTest(
+    spawn(process.execPath, ['--input-type=module', '-e', program, '--', ...args], {
+      ...ownGroup,
+      env: { PATH: process.env.PATH, ...env },
+    }),
+  )
   child.stdin.end(input)
   const code = new Promise<number | null>((resolve) => child.on('close', resolve))
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])

@@ -3,6 +3,7 @@ import { existsSync, openSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { createSecret } from '../../src/config/secret.ts'
 import { createForwardedLog, createLog, type LogLine, type LogOptions } from '../../src/ops/log.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 import { CANARY } from './config-cases.ts'
 
 function capture(level: LogOptions['level'] = 'debug') {
@@ -154,7 +155,9 @@ describe('standard output', () => {
     process.stderr.write('up')`
 
   async function exitOf(stdout: 'pipe' | number): Promise<{ readonly code: number | null; readonly err: string }> {
-    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', stdout, 'pipe'] })
+    const child = tieToTest(
+      spawn(process.execPath, ['--input-type=module', '-e', program], { ...ownGroup, stdio: ['pipe', stdout, 'pipe'] }),
+    )
     let err = ''
     child.stderr?.on('data', (chunk) => {
       err += chunk

@@ -8,6 +8,7 @@ import { answerBody } from '../support/builders.ts'
 import { ADMIN } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 const OPERATOR = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 
@@ -16,9 +17,12 @@ async function start() {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   async function run(args: readonly string[], env: NodeJS.ProcessEnv = OPERATOR) {
-    const child = spawn(process.execPath, [...shipped().args, ...args, '--url', world.internalUrl], {
-      env: { PATH: process.env.PATH, ...env },
-    })
+    const child = tieToTest(
+      spawn(process.execPath, [...shipped().args, ...args, '--url', world.internalUrl], {
+        ...ownGroup,
+        env: { PATH: process.env.PATH, ...env },
+      }),
+    )
     const code = new Promise<number | null>((resolve) => child.on('close', resolve))
     const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
     return { code: await code, out, err }

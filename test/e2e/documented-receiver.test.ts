@@ -8,7 +8,7 @@ import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { tieToTest } from '../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 const KEY = 'the-key-of-the-documented-receiver'
 
@@ -30,8 +30,7 @@ test('the receiver in docs/endpoints.md takes an event once, with either key whi
   const port = await freePort()
   let printed = ''
   const startWith = (key: string) => {
-    const receiver = spawn(process.execPath, [file], { env: { ENDPOINT_KEY: key, PORT: String(port) } })
-    tieToTest(receiver)
+    const receiver = tieToTest(spawn(process.execPath, [file], { ...ownGroup, env: { ENDPOINT_KEY: key, PORT: String(port) } }))
     receiver.stdout.on('data', (text: Buffer) => {
       printed += text.toString()
     })

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -14,6 +13,7 @@ import { HASH } from '../cli/config-cases.ts'
 import { writeConfig } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 interface Instruction {
   readonly word: string
@@ -84,7 +84,8 @@ test('the health check passes on a 200 only, and fails when nothing answers', as
   await once(server, 'listening')
   const address = server.address()
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/healthz`
-  const check = async () => (await once(spawn(process.execPath, command.slice(1), { env: { HEALTH_URL: url } }), 'exit'))[0] as unknown
+  const check = async () =>
+    (await once(tieToTest(spawn(process.execPath, command.slice(1), { ...ownGroup, env: { HEALTH_URL: url } })), 'exit'))[0] as unknown
   expect(command[0]).toBe('node')
   expect(await check()).toBe(0)
   status = 503
@@ -151,7 +152,9 @@ test('the compose file followed to the letter starts: its config needs no secret
   writeFileSync(path, here)
   expect(loadConfig(path, {}).warnings).toEqual([])
   const { folder: cwd, program, env } = shipped()
-  const child = spawn(process.execPath, [program, 'serve', '--config', path], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = tieToTest(
+    spawn(process.execPath, [program, 'serve', '--config', path], { ...ownGroup, cwd, env, stdio: ['ignore', 'pipe', 'inherit'] }),
+  )
   const ended = once(child, 'exit')
   await readyOf(child)
   child.kill('SIGTERM')
@@ -162,7 +165,14 @@ test('what is compiled runs as the image runs it: ready, and gone on SIGTERM', a
   const { folder, env } = shipped()
   const [, ...flags] = commandOf(all('ENTRYPOINT').join())
   const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { log: { level: 'info' } })
-  const child = spawn(process.execPath, [...flags, 'serve', '--config', config], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = tieToTest(
+    spawn(process.execPath, [...flags, 'serve', '--config', config], {
+      ...ownGroup,
+      cwd: folder,
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  )
   const ended = once(child, 'exit')
   await readyOf(child)
   child.kill('SIGTERM')

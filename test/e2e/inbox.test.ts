@@ -7,6 +7,7 @@ import { operatorOf } from '../support/manage.ts'
 import { ADMIN } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { changeStoredRows } from '../support/stored-rows.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 async function start() {
@@ -52,7 +53,7 @@ test('5.4: pushes that expired are recorded and relayed by one command once the 
 
   const args = [...shipped().args, 'inbox', '--reprocess', '--state', 'expired', '--url', world.internalUrl]
   const env = { PATH: process.env.PATH, RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
-  const out = await text(spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] }).stdout)
+  const out = await text(tieToTest(spawn(process.execPath, args, { ...ownGroup, env, stdio: ['ignore', 'pipe', 'inherit'] })).stdout)
   expect(out).toMatch(/^\d+: recorded, 1 of 2\n\d+: recorded, 2 of 2\n$/)
   await expect.poll(() => receiver.pushes.map(({ body }) => body.toString()).toSorted()).toEqual(bodies.map(String).toSorted())
   for (const id of ['60000002', '60000003']) expect((await world.all(id)).statuses).toHaveLength(1)

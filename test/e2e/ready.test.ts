@@ -8,7 +8,7 @@ import { distinctPushes } from '../support/push-load.ts'
 import { push, writeConfig } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { tieToTest } from '../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 const TRIES = 20
 /** Gross: it tells a start that does too much from one that does not. What it takes is printed. */
@@ -28,8 +28,7 @@ const LIBRARIES_ALONE = `
 /** Starts a program, and tells the line with these words and how long after the spawn it came. */
 async function started(args: readonly string[], words: string) {
   const startedAtMs = performance.now()
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: shipped().env })
-  tieToTest(child)
+  const child = tieToTest(spawn(process.execPath, args, { ...ownGroup, stdio: ['ignore', 'pipe', 'inherit'], env: shipped().env }))
   const ended = once(child, 'exit')
   const said = new Promise<string>((resolveLine) => {
     createInterface({ input: child.stdout }).on('line', (line) => {

@@ -10,7 +10,7 @@ import { runRelay } from '../support/relay-process.ts'
 import { startSlowPush } from '../support/slow-request.ts'
 import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { tieToTest } from '../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 /** Nobody listens there: nothing in these tests is about polls. */
 const NO_CARRIER = 'http://127.0.0.1:9'
@@ -107,33 +107,22 @@ test('npm start leaves no shell between npm and the relay: a signal to npm alone
   const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
   expect(manifest).toMatchObject({ scripts: { start: expect.stringMatching(/^exec env \S+ node /) } })
   for (const whom of ['npm', 'group'] as const) {
-    const npm = spawn('npm', ['start', '--', '--config', configIn(temporaryFolder())], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-      detached: true,
-    })
-    tieToTest(npm)
+    const npm = tieToTest(
+      spawn('npm', ['start', '--', '--config', configIn(temporaryFolder())], {
+        ...ownGroup,
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }),
+    )
     const ended = new Promise((resolve) => npm.once('close', resolve))
     const lines: string[] = []
     createInterface({ input: npm.stdout }).on('line', (line) => lines.push(line))
     const { pid } = npm
     if (pid === undefined) throw new Error('npm did not start')
-    try {
-      await vi.waitFor(() => expect(lines.join('\n')).toContain('"msg":"relay ready"'))
-      process.kill(whom === 'npm' ? pid : -pid, 'SIGTERM')
-      await ended
-      expect(lines.at(-1)).toContain('"msg":"relay stopped"')
-      // Signal 0 asks whether there is anybody left in the group.
-      expect(() => process.kill(-pid, 0)).toThrow('ESRCH')
-    } finally {
-      killGroup(pid)
-    }
+    await vi.waitFor(() => expect(lines.join('\n')).toContain('"msg":"relay ready"'))
+    process.kill(whom === 'npm' ? pid : -pid, 'SIGTERM')
+    await ended
+    expect(lines.at(-1)).toContain('"msg":"relay stopped"')
+    // Signal 0 asks whether there is anybody left in the group.
+    expect(() => process.kill(-pid, 0)).toThrow('ESRCH')
   }
 })
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // Nobody is left.
-  }
-}

@@ -10,7 +10,7 @@ afterEach(closeOpened)
 /** The schedule sleeps: all that leaves, an app asked for. */
 const ASLEEP = { poll: { cron: '0 0 1 1 *' }, limits: { unknownPerMinute: 100_000 } }
 
-async function spawn(path: string): Promise<RelayProcess & { readonly kill: () => Promise<void> }> {
+async function startKillable(path: string): Promise<RelayProcess & { readonly kill: () => Promise<void> }> {
   const relay = await spawnRelay(path)
   const kill = async () => {
     relay.process.kill('SIGKILL')
@@ -50,7 +50,7 @@ test('P12: a relay that is killed again and again makes no more calls than the d
   const [callsPerDay, concurrency, kills] = [60, 2, 7]
   const path = writeConfig(temporaryFolder(), url, { ...ASLEEP, upstream: { callsPerDay, ratePerSecond: 100, concurrency } })
   for (let run = 0; run < kills; run++) {
-    const relay = await spawn(path)
+    const relay = await startKillable(path)
     const before = asked.urls.length
     const asking = askOn(relay, run)
     // Spent, nothing more arrives: then it is killed all the same.
@@ -82,10 +82,10 @@ test('P12: two relays on PostgreSQL, one of them killed again and again, keep to
   })
   const limits = { callsPerDay: 200, ratePerSecond: 40, concurrency: 2 }
   const path = writeConfig(temporaryFolder(), url, { ...ASLEEP, ...(await onPostgres()), upstream: limits })
-  const first = await spawn(path)
+  const first = await startKillable(path)
   const asking = [askOn(first, 100)]
   for (let run = 0; run < 4; run++) {
-    const relay = await spawn(path)
+    const relay = await startKillable(path)
     const before = arrivedAtMs.length
     asking.push(askOn(relay, run))
     await eventually(async () => arrivedAtMs.length > before + 20, 3000).catch(() => null)
@@ -108,12 +108,12 @@ test.each(['status', 'token'] as const)(
       [endpoint]: (_: unknown, response: Parameters<typeof json>[0]) => json(response, 429, '', { 'retry-after': '600' }),
     })
     const path = writeConfig(temporaryFolder(), url, ASLEEP)
-    const first = await spawn(path)
+    const first = await startKillable(path)
     const refused = await ask(first.internalUrl, await logIn(first.internalUrl), '/v1/status/PAUSED0001/all')
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '600'])
     await first.kill()
     const calls = asked.token + asked.status
-    const second = await spawn(path)
+    const second = await startKillable(path)
     const again = await ask(second.internalUrl, await logIn(second.internalUrl), '/v1/status/PAUSED0002/all')
     expect([again.status, asked.token + asked.status - calls]).toEqual([503, 0])
     expect(Number(again.headers.get('retry-after'))).toBeGreaterThan(500)

@@ -9,6 +9,7 @@ import { writeConfig } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { whileLocked, withoutTable } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 import { eventually, problemOf, startWorld, type World } from './world.ts'
 
 describe('the probes', () => {
@@ -119,7 +120,9 @@ describe('the command', () => {
   /** `parcel-relay serve` with this config, until it ends by itself. */
   async function serve(config: string) {
     const { args, env } = shipped()
-    const child = spawn(process.execPath, [...args, 'serve', '--config', config], { stdio: ['ignore', 'pipe', 'pipe'], env })
+    const child = tieToTest(
+      spawn(process.execPath, [...args, 'serve', '--config', config], { ...ownGroup, stdio: ['ignore', 'pipe', 'pipe'], env }),
+    )
     const code = new Promise<number | null>((resolve) => child.once('close', resolve))
     const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
     return { code: await code, out, err }

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { sandboxCommand } from '../../src/cli/sandbox.ts'
 import { tokenOf } from '../support/spec-client.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 import { parsed } from './sandbox-fixture.ts'
 
@@ -13,10 +14,13 @@ const command = fileURLToPath(new URL('../../src/cli/sandbox.ts', import.meta.ur
 /** The command as a process of its own, as far as the line that says it listens. */
 async function started(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const script = `import { sandboxCommand } from ${JSON.stringify(command)}; await sandboxCommand().parseAsync(process.argv.slice(1), { from: 'user' })`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script, '--', '--port', '0', ...args], {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = tieToTest(
+    spawn(process.execPath, ['--input-type=module', '-e', script, '--', '--port', '0', ...args], {
+      ...ownGroup,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  )
   const lines: string[] = []
   const reader = createInterface(child.stdout).on('line', (line) => lines.push(line))
   await Promise.race([once(reader, 'line'), once(child, 'exit')])

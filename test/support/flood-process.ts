@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { tieToTest } from './tied-process.ts'
+import { ownGroup, tieToTest } from './tied-process.ts'
 
 /** What many clients send at once, without waiting for answers. */
 export interface Flood {
@@ -39,8 +39,7 @@ const FLOOD = 'flood'
 
 /** Starts the clients in a separate process, so that sending costs the relay nothing. Resolves once all are connected and sending. */
 export async function startFlood(flood: Flood): Promise<RunningFlood> {
-  const child = fork(fileURLToPath(import.meta.url), [FLOOD], { execArgv: [] })
-  tieToTest(child)
+  const child = tieToTest(fork(fileURLToPath(import.meta.url), [FLOOD], { ...ownGroup, execArgv: [] }))
   child.send(flood)
   await once(child, 'message')
   return {

@@ -6,7 +6,7 @@ import { vi } from 'vitest'
 import { SERVER_USER } from '../../src/cli/demo/postgres/programs.ts'
 import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { temporaryFolder } from './temporary.ts'
-import { tieToTest } from './tied-process.ts'
+import { ownGroup, tieToTest } from './tied-process.ts'
 
 /** A pooler before a server: many clients share `connections` of its own, from the beginning of a transaction to its end. Returns the address it has for that of a database. */
 export async function startPgbouncer(url: string, connections: number): Promise<string> {
@@ -33,7 +33,7 @@ export async function startPgbouncer(url: string, connections: number): Promise<
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
   const config = write('pgbouncer.ini', `[databases]\n* = host=${hostname} port=${serverPort}\n[pgbouncer]\n${lines.join('\n')}\n`)
-  tieToTest(spawn('pgbouncer', ['-q', config], { ...SERVER_USER, cwd: '/', stdio: 'ignore' }))
+  tieToTest(spawn('pgbouncer', ['-q', config], { ...ownGroup, ...SERVER_USER, cwd: '/', stdio: 'ignore' }))
   await vi.waitFor(() => untilListening(port))
   return `postgres://${username}:${password}@127.0.0.1:${port}${pathname}`
 }

@@ -8,7 +8,7 @@ import { stringify } from 'yaml'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { createLogBook } from './log-book.ts'
 import { shipped } from './shipped.ts'
-import { tieToTest } from './tied-process.ts'
+import { ownGroup, tieToTest } from './tied-process.ts'
 
 /** Node's own, which is not that of the runner: compiled code needs nothing done to it. */
 const load = createRequire(import.meta.url)
@@ -81,11 +81,13 @@ export interface RelayProcess {
 /** Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment; resolves when it is ready. */
 export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}): Promise<RelayProcess> {
   const { args, env } = shipped()
-  const child = spawn(process.execPath, [...args, 'serve', '--config', configPath], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...env, ...more },
-  })
-  tieToTest(child)
+  const child = tieToTest(
+    spawn(process.execPath, [...args, 'serve', '--config', configPath], {
+      ...ownGroup,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...env, ...more },
+    }),
+  )
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))
   })

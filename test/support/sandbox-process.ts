@@ -6,7 +6,7 @@ import type { SandboxStats } from '../../src/sandbox/stats.ts'
 import type { Tally } from '../../src/sandbox/tally.ts'
 import { CARRIER_LOGIN, SHARED_KEY } from './relay.ts'
 import { shipped } from './shipped.ts'
-import { tieToTest } from './tied-process.ts'
+import { ownGroup, tieToTest } from './tied-process.ts'
 
 export interface World {
   readonly tally: Tally
@@ -25,16 +25,18 @@ export interface SandboxProcess extends AsyncDisposable {
 /** Starts `parcel-relay sandbox`, paused, with the login and key that test relays use. */
 export async function spawnSandbox(flags: readonly string[]): Promise<SandboxProcess> {
   const { args, env } = shipped()
-  const child = spawn(process.execPath, [...args, 'sandbox', '--port', '0', '--paused', '--json', ...flags], {
-    env: {
-      ...env,
-      SANDBOX_SHARED_KEY: SHARED_KEY,
-      SANDBOX_USERNAME: CARRIER_LOGIN.username,
-      SANDBOX_PASSWORD: CARRIER_LOGIN.password,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  tieToTest(child)
+  const child = tieToTest(
+    spawn(process.execPath, [...args, 'sandbox', '--port', '0', '--paused', '--json', ...flags], {
+      ...ownGroup,
+      env: {
+        ...env,
+        SANDBOX_SHARED_KEY: SHARED_KEY,
+        SANDBOX_USERNAME: CARRIER_LOGIN.username,
+        SANDBOX_PASSWORD: CARRIER_LOGIN.password,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  )
   const ended = once(child, 'exit')
   const line = once(createInterface({ input: child.stdout }), 'line').then(([first]) => String(first))
   const said = await Promise.race([line, ended.then(([code]) => Promise.reject(new Error(`the sandbox ended with ${code}`)))])

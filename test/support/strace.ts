@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { type RelayProcess, type Sections, writeConfig } from './relay.ts'
 import { shipped } from './shipped.ts'
+import { ownGroup, tieToTest } from './tied-process.ts'
 
 /** One traced system call. It ran between two lines of the trace. */
 export interface SystemCall {
@@ -61,7 +62,7 @@ export async function spawnTraced(
     configPath,
   ]
   const env = { ...shipped().env, RELAY_TEST_PRAGMAS: JSON.stringify(pragmas ?? {}), RELAY_TEST_FAILURE: failure }
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+  const child = tieToTest(spawn(command, args, { ...ownGroup, stdio: ['ignore', 'pipe', 'pipe'], env }))
   let output = ''
   child.stderr.on('data', (text: Buffer) => {
     output += text.toString()

@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { shipped } from '../../support/shipped.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
+import { ownGroup, tieToTest } from '../../support/tied-process.ts'
 
 /** The command as shipped, in a process group of its own, with a folder for temporary files of its own. */
 export function startDemo(flags: readonly string[]) {
@@ -12,12 +13,13 @@ export function startDemo(flags: readonly string[]) {
   const folder = temporaryFolder()
   // Under root the demo's PostgreSQL server is another user, who must find its data there.
   chmodSync(folder, 0o755)
-  const child = spawn(process.execPath, [...args, 'demo', ...flags], {
-    env: { ...env, TMPDIR: folder },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
+  const child = tieToTest(
+    spawn(process.execPath, [...args, 'demo', ...flags], {
+      ...ownGroup,
+      env: { ...env, TMPDIR: folder },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }),
+  )
   const lines: string[] = []
   for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
   const ended = once(child, 'close')

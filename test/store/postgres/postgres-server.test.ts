@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { withClient } from '../../support/postgres-client.ts'
+import { ownGroup, tieToTest } from '../../support/tied-process.ts'
 
 const STARTS_ONE = `import('./src/cli/demo/postgres/throwaway-server.ts').then(async ({ startPostgres }) => {
   const { folder, url } = await startPostgres()
@@ -10,7 +11,7 @@ const STARTS_ONE = `import('./src/cli/demo/postgres/throwaway-server.ts').then(a
 })`
 
 test('a server of the tests ends with the process that started it, even one that is killed, and leaves nothing', async () => {
-  const child = spawn(process.execPath, ['-e', STARTS_ONE], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = tieToTest(spawn(process.execPath, ['-e', STARTS_ONE], { ...ownGroup, stdio: ['ignore', 'pipe', 'inherit'] }))
   const said = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve))
   const [folder = '', url = ''] = said.split(' ')
   expect(existsSync(folder)).toBe(true)

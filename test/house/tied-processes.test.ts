@@ -1,0 +1,33 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+const TESTS = new URL('../', import.meta.url).pathname
+/** A process that goes on when the call has returned. */
+const STARTS = /(?<![.\w])(?:spawn|fork)\(/g
+const IS_TIED = /tieToTest\(\s*$/
+
+/** Where these lines start a process that may outlive its test. */
+function loose(path: string, text: string): readonly string[] {
+  if (!text.includes("'node:child_process'")) return []
+  return [...text.matchAll(STARTS)]
+    .filter(({ index }) => !IS_TIED.test(text.slice(0, index)))
+    .map(({ index }) => `${path}:${text.slice(0, index).split('\n').length} starts a process without tieToTest`)
+}
+
+test('a test ties each process it starts to itself, so that none outlives it', () => {
+  // What ties them has a process of its own, to which nothing is tied.
+  const paths = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.endsWith('.ts') && path !== 'support/tied-process.ts' && !path.startsWith('house/'),
+  )
+  expect(paths.length).toBeGreaterThan(300)
+  expect(paths.flatMap((path) => loose(`test/${path}`, readFileSync(TESTS + path, 'utf8')))).toEqual([])
+})
+
+test('one that is not tied is found, with its place', () => {
+  expect(
+    loose(
+      'a.ts',
+      `import { spawn } from 'node:child_process'\nconst one = tieToTest(\n  spawn(x))\nconst two = spawn(y)\nrelay.spawn(z)\nfork(z)`,
+    ),
+  ).toEqual(['a.ts:4 starts a process without tieToTest', 'a.ts:6 starts a process without tieToTest'])
+})
