@@ -1,3 +1,6 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { MoveProgress, StoredRow } from '../../src/domain/admin/store-move.ts'
 import type { MoveSource, MoveTarget } from '../../src/flow/admin/move-ports.ts'
@@ -10,7 +13,9 @@ import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { sqliteMoves } from '../../src/store/sqlite/sqlite-moves.ts'
 import { newPlace } from './engines.ts'
+import { copyDatabase, createLastingDatabase } from './postgres-database.ts'
 import { writeSeededStore } from './seeded-store.ts'
+import { temporaryFolder } from './temporary.ts'
 
 /** What an engine does for moves. */
 export function movesOf(engine: Engine): StoreMoves {
@@ -27,11 +32,37 @@ export async function placeOf(engine: Engine): Promise<Place> {
   return { engine, place: await newPlace(engine) }
 }
 
+/** A store that is made once, when it is first needed, and copied for each test. */
+const seededFiles = once(async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-seeded-'))
+  try {
+    const path = join(folder, 'relay.db')
+    await writeSeededStore(path)
+    return readdirSync(folder).map((name) => [name.slice('relay.db'.length), readFileSync(join(folder, name))] as const)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+const seededDatabase = once(async () => {
+  const url = await createLastingDatabase()
+  await writeSeededStore(url, postgres)
+  return url
+})
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
 /** A seeded store, with a row or more in every table. */
 export async function seededPlace(engine: Engine): Promise<Place> {
-  const made = await placeOf(engine)
-  await writeSeededStore(made.place, engine)
-  return made
+  if (engine.name === postgres.name) return { engine, place: await copyDatabase(await seededDatabase()) }
+  const place = join(temporaryFolder(), 'relay.db')
+  for (const [ending, bytes] of await seededFiles()) writeFileSync(place + ending, bytes)
+  return { engine, place }
 }
 
 /** From where to where a store can be moved. */

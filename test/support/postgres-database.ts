@@ -19,6 +19,11 @@ export async function createDatabase(
   return database
 }
 
+/** Creates one that stays as long as the server: several tests copy it. Returns its URL. */
+export async function createLastingDatabase(): Promise<string> {
+  return (await make(MADE['the schema'])).url
+}
+
 /** Does something with a database that is gone afterwards: of many cases in one test. */
 export async function withDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
   const { url, drop } = await make(MADE['the schema'])

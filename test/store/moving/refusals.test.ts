@@ -6,9 +6,8 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
-import { contentsOf, DIRECTIONS, moveStore, movesOf, openMove, placeOf, untilWaiting } from '../../support/moving.ts'
+import { contentsOf, DIRECTIONS, moveStore, movesOf, openMove, placeOf, seededPlace, untilWaiting } from '../../support/moving.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
-import { writeSeededStore } from '../../support/seeded-store.ts'
 import { changeStoredRows, storedBodies, storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
@@ -17,8 +16,7 @@ const NOW_MS = Date.UTC(2026, 2, 1)
 test.each(engines)(
   'a store on $name that was moved refuses to open, says where it went and when it was switched, and can be taken back deliberately',
   async (engine) => {
-    const [old, next] = [await placeOf(engine), await placeOf(engine)]
-    await writeSeededStore(old.place, engine)
+    const [old, next] = [await seededPlace(engine), await placeOf(engine)]
     const before = await contentsOf(old)
     await moveStore(old, next)
     await expect(engine.openWriteStore(old.place)).rejects.toThrow(
@@ -38,9 +36,7 @@ test.each(engines)(
 )
 
 test.each(engines)('a store on $name that holds something is not moved over', async (engine) => {
-  const [old, taken] = [await placeOf(engine), await placeOf(engine)]
-  await writeSeededStore(old.place, engine)
-  await writeSeededStore(taken.place, engine)
+  const [old, taken] = [await seededPlace(engine), await seededPlace(engine)]
   const before = await contentsOf(taken)
   await expect(openMove(old, taken)).rejects.toThrow('is not empty (it has rows in')
   expect(await contentsOf(taken)).toEqual(before)
@@ -57,8 +53,7 @@ test.each(engines)('a store on $name that was filled since a move has looked at 
 })
 
 test.each(engines)('a new store on $name belongs to the move that switches to it, and to another if that one is gone', async (engine) => {
-  const [first, second, next] = [await placeOf(sqlite), await placeOf(sqlite), await placeOf(engine)]
-  for (const { place } of [first, second]) await writeSeededStore(place)
+  const [first, second, next] = [await seededPlace(sqlite), await seededPlace(sqlite), await placeOf(engine)]
   {
     await using opened = await openMove(first, next)
     await untilWaiting(opened.move)
@@ -71,8 +66,7 @@ test.each(engines)('a new store on $name belongs to the move that switches to it
 })
 
 test('a database of another program is not moved over', async () => {
-  const [old, other] = [await placeOf(sqlite), await placeOf(sqlite)]
-  await writeSeededStore(old.place)
+  const [old, other] = [await seededPlace(sqlite), await placeOf(sqlite)]
   await (await sqlite.openWriteStore(other.place)).close()
   await changeStoredRows(other.place, 'create table invoice (id integer primary key)')
   await changeStoredRows(other.place, 'insert into invoice values (1)')
@@ -80,8 +74,7 @@ test('a database of another program is not moved over', async () => {
 })
 
 test('a replica that is stopped in the midst of a switch holds the tables no longer than a pause may take, and the store stays in use', async () => {
-  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
-  await writeSeededStore(old.place, postgres)
+  const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
   const [holding, goneOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -97,8 +90,7 @@ test('a replica that is stopped in the midst of a switch holds the tables no lon
 }, 30_000)
 
 test.each(engines)('a move from $name that is given up leaves nothing behind', async (engine) => {
-  const [old, next] = [await placeOf(engine), await placeOf(engine)]
-  await writeSeededStore(old.place, engine)
+  const [old, next] = [await seededPlace(engine), await placeOf(engine)]
   const parts = () =>
     engine.name === postgres.name
       ? storedNumber(old.place, "select count(*) from pg_class where relname like 'mov%'")
@@ -111,8 +103,7 @@ test.each(engines)('a move from $name that is given up leaves nothing behind', a
 })
 
 test.each(engines)('a copy on $name that differs is found out before the switch, and the store stays in use', async (engine) => {
-  const [old, next] = [await placeOf(sqlite), await placeOf(engine)]
-  await writeSeededStore(old.place)
+  const [old, next] = [await seededPlace(sqlite), await placeOf(engine)]
   await using opened = await openMove(old, next, { isSlow: true })
   // Between copying and verifying.
   while ((await opened.move.advance()).step !== 'verifying');
@@ -126,8 +117,7 @@ test.each(engines)('a copy on $name that differs is found out before the switch,
 })
 
 test('of replicas on a database, none ends the move of one that lives, nor a switch that has just begun', async () => {
-  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
-  await writeSeededStore(old.place, postgres)
+  const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   const lease = '(extract(epoch from clock_timestamp()) * 1000)::bigint + 60000'
   await changeStoredRows(
     old.place,
@@ -151,8 +141,7 @@ test('of replicas on a database, none ends the move of one that lives, nor a swi
 })
 
 test('a store that is switched while another replica looks whether its move was left stays out of use', async () => {
-  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
-  await writeSeededStore(old.place, postgres)
+  const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
   await opened.move.pause()
@@ -174,8 +163,7 @@ test('a store that is switched while another replica looks whether its move was 
 }, 60_000)
 
 test.each(engines)('a move from $name whose new store is gone right after the switch is done, and is not taken back', async (engine) => {
-  const [old, next] = [await placeOf(engine), await placeOf(sqlite)]
-  await writeSeededStore(old.place, engine)
+  const [old, next] = [await seededPlace(engine), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   const target: typeof opened.target = { ...opened.target, release: async () => Promise.reject(new Error('the connection was lost')) }
   const move = createStoreMove({ source: opened.source, target, monotonic: () => performance.now() })
@@ -186,8 +174,7 @@ test.each(engines)('a move from $name whose new store is gone right after the sw
 
 test('a move whose job was cancelled in the last moment does not switch', async () => {
   for (const { from, to } of DIRECTIONS) {
-    const [old, next] = [await placeOf(from), await placeOf(to)]
-    await writeSeededStore(old.place, from)
+    const [old, next] = [await seededPlace(from), await placeOf(to)]
     await using opened = await openMove(old, next)
     await untilWaiting(opened.move)
     const job =
@@ -199,8 +186,7 @@ test('a move whose job was cancelled in the last moment does not switch', async 
 }, 60_000)
 
 test('a move that is given up beside somebody who reads for long ends at once, and leaves the rest to whoever looks next', async () => {
-  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
-  await writeSeededStore(old.place, postgres)
+  const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
   await opened.move.pause()
@@ -218,8 +204,7 @@ test('a move that is given up beside somebody who reads for long ends at once, a
 }, 60_000)
 
 test('a move that another replica has given up takes nothing of the next one', async () => {
-  const [old, next, other] = [await placeOf(postgres), await placeOf(sqlite), await placeOf(sqlite)]
-  await writeSeededStore(old.place, postgres)
+  const [old, next, other] = [await seededPlace(postgres), await placeOf(sqlite), await placeOf(sqlite)]
   await using given = await openMove(old, next)
   await untilWaiting(given.move)
   await postgresMoves.clear(old.place, NOW_MS)
@@ -232,8 +217,7 @@ test('a move that another replica has given up takes nothing of the next one', a
 }, 60_000)
 
 test('a switch waits for the replicas that have not stopped writing, and is given up if one does not', async () => {
-  const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
-  await writeSeededStore(old.place, postgres)
+  const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
   await opened.move.pause()
