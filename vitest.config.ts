@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 
 /** What runs within seconds: `npm run test:unit`. */
@@ -7,8 +7,10 @@ const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/
 /** What is about load: `npm run test:stress`. */
 const STRESS = 'test/stress/**/*.test.ts'
 
-/** The tests that have a long form. */
-const LONG_FORMS = globSync('test/**/*.test.ts').filter((path) => readFileSync(path, 'utf8').includes('/support/long-form.ts'))
+/** The tests that have a long form, but those that `STRESS` imports. */
+const LONG_FORMS = globSync('test/**/*.test.ts').filter(
+  (path) => readFileSync(path, 'utf8').includes('/support/long-form.ts') && !existsSync(path.replace('test/', 'test/stress/')),
+)
 
 /** Before the tests of processes. */
 const BEFORE = ['test/support/compile-once.ts', 'test/support/postgres-once.ts']
@@ -42,10 +44,10 @@ export default defineConfig({
         test: {
           name: 'stress',
           include: [STRESS],
-          env: { RELAY_CASES: 'all' },
+          env: { RELAY_FAULTS: 'stress' },
           globalSetup: BEFORE,
           fileParallelism: false,
-          testTimeout: 5 * MINUTE_MS,
+          testTimeout: 10 * MINUTE_MS,
           sequence: { groupOrder: 1 },
         },
       },

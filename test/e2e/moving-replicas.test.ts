@@ -4,6 +4,7 @@ import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startRece
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
+import { withinOwed } from '../support/real-time.ts'
 import { ADMIN, ask, logIn, push, writeConfig } from '../support/relay.ts'
 import { inSeconds, type RunningProcess, runRelay } from '../support/relay-process.ts'
 import { startReplica } from '../support/replica-processes.ts'
@@ -44,21 +45,21 @@ test('three replicas move to another database while all of them receive and rela
     const jobs: unknown = await (await ask(relay.internalUrl, asker.token, '/relay/jobs')).json()
     expect([replicas.length, jobs]).toMatchObject([3, { jobs: [{ state: 'done' }] }])
   }
-  for (const relay of relays) await vi.waitFor(() => isOnNew(relay), { timeout: 20_000 })
+  for (const relay of relays) await vi.waitFor(() => isOnNew(relay), { timeout: 60_000 })
   const before = loads.map((load) => load.answered())
   await Promise.all(loads.map((load, nth) => load.untilAnswered((before[nth] ?? 0) + 60)))
   const answers = await Promise.all(loads.map((load) => load.stop()))
 
   for (const all of answers) {
     expect(all.filter(({ status }) => status !== 200 && status !== 503 && status !== null)).toEqual([])
-    expect(longestPauseMs(all)).toBeLessThan(5000)
+    expect(longestPauseMs(all)).toBeLessThan(withinOwed(5000))
   }
   const acknowledged = answers.flat().flatMap(({ status, body }) => (status === 200 ? [body] : []))
   const stored = await storedBodies(to)
   expect(acknowledged.filter((body) => !stored.has(body))).toEqual([])
-  await vi.waitFor(() => expect(expectInOrder(receiver)).toBeGreaterThanOrEqual(acknowledged.length), { timeout: 30_000 })
+  await vi.waitFor(() => expect(expectInOrder(receiver)).toBeGreaterThanOrEqual(acknowledged.length), { timeout: 60_000 })
   await expect(postgres.openWriteStore(from)).rejects.toThrow('was moved to')
-}, 120_000)
+})
 
 test('a replica that was stopped while the store moved answers nothing from the old database when it goes on', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
@@ -79,7 +80,7 @@ test('a replica that was stopped while the store moved answers nothing from the 
   for (let time = 0; time < 2; time++) expect((await ask(stopped.internalUrl, stopped.asker.token, history)).status).toBe(200)
 
   stopped.process.kill('SIGSTOP')
-  await vi.waitFor(async () => expect(await mover.replicas()).toHaveLength(1), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await mover.replicas()).toHaveLength(1), { timeout: 60_000 })
   expect(await endedJob(mover.asker, await startMove(mover.asker, to))).toMatchObject({ state: 'done' })
   const newest = await pushOne()
   const feed: unknown = await (await ask(mover.internalUrl, mover.asker.token, '/relay/events?after=0')).json()
@@ -96,8 +97,8 @@ test('a replica that was stopped while the store moved answers nothing from the 
       seen.feed.add(read?.status ?? 0)
       expect([told?.status, read?.status, ready?.status]).toEqual([200, 200, 200])
     },
-    { timeout: 15_000, interval: 5 },
+    { timeout: 60_000, interval: 5 },
   )
   expect([...seen.history].filter((answer) => answer !== '503')).toEqual(['200 new'])
   expect([...seen.feed].filter((status) => status !== 503)).toEqual([200])
-}, 60_000)
+})

@@ -9,6 +9,7 @@ import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startRece
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
+import { withinOwed } from '../support/real-time.ts'
 import { ADMIN, ask, logIn, writeConfig } from '../support/relay.ts'
 import { inSeconds, runRelay } from '../support/relay-process.ts'
 import { storedBodies } from '../support/stored-rows.ts'
@@ -49,11 +50,11 @@ test('a relay moves its store to PostgreSQL and back while it receives and relay
   const seconds = new Set(failed.map(({ begunAtMs }) => Math.floor(begunAtMs / 1000)))
   expect([failed.filter(({ status }) => status !== null), seconds.size <= 4], `${failed.length} failed`).toEqual([[], true])
   expect(answers.filter(({ status, retryAfter }) => status === 503 && retryAfter === null)).toEqual([])
-  expect(longestPauseMs(answers)).toBeLessThan(5000)
+  expect(longestPauseMs(answers)).toBeLessThan(withinOwed(5000))
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   const stored = await storedBodies(file)
   expect(acknowledged.filter((body) => !stored.has(body))).toEqual([])
-  await vi.waitFor(() => expect(expectInOrder(receiver)).toBeGreaterThanOrEqual(acknowledged.length), { timeout: 20_000 })
+  await vi.waitFor(() => expect(expectInOrder(receiver)).toBeGreaterThanOrEqual(acknowledged.length), { timeout: 60_000 })
 
   await expect(sqlite.openWriteStore(join(folder, 'relay.db'))).rejects.toThrow('was moved to')
   await expect(postgres.openWriteStore(database)).rejects.toThrow('was moved to')
@@ -68,4 +69,4 @@ test('a relay moves its store to PostgreSQL and back while it receives and relay
   // The config names the first store still.
   const response = await ask(again.internalUrl, asker.token, '/relay/jobs')
   expect([response.status, existsSync(file)]).toEqual([200, true])
-}, 120_000)
+})

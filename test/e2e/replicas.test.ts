@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../src/domain/delivery/delivery.ts'
 import { type Asker, textOf, untilSent } from '../support/caught-up.ts'
-import { LONG } from '../support/long-form.ts'
+import { byForm } from '../support/long-form.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
@@ -12,7 +12,7 @@ import { type ReplicaProcess, startReplica, untilShared } from '../support/repli
 import { repeats, settledLedger } from '../support/settled-ledger.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const KILLS = LONG ? 20 : 3
+const KILLS = byForm(2, 3, 20)
 const REPLICAS = 3
 const PARCELS = 19
 const PER_ENDPOINT = 4
@@ -62,69 +62,65 @@ function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
 const histories = (asker: Asker, parcels: readonly string[]) =>
   Promise.all(parcels.flatMap((id) => (['all', 'latest'] as const).map((kind) => textOf(asker, id, kind, 'sv'))))
 
-test(
-  `of three replicas one is killed ${KILLS} times and the database restarted: each answers what a relay on SQLite does, and every event arrives in order`,
-  async () => {
-    await using stack = new AsyncDisposableStack()
-    const server = stack.use(await startPostgres())
-    const receivers = await startEndpoints(stack)
-    const sections = {
-      endpoints: [...receivers].map(([name, { url }]) => ({ name, url, sharedKey: KEY })),
-      delivery: { schedule: ['50ms', '100ms', '200ms'], timeout: '3s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
+test(`of three replicas one is killed ${KILLS} times and the database restarted: each answers what a relay on SQLite does, and every event arrives in order`, async () => {
+  await using stack = new AsyncDisposableStack()
+  const server = stack.use(await startPostgres())
+  const receivers = await startEndpoints(stack)
+  const sections = {
+    endpoints: [...receivers].map(([name, { url }]) => ({ name, url, sharedKey: KEY })),
+    delivery: { schedule: ['50ms', '100ms', '200ms'], timeout: '3s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
+  }
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...sections, ...(await onPostgres(server.url())) })
+  // All at once, on an empty database.
+  const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => startReplica(config)))
+  for (const replica of replicas) stack.use(replica)
+  const [steady] = replicas
+  if (steady === undefined) throw new Error('no replica')
+  const told = await untilShared(steady, REPLICAS, receivers.size)
+  expect(told.filter(({ roles }) => roles.some((role) => role.startsWith('dispatcher/')))).toHaveLength(REPLICAS)
+
+  const pushes = distinctPushes(PARCELS)
+  const carrier = createCarrier(pushes)
+  for (let kill = 1; kill <= KILLS; kill++) {
+    const loads = replicas.map(carrier.pushTo)
+    await Promise.all(loads.map((load) => load.untilAnswered(30)))
+    // Never the first: it stays to be asked.
+    const at = 1 + (kill % (REPLICAS - 1))
+    replicas[at]?.process.kill('SIGKILL')
+    await replicas[at]?.ended
+    if (kill === 2) {
+      await server.stop('immediate')
+      await loads[0]?.untilAnswered(60)
+      await server.start()
     }
-    const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...sections, ...(await onPostgres(server.url())) })
-    // All at once, on an empty database.
-    const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => startReplica(config)))
-    for (const replica of replicas) stack.use(replica)
-    const [steady] = replicas
-    if (steady === undefined) throw new Error('no replica')
-    const told = await untilShared(steady, REPLICAS, receivers.size)
-    expect(told.filter(({ roles }) => roles.some((role) => role.startsWith('dispatcher/')))).toHaveLength(REPLICAS)
+    await loads[0]?.untilAnswered(90)
+    for (const load of loads) await carrier.end(load)
+    // Now and then so late that the others have taken over, else before they have.
+    if (kill % 3 === 0) await untilShared(steady, REPLICAS - 1, receivers.size)
+    replicas[at] = stack.use(await startReplica(config))
+  }
+  expect(carrier.answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
+  await carrier.pushAgain(steady)
+  await untilShared(steady, REPLICAS, receivers.size)
 
-    const pushes = distinctPushes(PARCELS)
-    const carrier = createCarrier(pushes)
-    for (let kill = 1; kill <= KILLS; kill++) {
-      const loads = replicas.map(carrier.pushTo)
-      await Promise.all(loads.map((load) => load.untilAnswered(30)))
-      // Never the first: it stays to be asked.
-      const at = 1 + (kill % (REPLICAS - 1))
-      replicas[at]?.process.kill('SIGKILL')
-      await replicas[at]?.ended
-      if (kill === 2) {
-        await server.stop('immediate')
-        await loads[0]?.untilAnswered(60)
-        await server.start()
-      }
-      await loads[0]?.untilAnswered(90)
-      for (const load of loads) await carrier.end(load)
-      // Now and then so late that the others have taken over, else before they have.
-      if (kill % 3 === 0) await untilShared(steady, REPLICAS - 1, receivers.size)
-      replicas[at] = stack.use(await startReplica(config))
-    }
-    expect(carrier.answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
-    await carrier.pushAgain(steady)
-    await untilShared(steady, REPLICAS, receivers.size)
+  const bodies = carrier.bodies()
+  // Nothing is left behind that only more pushes or an operator would set going.
+  await untilSent(steady.asker)
+  const endpoints = await settledLedger(steady, receivers)
+  expect(breaches({ acknowledged: bodies, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints })).toEqual([])
+  expect(endpoints.flatMap(({ deliveries }) => deliveries.filter(({ state }) => state !== 'delivered'))).toEqual([])
+  const repeated = endpoints.map(repeats)
+  const faults = KILLS + REPLICAS
+  console.log(
+    `${bodies.length} pushes, ${carrier.answers.filter(({ status }) => status !== 200).length} of them again; repeated: ${repeated.join()}`,
+  )
+  expect(Math.max(...repeated)).toBeLessThanOrEqual(faults * PER_ENDPOINT * CLAIMS_PER_ATTEMPT_ON_SERVER)
 
-    const bodies = carrier.bodies()
-    // Nothing is left behind that only more pushes or an operator would set going.
-    await untilSent(steady.asker)
-    const endpoints = await settledLedger(steady, receivers)
-    expect(breaches({ acknowledged: bodies, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints })).toEqual([])
-    expect(endpoints.flatMap(({ deliveries }) => deliveries.filter(({ state }) => state !== 'delivered'))).toEqual([])
-    const repeated = endpoints.map(repeats)
-    const faults = KILLS + REPLICAS
-    console.log(
-      `${bodies.length} pushes, ${carrier.answers.filter(({ status }) => status !== 200).length} of them again; repeated: ${repeated.join()}`,
-    )
-    expect(Math.max(...repeated)).toBeLessThanOrEqual(faults * PER_ENDPOINT * CLAIMS_PER_ATTEMPT_ON_SERVER)
-
-    const parcels = pushes.parcels(bodies)
-    const alone = await startTestRelay(temporaryFolder(), NO_CARRIER)
-    stack.defer(() => alone.stop())
-    for (const body of bodies) expect((await push(alone.publicUrl, body)).status).toBe(200)
-    const wanted = await histories({ internalUrl: alone.internalUrl, token: await logIn(alone.internalUrl, ADMIN) }, parcels)
-    for (const { asker } of replicas) expect(await histories(asker, parcels)).toEqual(wanted)
-    await vi.waitFor(async () => expect(await steady.replicas()).toHaveLength(REPLICAS))
-  },
-  120_000 + KILLS * 10_000,
-)
+  const parcels = pushes.parcels(bodies)
+  const alone = await startTestRelay(temporaryFolder(), NO_CARRIER)
+  stack.defer(() => alone.stop())
+  for (const body of bodies) expect((await push(alone.publicUrl, body)).status).toBe(200)
+  const wanted = await histories({ internalUrl: alone.internalUrl, token: await logIn(alone.internalUrl, ADMIN) }, parcels)
+  for (const { asker } of replicas) expect(await histories(asker, parcels)).toEqual(wanted)
+  await vi.waitFor(async () => expect(await steady.replicas()).toHaveLength(REPLICAS), { timeout: 60_000 })
+})

@@ -3,8 +3,9 @@ import { afterAll, expect, test } from 'vitest'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { answerBody } from '../support/builders.ts'
-import { LONG } from '../support/long-form.ts'
+import { byForm } from '../support/long-form.ts'
 import { deliverOptions, recordOptions } from '../support/policy.ts'
+import { withinOwed } from '../support/real-time.ts'
 import { ask, logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
 import { changeStoredRows } from '../support/stored-rows.ts'
@@ -12,8 +13,11 @@ import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from './world.ts'
 
 const HOUR_MS = 3_600_000
-/** A hundred thousand by `npm run faults`. */
-const { parcels, ratePerSecond } = LONG ? { parcels: 100_000, ratePerSecond: 1000 } : { parcels: 1200, ratePerSecond: 100 }
+const { parcels, ratePerSecond } = byForm(
+  { parcels: 600, ratePerSecond: 50 },
+  { parcels: 1200, ratePerSecond: 100 },
+  { parcels: 100_000, ratePerSecond: 1000 },
+)
 const CONCURRENCY = 32
 
 afterAll(closeOpened)
@@ -92,7 +96,7 @@ test(`P12: ${parcels} parcels that fell due in an outage of a day are caught up 
   expect(carrier.calls.findIndex(({ identifier }) => identifier === 'APPASKS1')).toBeLessThan(
     parcels - beforeKill.length - ratePerSecond / 2,
   )
-  expect(answeredMs).toBeLessThan(2000)
+  expect(answeredMs).toBeLessThan(withinOwed(2000))
   // Asked twice: only who was being asked about when the relay was killed, or whose answer was not stored yet.
   const repeated = carrier.scheduled().filter(({ identifier }) => known.has(identifier)).length
   expect(repeated).toBeLessThanOrEqual(CONCURRENCY)
@@ -109,4 +113,4 @@ test(`P12: ${parcels} parcels that fell due in an outage of a day are caught up 
   process.stderr.write(
     `${parcels} caught up with in ${seconds.toFixed(0)} s, ${repeated} asked twice, the app answered in ${answeredMs.toFixed(0)} ms\n`,
   )
-}, 3_600_000)
+})

@@ -2,16 +2,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { randomFor } from '../../src/sandbox/random.ts'
 import { textOf } from '../support/caught-up.ts'
-import { LONG } from '../support/long-form.ts'
+import { byForm } from '../support/long-form.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
 import { damageOf, storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** On one store; then another store is begun. A thousand cycles by `npm run faults`. */
-const CYCLES = 25
-const STORES = Array.from({ length: LONG ? 40 : 1 }, (_, at) => at + 1)
+/** On one store; then another store is begun. */
+const CYCLES = byForm(3, 25)
+const STORES = Array.from({ length: byForm(1, 1, 40) }, (_, at) => at + 1)
 const AT_ONCE = 24
 const PARCELS = 10
 /** Nobody listens there: nothing in this test is about polls. */
@@ -57,7 +57,6 @@ test.each(STORES)(
     expect(acknowledged.length).toBeGreaterThan(CYCLES * 20)
     expect(new Set(acknowledged).size).toBe(acknowledged.length)
   },
-  600_000,
 )
 
 function missing(wanted: readonly string[], text: string): readonly string[] {

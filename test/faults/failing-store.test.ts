@@ -26,7 +26,7 @@ test('every route that writes answers 503 storage_unavailable, never 500, to a s
   expect((await operator('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
   await expect
-    .poll(async () => (await operator('GET', '/relay/deliveries?state=delivered')).text, { timeout: 10_000 })
+    .poll(async () => (await operator('GET', '/relay/deliveries?state=delivered')).text, { timeout: 60_000 })
     .toContain('"id":"1"')
 
   const token = await logIn(relay.internalUrl, ADMIN)
@@ -58,4 +58,4 @@ test('every route that writes answers 503 storage_unavailable, never 500, to a s
   }
   writeFileSync(failure, '')
   expect((await operator('PUT', '/relay/parcels/1002/watch')).status).toBe(201)
-}, 60_000)
+})

@@ -1,13 +1,13 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { LONG } from '../support/long-form.ts'
+import { byForm, SHORT } from '../support/long-form.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ask, logIn, push, SHOP, writeConfig } from '../support/relay.ts'
 import { metricOf, runRelay } from '../support/relay-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** By `npm run faults` as many as a whole company has. */
-const { followers, pushes } = LONG ? { followers: 1000, pushes: 3000 } : { followers: 50, pushes: 600 }
+const { followers, pushes } = byForm({ followers: 5, pushes: 60 }, { followers: 50, pushes: 600 }, { followers: 1000, pushes: 3000 })
 
 /** A stream of the feed read as bytes: what its events are is for others to say, here they are only counted. */
 function openFollower(internalUrl: string, token: string, after: number) {
@@ -71,5 +71,5 @@ test(`${followers} streams get every event once and in order, and ${pushes} push
   const ratio = beside.cpu / beside.pushed / (alone.cpu / alone.pushed)
   console.info(`processor time per push beside ${followers} followers: ${ratio.toFixed(2)} times that of one alone`)
   // One derivation and encoding per follower made it 20 and more.
-  expect(ratio).toBeLessThan(LONG ? 12 : 4)
-}, 180_000)
+  if (!SHORT) expect(ratio).toBeLessThan(byForm(4, 4, 12))
+})

@@ -26,7 +26,7 @@ const timer = setInterval(() => {
   const error = new Error('a fault of its own, Bearer ${SECRET}')
   if (how === 'throws') throw error
   void Promise.reject(error)
-}, 20)
+})
 timer.unref()
 `
 
@@ -61,5 +61,4 @@ test.each([
     const kept = await storedBodies(place)
     expect(acknowledged.filter(({ body }) => !kept.has(body))).toEqual([])
   },
-  60_000,
 )

@@ -69,7 +69,7 @@ async function pollerOf(replicas: Replicas) {
 /** Resolves when every parcel was polled since then, by one of those. */
 async function untilPolled(carrier: SlowCarrier, sinceMs: number, by: readonly string[]): Promise<void> {
   const polled = () => new Set(carrier.asks.filter((asked) => by.includes(asked.by) && asked.atMs > sinceMs).map(({ parcel }) => parcel))
-  await vi.waitFor(() => expect(polled().size).toBe(PARCELS.length), { timeout: 20_000, interval: 10 })
+  await vi.waitFor(() => expect(polled().size).toBe(PARCELS.length), { timeout: 60_000, interval: 10 })
 }
 
 /**
@@ -80,7 +80,7 @@ async function pausePoller(replicas: Replicas, carrier: SlowCarrier, after: { re
   const { name, poller, other } = await pollerOf(replicas)
   const others = NAMES.filter((one) => one !== name)
   const declaredDead = poller.logged(DECLARED_DEAD)
-  const until = (isSo: () => boolean) => vi.waitFor(() => expect(isSo()).toBe(true), { timeout: 20_000, interval: 2 })
+  const until = (isSo: () => boolean) => vi.waitFor(() => expect(isSo()).toBe(true), { timeout: 60_000, interval: 2 })
   const fromMs = performance.now()
   await until(() => performance.now() - fromMs >= after.runsMs && carrier.underWay(name).length > 1 && carrier.silentMs() > SETTLED_MS)
   const underWay = carrier.underWay(name).length
@@ -108,45 +108,41 @@ async function callsCounted({ asker }: ReplicaProcess): Promise<number> {
   return Number(counted)
 }
 
-test(
-  `a replica that stands still while its polls are under way ${PAUSES > 1 ? `(${PAUSES} times) ` : ''}polls nothing when it goes on: another has taken over, no parcel is polled twice within its interval, every call is counted and every entry is told of once`,
-  async () => {
-    await using stack = new AsyncDisposableStack()
-    const random = seeded(7)
-    const carrier = await openSlowCarrier(LANGUAGES[0], () => (LONG ? 50 + random() * 600 : 300))
-    const replicas = await startReplicas(stack, carrier)
-    await watch((await pollerOf(replicas)).poller)
-    let last = ''
-    for (let pause = 0; pause < PAUSES; pause++) {
-      const paused = await pausePoller(replicas, carrier, {
-        runsMs: LONG ? random() * 1500 : 0,
-        pausedForMs: pause % 2 === 0 ? 0 : random() * 4000,
-      })
-      console.log(`${paused.name} was paused with ${paused.underWay} polls under way`)
-      expect(paused.late).toEqual([])
-      last = paused.name
-    }
-    // What was under way when it was paused waits for nothing should it poll again.
-    const fromMs = performance.now()
-    await Promise.all([...replicas].filter(([name]) => name !== last).map(([, replica]) => replica.stop()))
-    await untilPolled(carrier, fromMs, [last])
-    expect(tooSoon(carrier.asks)).toEqual([])
+test(`a replica that stands still while its polls are under way ${PAUSES > 1 ? `(${PAUSES} times) ` : ''}polls nothing when it goes on: another has taken over, no parcel is polled twice within its interval, every call is counted and every entry is told of once`, async () => {
+  await using stack = new AsyncDisposableStack()
+  const random = seeded(7)
+  const carrier = await openSlowCarrier(LANGUAGES[0], () => (LONG ? 50 + random() * 600 : 300))
+  const replicas = await startReplicas(stack, carrier)
+  await watch((await pollerOf(replicas)).poller)
+  let last = ''
+  for (let pause = 0; pause < PAUSES; pause++) {
+    const paused = await pausePoller(replicas, carrier, {
+      runsMs: LONG ? random() * 1500 : 0,
+      pausedForMs: pause % 2 === 0 ? 0 : random() * 4000,
+    })
+    console.log(`${paused.name} was paused with ${paused.underWay} polls under way`)
+    expect(paused.late).toEqual([])
+    last = paused.name
+  }
+  // What was under way when it was paused waits for nothing should it poll again.
+  const fromMs = performance.now()
+  await Promise.all([...replicas].filter(([name]) => name !== last).map(([, replica]) => replica.stop()))
+  await untilPolled(carrier, fromMs, [last])
+  expect(tooSoon(carrier.asks)).toEqual([])
 
-    const survivor = replicas.get(last)
-    if (survivor === undefined) throw new Error(`no replica ${last}`)
-    const happened = carrier.quieten()
-    const feed = createFeedConsumer()
-    const told = () => [...feed.parcels.values()].reduce((sum, { history }) => sum + new Set(history).size, 0)
-    await vi.waitFor(
-      async () => {
-        await replayFeed(feed, survivor.asker.internalUrl, survivor.asker.token)
-        expect(told()).toBe(happened)
-      },
-      { timeout: 10_000, interval: 50 },
-    )
-    expect(feed.kinds.get('entry')).toBe(happened)
-    expect(await callsCounted(survivor)).toBeGreaterThanOrEqual(carrier.callsToday())
-    console.log(`${carrier.asks.length} questions, ${happened} entries`)
-  },
-  60_000 + PAUSES * 20_000,
-)
+  const survivor = replicas.get(last)
+  if (survivor === undefined) throw new Error(`no replica ${last}`)
+  const happened = carrier.quieten()
+  const feed = createFeedConsumer()
+  const told = () => [...feed.parcels.values()].reduce((sum, { history }) => sum + new Set(history).size, 0)
+  await vi.waitFor(
+    async () => {
+      await replayFeed(feed, survivor.asker.internalUrl, survivor.asker.token)
+      expect(told()).toBe(happened)
+    },
+    { timeout: 60_000, interval: 50 },
+  )
+  expect(feed.kinds.get('entry')).toBe(happened)
+  expect(await callsCounted(survivor)).toBeGreaterThanOrEqual(carrier.callsToday())
+  console.log(`${carrier.asks.length} questions, ${happened} entries`)
+})

@@ -47,7 +47,7 @@ test('O5: what was sent and not marked when the relay was killed is sent again u
   await using again = await runRelay(config)
   const operate = await operatorOf(again)
   await vi.waitFor(async () => expect((await operate('GET', '/relay/deliveries?state=delivered')).body.deliveries).toHaveLength(12), {
-    timeout: 20_000,
+    timeout: 60_000,
     interval: 100,
   })
   const timesOf = (body: Buffer) => receiver.arrivals.filter((arrival) => arrival.body === body.toString())
@@ -58,7 +58,7 @@ test('O5: what was sent and not marked when the relay was killed is sent again u
     expect(times.every(({ isSigned }) => isSigned)).toBe(true)
   }
   expect(new Set(receiver.arrivals.map(({ webhookId }) => webhookId)).size).toBe(bodies.length)
-}, 60_000)
+})
 
 /** Takes connections and then does nothing with them, or drips its answer. */
 async function startHanging(drip: string): Promise<string> {
@@ -97,9 +97,9 @@ test('O4: endpoints that swallow, drip or refuse everything hold back no other, 
   const bodies = parcels(60)
   await Promise.all(bodies.map((body) => push(relay.publicUrl, body)))
   // Far sooner than any of the others gives up.
-  await vi.waitFor(() => expect(healthy.arrivals).toHaveLength(bodies.length), { timeout: 10_000 })
+  await vi.waitFor(() => expect(healthy.arrivals).toHaveLength(bodies.length), { timeout: 60_000 })
   const operate = await operatorOf(relay)
   const waiting = await operate('GET', '/relay/deliveries?endpoint=1')
   expect(waiting.body.deliveries).toHaveLength(bodies.length)
   expect(JSON.stringify(waiting.body.deliveries)).not.toContain('"delivered"')
-}, 30_000)
+})

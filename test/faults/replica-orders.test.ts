@@ -4,6 +4,7 @@ import { type Answer, operatorOf } from '../support/manage.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { withClient } from '../support/postgres-client.ts'
 import { createDatabase } from '../support/postgres-database.ts'
+import { withinOwed } from '../support/real-time.ts'
 import { push, type Sections, writeConfig } from '../support/relay.ts'
 import { inSeconds } from '../support/relay-process.ts'
 import { type ReplicaProcess, startReplica, untilShared } from '../support/replica-processes.ts'
@@ -15,8 +16,8 @@ import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 const KEY = 'the-key-of-these-endpoints'
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
-/** A second, on a machine that may be busy. */
-const SOON = { timeout: 2500, interval: 10 }
+/** A second is owed. */
+const SOON = { timeout: withinOwed(1000), interval: 10 }
 /** Only a hang takes longer. */
 const LATE = { timeout: 60_000, interval: 100 }
 const DELIVERY = { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] }
@@ -87,12 +88,12 @@ test('an order given to any replica reaches the one that delivers within a secon
       const { deliveries } = (await away.operate('GET', `/relay/deliveries?state=${state}&endpoint=${id}`)).body
       return Array.isArray(deliveries) ? deliveries.map((one) => String(one.id)) : []
     }
-    await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(1))
+    await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(1), { timeout: 60_000 })
     receivers[name].answer(() => 200)
     const [delivery = ''] = await listed('retrying')
     expect((await away.operate('POST', `/relay/deliveries/${delivery}/retry`)).status).toBe(202)
     await soon('retry', () => expect(arrivals(name, body)).toBe(2))
-    await vi.waitFor(async () => expect(await listed('delivered')).toContain(delivery))
+    await vi.waitFor(async () => expect(await listed('delivered')).toContain(delivery), { timeout: 60_000 })
     expect((await away.operate('POST', `/relay/deliveries/${delivery}/replay`)).status).toBe(202)
     await soon('replay', () => expect(arrivals(name, body)).toBe(3))
 
@@ -117,7 +118,7 @@ test('an order given to any replica reaches the one that delivers within a secon
     await soon('new endpoint', () => expect(late.pushes.length).toBeGreaterThan(before))
   }
   console.log(JSON.stringify(tookMs))
-}, 60_000)
+})
 
 test('7.4: a rolling restart with another config pauses an endpoint that no replica names, removes it later, and never what a new one has added', async () => {
   const { url } = await createDatabase('nothing')
@@ -139,7 +140,7 @@ test('7.4: a rolling restart with another config pauses an endpoint that no repl
   expect(await namesOf(one)).toEqual(['both', 'new', 'old'])
   const newId = await idOf(one, 'new')
   expect((await push(next.publicUrl, pushBody())).status).toBe(200)
-  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(3), { timeout: 5000 })
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(3), { timeout: 60_000 })
   expect(new Set((await one.replicas()).map(({ configFingerprint }) => configFingerprint)).size).toBe(2)
   await one.stop()
   const paused = async () => (await next.operate('GET', `/relay/endpoints/${ids.old}`)).body
@@ -149,7 +150,7 @@ test('7.4: a rolling restart with another config pauses an endpoint that no repl
   await vi.waitFor(async () => expect(await namesOf(next)).toEqual(['both', 'new']), LATE)
   await untilShared(last, 2, 2)
   expect([await idOf(last, 'both'), await idOf(last, 'new')]).toEqual([ids.both, newId])
-}, 240_000)
+})
 
 test('7.4: when the last replica that names an endpoint stops, its backlog waits under its id until one names it again', async () => {
   const { url } = await createDatabase('nothing')
@@ -165,7 +166,7 @@ test('7.4: when the last replica that names an endpoint stops, its backlog waits
   const again = await start(url, { endpoints: [configured('shop', receiver.url)] })
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), LATE)
   expect(await endpointsOf(again)).toEqual([endpoint])
-}, 240_000)
+})
 
 test('a config that cannot be applied changes nothing for the other replicas either', async () => {
   const { url } = await createDatabase('nothing')
@@ -185,11 +186,11 @@ test('a config that cannot be applied changes nothing for the other replicas eit
   await kept
   // What the others would remove they remove when they see a change of replicas, such as this one.
   const third = await start(url, { endpoints: [] })
-  await vi.waitFor(async () => expect((await third.replicas()).flatMap(({ roles }) => roles)).toHaveLength(4), { timeout: 10_000 })
-  await vi.waitFor(() => push(other.publicUrl, pushBody()))
-  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2), { timeout: 5000 })
+  await vi.waitFor(async () => expect((await third.replicas()).flatMap(({ roles }) => roles)).toHaveLength(4), { timeout: 60_000 })
+  await vi.waitFor(() => push(other.publicUrl, pushBody()), { timeout: 60_000 })
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2), { timeout: 60_000 })
   expect(await names()).toEqual(['kept', 'managed'])
-}, 60_000)
+})
 
 test('an endpoint that only the config of a replica names that was declared dead is kept, with what waits for it, until that comes back', async () => {
   const { url } = await createDatabase('nothing')
@@ -199,12 +200,12 @@ test('an endpoint that only the config of a replica names that was declared dead
   await untilShared(one, 2, 1)
   const [endpoint] = await endpointsOf(one)
   other.process.kill('SIGSTOP')
-  await vi.waitFor(async () => expect(await one.replicas()).toHaveLength(1), { timeout: 15_000 })
+  await vi.waitFor(async () => expect(await one.replicas()).toHaveLength(1), { timeout: 60_000 })
   expect((await push(one.publicUrl, pushBody())).status).toBe(200)
   other.process.kill('SIGCONT')
-  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), { timeout: 10_000 })
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), { timeout: 60_000 })
   expect((await endpointsOf(one)).map(({ id, name }) => ({ id, name }))).toEqual([{ id: endpoint?.id, name: 'its own' }])
-}, 60_000)
+})
 
 /** Times of the store, but those that events bring along. */
 const TIMES = `select table_name::text as of, column_name::text as name from information_schema.columns
@@ -236,12 +237,12 @@ test('replicas whose clocks are 20 minutes apart store one time, the server\u201
     const answer = await fetch(`${at.internalUrl}/relay/endpoints`, { headers: { authorization: `Bearer ${of.asker.token}` } })
     expect(answer.status).toBe(200)
   }
-  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(5), { timeout: 15_000 })
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(5), { timeout: 60_000 })
   const polled = 'select count(*)::integer as count from answer'
   await vi.waitFor(
     async () => expect((await withClient(url, (client) => client.query<{ count: number }>(polled))).rows[0]?.count).toBeGreaterThan(0),
     {
-      timeout: 15_000,
+      timeout: 60_000,
     },
   )
   const wrong = await withClient(url, async (client) => {
@@ -263,7 +264,13 @@ test('replicas whose clocks are 20 minutes apart store one time, the server\u201
     const sentMs = Number(headers['webhook-timestamp'] ?? 'NaN') * 1000
     if (!Number.isNaN(sentMs)) expect(Math.abs(sentMs - Date.now())).toBeLessThan(300_000)
   }
-  const [a, b] = await Promise.all([slow, fast].map(async ({ operate }) => (await operate('GET', '/relay/events?after=0&limit=100')).text))
-  expect(a).toBe(b)
+  // Polls go on: one may come between the two reads, never between all of them, since the carrier has nothing new to tell.
+  await vi.waitFor(
+    async () => {
+      const pages = [slow, fast].map(async ({ operate }) => (await operate('GET', '/relay/events?after=0&limit=100')).text)
+      expect(await pages[1]).toBe(await pages[0])
+    },
+    { timeout: 60_000 },
+  )
   for (const { lastSeenAt } of await fast.replicas()) expect(Math.abs(Date.parse(lastSeenAt) - Date.now())).toBeLessThan(60_000)
-}, 60_000)
+})

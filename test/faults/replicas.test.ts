@@ -8,6 +8,7 @@ import { onPostgres } from '../support/on-postgres.ts'
 import { takeConnections } from '../support/postgres-client.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
+import { withinOwed } from '../support/real-time.ts'
 import { push, type Sections, writeConfig } from '../support/relay.ts'
 import { breaches } from '../support/relaying-ledger.ts'
 import { type ReplicaProcess, startReplica, untilShared } from '../support/replica-processes.ts'
@@ -53,7 +54,7 @@ const rolesOf = async (replica: ReplicaProcess, asked = replica): Promise<readon
 /** Resolves with how long it took until one replica held everything. */
 async function untilHoldsAll(replica: ReplicaProcess, endpoints: number): Promise<number> {
   const fromMs = performance.now()
-  await vi.waitFor(async () => expect(await rolesOf(replica)).toHaveLength(endpoints + 2), { timeout: 20_000, interval: 20 })
+  await vi.waitFor(async () => expect(await rolesOf(replica)).toHaveLength(endpoints + 2), { timeout: 60_000, interval: 20 })
   return Math.round(performance.now() - fromMs)
 }
 
@@ -87,38 +88,34 @@ async function expectRelayed(
   console.log(`${acknowledged.length} pushes, repeated deliveries: ${repeated.join()}`)
 }
 
-test(
-  `a replica that stands still for ${PAUSES_MS.map((ms) => ms / 1000).join(', ')} s has lost its roles: others take over, and when it goes on it overtakes nothing and says that it was declared dead`,
-  async () => {
-    await using stack = new AsyncDisposableStack()
-    const receivers = await startEndpoints(stack)
-    const { url } = await createDatabase('nothing')
-    const sections = sectionsFor(receivers)
-    const [one, other] = [stack.use(await start(url, sections)), stack.use(await start(url, sections))]
-    const pushes = distinctPushes(PARCELS)
-    const load = startLoad(one.publicUrl, 2, pushes.next, { restMs: REST_MS })
-    const takenMs: number[] = []
-    for (const pauseMs of PAUSES_MS) {
-      await untilShared(one, 2, NAMES.length)
-      const before = (await other.itself())?.id
-      const said = other.logged('this replica was declared dead because it was not seen for a while; it joins again')
-      other.process.kill('SIGSTOP')
-      const pausedAtMs = performance.now()
-      takenMs.push(await untilHoldsAll(one, NAMES.length))
-      const isOver = () => expect(performance.now() - pausedAtMs).toBeGreaterThan(pauseMs)
-      await vi.waitFor(isOver, { timeout: pauseMs + 5000, interval: 100 })
-      other.process.kill('SIGCONT')
-      await said
-      await untilShared(one, 2, NAMES.length)
-      expect((await other.itself())?.id).not.toBe(before)
-    }
-    const answers = await load.stop()
-    console.log(`taken over ${takenMs.join()} ms after a pause began`)
-    expect(Math.max(...takenMs)).toBeLessThan(10_000)
-    await expectRelayed(one, { receivers, pushes, answers, faults: 2 * PAUSES_MS.length })
-  },
-  60_000 + 2 * PAUSES_MS.reduce((sum, ms) => sum + ms),
-)
+test(`a replica that stands still for ${PAUSES_MS.map((ms) => ms / 1000).join(', ')} s has lost its roles: others take over, and when it goes on it overtakes nothing and says that it was declared dead`, async () => {
+  await using stack = new AsyncDisposableStack()
+  const receivers = await startEndpoints(stack)
+  const { url } = await createDatabase('nothing')
+  const sections = sectionsFor(receivers)
+  const [one, other] = [stack.use(await start(url, sections)), stack.use(await start(url, sections))]
+  const pushes = distinctPushes(PARCELS)
+  const load = startLoad(one.publicUrl, 2, pushes.next, { restMs: REST_MS })
+  const takenMs: number[] = []
+  for (const pauseMs of PAUSES_MS) {
+    await untilShared(one, 2, NAMES.length)
+    const before = (await other.itself())?.id
+    const said = other.logged('this replica was declared dead because it was not seen for a while; it joins again')
+    other.process.kill('SIGSTOP')
+    const pausedAtMs = performance.now()
+    takenMs.push(await untilHoldsAll(one, NAMES.length))
+    const isOver = () => expect(performance.now() - pausedAtMs).toBeGreaterThan(pauseMs)
+    await vi.waitFor(isOver, { timeout: pauseMs + 5000, interval: 100 })
+    other.process.kill('SIGCONT')
+    await said
+    await untilShared(one, 2, NAMES.length)
+    expect((await other.itself())?.id).not.toBe(before)
+  }
+  const answers = await load.stop()
+  console.log(`taken over ${takenMs.join()} ms after a pause began`)
+  expect(Math.max(...takenMs)).toBeLessThan(withinOwed(10_000))
+  await expectRelayed(one, { receivers, pushes, answers, faults: 2 * PAUSES_MS.length })
+})
 
 test('a clean stop hands over within a second, a kill within ten', async () => {
   await using stack = new AsyncDisposableStack()
@@ -139,11 +136,10 @@ test('a clean stop hands over within a second, a kill within ten', async () => {
   }
   const answers = await load.stop()
   console.log(`handed over: ${JSON.stringify(tookMs)}`)
-  // Measured from outside on a machine that may be busy: a second after the signal, and what it takes to ask.
-  expect(tookMs.SIGTERM).toBeLessThan(2500)
-  expect(tookMs.SIGKILL).toBeLessThan(10_000)
+  expect(tookMs.SIGTERM).toBeLessThan(withinOwed(1000))
+  expect(tookMs.SIGKILL).toBeLessThan(withinOwed(10_000))
   await expectRelayed(one, { receivers, pushes, answers, faults: 2 })
-}, 90_000)
+})
 
 test(`a replica whose network to the database swallows everything for ${SWALLOWED_MS / 1000} s is replaced by the other, and takes part again within seconds of its end`, async () => {
   await using stack = new AsyncDisposableStack()
@@ -161,19 +157,19 @@ test(`a replica whose network to the database swallows everything for ${SWALLOWE
   proxy.swallow()
   const swallowedAtMs = performance.now()
   const takenMs = await untilHoldsAll(one, NAMES.length)
-  expect(takenMs).toBeLessThan(10_000)
-  await vi.waitFor(() => expect(performance.now() - swallowedAtMs).toBeGreaterThan(SWALLOWED_MS), { timeout: 20_000, interval: 100 })
+  expect(takenMs).toBeLessThan(withinOwed(10_000))
+  await vi.waitFor(() => expect(performance.now() - swallowedAtMs).toBeGreaterThan(SWALLOWED_MS), { timeout: 60_000, interval: 100 })
   proxy.flow()
   const fromMs = performance.now()
-  await expect.poll(async () => (await fetch(`${cut.internalUrl}/readyz`)).status, { timeout: 20_000, interval: 50 }).toBe(200)
+  await expect.poll(async () => (await fetch(`${cut.internalUrl}/readyz`)).status, { timeout: 60_000, interval: 50 }).toBe(200)
   const readyMs = Math.round(performance.now() - fromMs)
   await untilShared(one, 2, NAMES.length)
   const sharedMs = Math.round(performance.now() - fromMs)
   const answers = (await Promise.all(loads.map((load) => load.stop()))).flat()
   console.log(`taken over after ${takenMs} ms; ready ${readyMs} ms and roles shared ${sharedMs} ms after the end`)
-  expect(readyMs).toBeLessThan(5000)
+  expect(readyMs).toBeLessThan(withinOwed(5000))
   await expectRelayed(one, { receivers, pushes, answers, faults: 2 })
-}, 90_000)
+})
 
 // In the gate `membership.test.ts` shows it without a server.
 test.each(LONG ? ['swallows everything'] : [])(
@@ -202,11 +198,10 @@ test.each(LONG ? ['swallows everything'] : [])(
     expect(before).toBeLessThan(60)
     proxy.flow()
     const fromMs = performance.now()
-    await vi.waitFor(() => expect(receiver.arrivals.length).toBeGreaterThan(before + 1), { timeout: 15_000, interval: 50 })
+    await vi.waitFor(() => expect(receiver.arrivals.length).toBeGreaterThan(before + 1), { timeout: 60_000, interval: 50 })
     console.log(`it goes on ${Math.round(performance.now() - fromMs)} ms after the end`)
-    await vi.waitFor(() => expect(new Set(receiver.arrivals.map(({ body }) => body)).size).toBe(60), { timeout: 20_000 })
+    await vi.waitFor(() => expect(new Set(receiver.arrivals.map(({ body }) => body)).size).toBe(60), { timeout: 60_000 })
   },
-  60_000,
 )
 
 test('the server restarted, then without a connection to be had for longer than a lease lasts: the replicas lose nothing, overtake nothing, and share their roles again', async () => {
@@ -227,7 +222,7 @@ test('the server restarted, then without a connection to be had for longer than 
     await Promise.all(loads.map((load) => load.untilAnswered(30)))
     const mend = await breakServer()
     const refused = async () => (await push(replicas[1].publicUrl, pushes.next())).status
-    await expect.poll(refused, { timeout: 15_000, interval: 100 }).toBe(503)
+    await expect.poll(refused, { timeout: 60_000, interval: 100 }).toBe(503)
     const refusedAtMs = performance.now()
     // Whichever of its connections a replica could keep, nobody can tell; one that has none lapses.
     const isOver = () => expect(performance.now() - refusedAtMs).toBeGreaterThan(lastingMs)
@@ -235,11 +230,11 @@ test('the server restarted, then without a connection to be had for longer than 
     await mend()
     const fromMs = performance.now()
     for (const { internalUrl } of replicas) {
-      await expect.poll(async () => (await fetch(`${internalUrl}/readyz`)).status, { timeout: 20_000, interval: 50 }).toBe(200)
+      await expect.poll(async () => (await fetch(`${internalUrl}/readyz`)).status, { timeout: 60_000, interval: 50 }).toBe(200)
     }
     console.log(`both ready ${Math.round(performance.now() - fromMs)} ms after the end`)
     for (const load of loads) answers.push(...(await load.stop()))
     await untilShared(replicas[0], 2, NAMES.length)
   }
   await expectRelayed(replicas[1], { receivers, pushes, answers, faults: 4 })
-}, 120_000)
+})

@@ -138,7 +138,7 @@ export async function problemOf(response: Response): Promise<unknown> {
 }
 
 /** Asks again at the edge until it is so. */
-export async function eventually(holds: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
+export async function eventually(holds: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
   const giveUpAtMs = performance.now() + withinMs
   while (!(await holds())) {
     if (performance.now() > giveUpAtMs) throw new Error('it never came to be')

@@ -1,15 +1,23 @@
 import type { Engine } from '../../src/store/contract.ts'
 
-// A test that imports this has a long form: `npm run faults` runs it.
+// What of a test depends on the command that runs it. A test that imports this has a long form: `npm run faults` runs it.
+
+const FORM = process.env.RELAY_FAULTS
 
 /** Whether this is `npm run faults`: as many, as often and for as long as FAULTS has it. */
-export const LONG = process.env.RELAY_FAULTS === 'long'
+export const LONG = FORM === 'long'
 
-/** Whether this is `npm run test:stress`, whose files repeat what the other tests try a few times. */
-const REPEATED = LONG || process.env.RELAY_CASES === 'all'
+/** Whether this is `npm test`: once, and nothing about load. */
+export const SHORT = FORM === undefined
+
+/** How many, or what else, by the command: `npm test`, `npm run test:stress`, `npm run faults`. */
+export function byForm<Value>(short: Value, stress: Value, long: Value = stress): Value {
+  if (SHORT) return short
+  return LONG ? long : stress
+}
 
 /** On how many cases a law is tried: a few in `npm test`, all where it is repeated. The first cases are the same. */
-export const casesOf = (all: number, few: number): number => (REPEATED ? all : few)
+export const casesOf = (all: number, few: number): number => (SHORT ? few : all)
 
 /** The same for a law about a store. On a server each case takes many times as long, so all of them are for the long form. */
 export function runsOn(engine: Engine, runs: number, onServer: number): number {

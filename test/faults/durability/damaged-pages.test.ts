@@ -47,4 +47,4 @@ test('S7: on a damaged page that only pushes touch, pushes are 503, and so is /r
   expect((await ask(relay.internalUrl, await logIn(relay.internalUrl), '/v1/status/5001/all')).status).toBe(200)
   expect((await (await operatorOf(relay))('PUT', '/relay/parcels/9001/watch')).status).toBe(201)
   expect((await ready()).status).toBe(503)
-}, 60_000)
+})

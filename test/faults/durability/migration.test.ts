@@ -25,7 +25,6 @@ test.each(Object.keys(CALLS))(
     // Some were killed before anything was there, or nothing was shown about what is half done.
     expect(told).toContain('killed')
   },
-  600_000,
 )
 
 test('S14: a store that a newer relay has migrated is refused with the reason, and left as it is', async () => {

@@ -24,13 +24,13 @@ test('S2: whatever a power cut leaves of what was not synced, nothing acknowledg
   const { images, lost, damaged } = cutPower(folder, calls, bodies)
   expect(images).toBeGreaterThan(IMAGES * 0.9)
   expect({ lost, damaged }).toEqual({ lost: [], damaged: [] })
-}, 600_000)
+})
 
 test('S2: the same images show the loss of a store that does not sync each commit', async () => {
   const { folder, calls, bodies } = await record({ ...CHECKPOINT, synchronous: 'NORMAL' })
   const { images, lost } = cutPower(folder, calls, bodies)
   expect(lost.length).toBeGreaterThan(images / 10)
-}, 600_000)
+})
 
 test('S3: what a failed sync left in memory only is not believed after a restart', async () => {
   const folder = temporaryFolder()
@@ -49,7 +49,7 @@ test('S3: what a failed sync left in memory only is not believed after a restart
   // That it is so because the log is written once more at the start: without those writes, by far the largest, the loss shows.
   const { lost } = lossAfter(folder, [...before, ...after.filter((call) => call.name !== 'pwrite64' || call.result < 8192)], bodies)
   expect(lost).toBeGreaterThan(0)
-}, 60_000)
+})
 
 /** Power is cut after all these calls, and nothing is kept that was not synced. */
 function lossAfter(folder: string, calls: readonly SystemCall[], bodies: readonly Buffer[]) {

@@ -84,5 +84,4 @@ test.each(DELAYS_MS)(
     expect(damage).toBeNull()
     expect(taken.filter(({ body }) => !bodies.has(body.toString()))).toEqual([])
   },
-  180_000,
 )

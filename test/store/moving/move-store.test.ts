@@ -9,21 +9,17 @@ import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/written-before.ts'
 
-test.each(DIRECTIONS)(
-  'a store moves from $name with every row and every number',
-  async ({ from, to }) => {
-    const [old, next] = [await seededPlace(from), await placeOf(to)]
-    const before = await contentsOf(old)
-    for (const { name } of MOVED_TABLES) expect([name, before.contents.get(name)?.length]).not.toEqual([name, 0])
-    await moveStore(old, next)
-    const after = await contentsOf(next)
-    expect(after.contents).toEqual(before.contents)
-    expect(after.numbers.sequence).toBe(before.numbers.sequence)
-    for (const name of ['parcel', 'inbox', 'endpoint', 'job'] as const)
-      expect(after.numbers[name]).toBeGreaterThanOrEqual(before.numbers[name])
-  },
-  60_000,
-)
+test.each(DIRECTIONS)('a store moves from $name with every row and every number', async ({ from, to }) => {
+  const [old, next] = [await seededPlace(from), await placeOf(to)]
+  const before = await contentsOf(old)
+  for (const { name } of MOVED_TABLES) expect([name, before.contents.get(name)?.length]).not.toEqual([name, 0])
+  await moveStore(old, next)
+  const after = await contentsOf(next)
+  expect(after.contents).toEqual(before.contents)
+  expect(after.numbers.sequence).toBe(before.numbers.sequence)
+  for (const name of ['parcel', 'inbox', 'endpoint', 'job'] as const)
+    expect(after.numbers[name]).toBeGreaterThanOrEqual(before.numbers[name])
+})
 
 test('a store gives the same answers after it was moved to PostgreSQL, and after it was moved back, byte for byte', async () => {
   const first = { engine: sqlite, place: copyWrittenBefore().path }
@@ -36,7 +32,7 @@ test('a store gives the same answers after it was moved to PostgreSQL, and after
   // A question may start a stopped parcel's polls, so each store is asked once.
   expect(await differingFromBefore(await openWrittenBefore(second.place, postgres))).toEqual([])
   expect(await differingFromBefore(await openWrittenBefore(third.place))).toEqual([])
-}, 60_000)
+})
 
 test('the calls that were made today, a pause and refused credentials hold on either engine', async () => {
   const day = Math.floor(Date.now() / DAY_MS)

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openBusyStore } from '../../support/busy-store.ts'
-import { LONG } from '../../support/long-form.ts'
+import { byForm, LONG } from '../../support/long-form.ts'
 import { contentsOf, DIRECTIONS, movesOf, openMove, type Place, placeOf } from '../../support/moving.ts'
 import { seeded } from '../../support/seeded.ts'
 
-const SEEDS = LONG ? 20 : 1
+const SEEDS = byForm(1, 3, 20)
 
 /** A store that some things have happened to. */
 async function openBusy(engine: Engine, seed: number) {
@@ -49,7 +49,6 @@ test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
       expect(moved.numbers.sequence).toBe(old.numbers.sequence)
     }
   },
-  600_000,
 )
 
 test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
@@ -71,5 +70,4 @@ test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
       expect([seed, moved.contents]).toEqual([seed, old.contents])
     }
   },
-  600_000,
 )

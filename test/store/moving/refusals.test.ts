@@ -61,7 +61,7 @@ test.each(engines)('a new store on $name belongs to the move that switches to it
     await expect(openMove(second, next)).rejects.toThrow(`another move has begun to fill ${movesOf(engine).nameOf(next.place)}`)
   }
   // The server needs a moment to end a connection.
-  await vi.waitFor(() => moveStore(second, next), { timeout: 5000 })
+  await vi.waitFor(() => moveStore(second, next), { timeout: 60_000 })
   await expect(openMove(first, next)).rejects.toThrow('is not empty')
 })
 
@@ -87,7 +87,7 @@ test('a replica that is stopped in the midst of a switch holds the tables no lon
   goneOn.resolve()
   await expect(sealed).rejects.toThrow('the connection to the database was lost')
   await (await postgres.openWriteStore(old.place)).close()
-}, 30_000)
+})
 
 test.each(engines)('a move from $name that is given up leaves nothing behind', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(engine)]
@@ -151,7 +151,7 @@ test('a store that is switched while another replica looks whether its move was 
   const cleared = postgresMoves.clear(old.place, NOW_MS)
   const waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
   await vi.waitFor(async () => expect(await storedNumber(old.place, `select count(*) from (${waits}) as waiting`)).toBe(1), {
-    timeout: 10_000,
+    timeout: 60_000,
   })
   await changeStoredRows(old.place, "update moving set state = 'moved'")
   await holding.query('rollback')
@@ -160,7 +160,7 @@ test('a store that is switched while another replica looks whether its move was 
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
   await opened.source.abandon('too late', NOW_MS)
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
-}, 60_000)
+})
 
 test.each(engines)('a move from $name whose new store is gone right after the switch is done, and is not taken back', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(sqlite)]
@@ -183,7 +183,7 @@ test('a move whose job was cancelled in the last moment does not switch', async 
     await expect(opened.move.switchOver({ jobId: 7, nowMs: NOW_MS })).rejects.toThrow('The move was cancelled before its switch')
     expect((await movesOf(from).readMark(old.place))?.state).not.toBe('moved')
   }
-}, 60_000)
+})
 
 test('a move that is given up beside somebody who reads for long ends at once, and leaves the rest to whoever looks next', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
@@ -201,7 +201,7 @@ test('a move that is given up beside somebody who reads for long ends at once, a
   await postgresMoves.clear(old.place, NOW_MS)
   expect(await storedNumber(old.place, "select count(*) from pg_trigger where tgname like 'moving%'")).toBe(0)
   expect(await postgresMoves.readMark(old.place)).toBeNull()
-}, 60_000)
+})
 
 test('a move that another replica has given up takes nothing of the next one', async () => {
   const [old, next, other] = [await seededPlace(postgres), await placeOf(sqlite), await placeOf(sqlite)]
@@ -214,7 +214,7 @@ test('a move that another replica has given up takes nothing of the next one', a
   await expect(given.move.advance()).rejects.toThrow('another replica has given the move up')
   await going.move.switchOver({ jobId: 0, nowMs: NOW_MS })
   expect(await storedNumber(other.place, "select count(*) from parcel_status where status = 'new'")).toBe(1)
-}, 60_000)
+})
 
 test('a switch waits for the replicas that have not stopped writing, and is given up if one does not', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
@@ -229,7 +229,7 @@ test('a switch waits for the replicas that have not stopped writing, and is give
   await changeStoredRows(old.place, 'delete from replica')
   await opened.move.switchOver({ jobId: 0, nowMs: 0 })
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
-}, 60_000)
+})
 
 test('replicas that go on recording while a database is moved lose nothing that they acknowledged', async () => {
   const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
@@ -255,4 +255,4 @@ test('replicas that go on recording while a database is moved lose nothing that 
   expect(acknowledged.length).toBeGreaterThan(20)
   expect(acknowledged.filter((body) => !arrived.has(body))).toEqual([])
   expect(failures.filter((error) => !isStorageFailure(error))).toEqual([])
-}, 60_000)
+})

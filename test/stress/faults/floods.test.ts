@@ -132,7 +132,6 @@ test.each(BODIES.filter(({ inGate }) => LONG || inGate))(
     // What may be held of bodies, and as much again.
     expect(growth).toBeLessThan(64 * MB)
   },
-  60_000,
 )
 
 test.each(FLOODS.filter(({ inGate }) => LONG || inGate))(
@@ -140,7 +139,6 @@ test.each(FLOODS.filter(({ inGate }) => LONG || inGate))(
   async (sent) => {
     expect(await besideFlood('F9', sent)).toBeLessThan(100 * MB)
   },
-  60_000,
 )
 
 /** Pushes beside a flood, says what it saw, and returns by how much memory grew. */

@@ -1,0 +1,44 @@
+import { expect, test, vi } from 'vitest'
+import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
+import { textOf } from '../support/caught-up.ts'
+import { byForm } from '../support/long-form.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { distinctPushes, startLoad } from '../support/push-load.ts'
+import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+
+const CYCLES = byForm(1, 3, 20)
+
+test(`S1, S18: of pushes that were answered 200, kills of the relay and of the server lose none, ${CYCLES} times each`, async () => {
+  await using server = await startPostgres()
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(server.url()))
+  const pushes = distinctPushes(10)
+  const acknowledged: string[] = []
+  for (let cycle = 0; cycle <= CYCLES; cycle++) {
+    await using relay = await runRelay(config)
+    const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+    const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(asker, id, 'all', 'en')))
+    const all = histories.join('\n')
+    expect(acknowledged.map(pushes.entryOf).filter((entry) => !all.includes(entry))).toEqual([])
+    if (cycle === CYCLES) break
+    const load = startLoad(relay.publicUrl, 16, pushes.next)
+    await load.untilAnswered(100)
+    await server.stop('immediate')
+    await load.untilAnswered(300)
+    await server.start()
+    // It takes pushes again without a restart.
+    await vi.waitFor(async () => expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200), { timeout: 60_000 })
+    await load.untilAnswered(500)
+    relay.process.kill('SIGKILL')
+    const answers = await load.stop()
+    await relay.ended
+    expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
+    const accepted = answers.filter(({ status }) => status === 200)
+    expect(accepted.length).toBeGreaterThan(100)
+    acknowledged.push(...accepted.map(({ body }) => body))
+  }
+})

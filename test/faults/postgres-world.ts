@@ -1,0 +1,58 @@
+import { expect, onTestFinished } from 'vitest'
+import { textOf } from '../support/caught-up.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { type Answered, distinctPushes } from '../support/push-load.ts'
+import { withinOwed } from '../support/real-time.ts'
+import { ADMIN, ask, logIn, push, type Sections, writeConfig } from '../support/relay.ts'
+import { type RunningProcess, runRelay } from '../support/relay-process.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+/** How soon all is well after an outage. */
+export const RECOVERY_MS = withinOwed(5000)
+
+export async function startOn(url: string, sections: Sections = {}) {
+  const relay = await runRelay(writeConfig(temporaryFolder(), NO_CARRIER, { ...sections, ...(await onPostgres(url)) }))
+  onTestFinished(() => relay[Symbol.asyncDispose]())
+  return { relay, asker: { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) } }
+}
+
+export async function startThroughProxy() {
+  const { url } = await createDatabase('nothing')
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  const through = new URL(url)
+  through.port = String(proxy.port)
+  return { proxy, ...(await startOn(through.href)) }
+}
+
+/** Resolves when pushes, reads and readiness are as before; with the time that took. */
+export async function recovery(relay: RunningProcess, asker: { readonly internalUrl: string; readonly token: string }): Promise<number> {
+  const fromMs = performance.now()
+  const pushes = distinctPushes(1)
+  const statuses = async () => [
+    (await push(relay.publicUrl, pushes.next())).status,
+    (await ask(asker.internalUrl, asker.token, '/v1/status/880000/all')).status,
+    (await ask(asker.internalUrl, asker.token, '/relay/endpoints')).status,
+    (await fetch(`${relay.internalUrl}/readyz`)).status,
+  ]
+  await expect.poll(statuses, { timeout: 60_000, interval: 50 }).toEqual([200, 200, 200, 200])
+  return performance.now() - fromMs
+}
+
+/** That what was not answered 200 was answered 503, with when to come again, and that what was answered 200 is there. */
+export async function expectNothingLost(
+  answers: readonly Answered[],
+  pushes: ReturnType<typeof distinctPushes>,
+  asker: Parameters<typeof textOf>[0],
+) {
+  const refused = answers.filter(({ status }) => status !== 200)
+  expect(refused.filter(({ status, retryAfter }) => status !== 503 || !(Number(retryAfter) > 0))).toEqual([])
+  const accepted = answers.filter(({ status }) => status === 200).map(({ body }) => body)
+  const histories = await Promise.all(pushes.parcels(accepted).map((id) => textOf(asker, id, 'all', 'en')))
+  const all = histories.join('\n')
+  expect(accepted.filter((body) => !all.includes(pushes.entryOf(body)))).toEqual([])
+  return { accepted, refused }
+}
