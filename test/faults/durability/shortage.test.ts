@@ -14,8 +14,6 @@ import { temporaryFolder } from '../../support/temporary.ts'
 import { testWith } from '../../support/test-with.ts'
 
 const MB = 1024 * 1024
-/** Whoever waits for a lock waits this long. */
-const BUSY_TIMEOUT_MS = 100
 const RECOVERY_MS = withinOwed(5000)
 
 async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
@@ -121,16 +119,12 @@ test('S10: while a foreign program holds the write lock pushes are 503 soon, war
   foreign.exec('BEGIN IMMEDIATE')
   const startedAt = performance.now()
   const pushed = Promise.all(Array.from({ length: 16 }, (_, at) => statusOf(relay, `locked ${at}`)))
-  const readsMs: number[] = []
   for (let at = 0; at < 10; at++) {
-    const askedAt = performance.now()
     expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
-    readsMs.push(performance.now() - askedAt)
   }
   expect(await pushed).toEqual(Array(16).fill(503))
-  expect(performance.now() - startedAt).toBeLessThan(2000)
-  // The middle one: a single read may be held up by the machine, not by the lock.
-  expect(readsMs.toSorted((a, b) => a - b)[5]).toBeLessThan(BUSY_TIMEOUT_MS)
+  // The driver's own patience is 5 s, and would hold the reads up as well.
+  expect(performance.now() - startedAt).toBeLessThan(withinOwed(500))
   expect(await (await readiness(relay)).text()).toContain('SQLITE_BUSY')
   foreign.exec('ROLLBACK')
   foreign.close()

@@ -3,7 +3,7 @@ import { createStoreMove } from '../../../src/flow/admin/move-store.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { engines } from '../../support/engines.ts'
-import { LONG } from '../../support/long-form.ts'
+import { byForm, LONG } from '../../support/long-form.ts'
 import { contentsOf, DIRECTIONS, openMove, type Place, placeOf, seededPlace, untilWaiting } from '../../support/moving.ts'
 import { writerOf } from '../../support/other-writer.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
@@ -20,17 +20,17 @@ test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
     const target: typeof opened.target = {
       ...opened.target,
       async replace(...batch) {
-        await write(1000)
+        await write(byForm(200, 1000))
         await opened.target.replace(...batch)
       },
     }
     const move = createStoreMove({ source: opened.source, target, monotonic: () => performance.now() })
     await vi.waitFor(
       async () => {
-        await write(200)
+        await write(byForm(50, 200))
         expect(await move.advance()).toMatchObject({ step: 'waiting' })
       },
-      { timeout: 90_000, interval: 1 },
+      { timeout: 240_000, interval: 1 },
     )
     await move.switchOver({ jobId: 0, nowMs: NOW_MS })
     expect((await contentsOf(next)).contents).toEqual((await contentsOf(old)).contents)

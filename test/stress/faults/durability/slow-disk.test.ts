@@ -1,0 +1,2 @@
+// As often as the project of this file has it.
+import '../../../faults/durability/slow-disk.test.ts'
