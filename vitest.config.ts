@@ -1,4 +1,5 @@
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 /** What runs within seconds: `npm run test:unit`. */
@@ -7,9 +8,16 @@ const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/
 /** What is about load: `npm run test:stress`. */
 const STRESS = 'test/stress/**/*.test.ts'
 
-/** The tests that have a long form, but those that `STRESS` imports. */
+/** What the files of `STRESS` import to repeat it. */
+const REPEATED = globSync(STRESS).flatMap((path) =>
+  [...readFileSync(path, 'utf8').matchAll(/^import '(.*\.test\.ts)'$/gm)].map(([, imported = '']) =>
+    posix.join(posix.dirname(path), imported),
+  ),
+)
+
+/** The other tests that have a long form. */
 const LONG_FORMS = globSync('test/**/*.test.ts').filter(
-  (path) => readFileSync(path, 'utf8').includes('/support/long-form.ts') && !existsSync(path.replace('test/', 'test/stress/')),
+  (path) => readFileSync(path, 'utf8').includes('/support/long-form.ts') && !REPEATED.includes(path),
 )
 
 /** Before the tests of processes. */
