@@ -8,7 +8,7 @@ import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
 import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { tieToTest } from '../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
@@ -16,8 +16,9 @@ const NO_CARRIER = 'http://127.0.0.1:9'
 /** Runs `serve` until it ends by itself. */
 async function serve(config: string): Promise<{ readonly code: number | null; readonly said: string }> {
   const { args, env } = shipped()
-  const child = spawn(process.execPath, [...args, 'serve', '--config', config], { stdio: ['ignore', 'ignore', 'pipe'], env })
-  tieToTest(child)
+  const child = tieToTest(
+    spawn(process.execPath, [...args, 'serve', '--config', config], { ...ownGroup, stdio: ['ignore', 'ignore', 'pipe'], env }),
+  )
   let said = ''
   child.stderr.on('data', (chunk: Buffer) => {
     said += chunk.toString()

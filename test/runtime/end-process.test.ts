@@ -4,14 +4,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '../support/temporary.ts'
-import { tieToTest } from '../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 const PROGRAM = fileURLToPath(new URL('../support/hanging-process.ts', import.meta.url))
 
 async function howItEnds(how: 'thread' | 'alone'): Promise<unknown> {
   const sign = how === 'alone' ? '' : join(temporaryFolder(), 'stands-still')
-  const child = spawn(process.execPath, [PROGRAM, sign], { stdio: 'inherit' })
-  tieToTest(child)
+  const child = tieToTest(spawn(process.execPath, [PROGRAM, sign], { ...ownGroup, stdio: 'inherit' }))
   return await once(child, 'exit')
 }
 

@@ -1,9 +1,10 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { createCourier } from '../../support/courier.ts'
 import { newPlace } from '../../support/engines.ts'
 import { casesOf } from '../../support/long-form.ts'
+import { openTestPool } from '../../support/postgres-pool.ts'
 import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
@@ -21,6 +22,31 @@ async function openTwo() {
   const other = await openStore(NOON, postgres, place)
   return { place, one, other, both: [one, other] as const }
 }
+
+const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+test.each(['one', 'other'] as const)(
+  'pushes of one new parcel that are both under way at two replicas are kept in one parcel, that of %s the first',
+  async (first) => {
+    const { place, ...stores } = await openTwo()
+    const inOrder = first === 'one' ? [stores.one, stores.other] : [stores.other, stores.one]
+    // Nobody can write an identifier until both wait to.
+    const holding = await openTestPool(place).connect()
+    await holding.query('begin; lock table identifier in share mode')
+    const records: Promise<unknown>[] = []
+    for (const [at, store] of inOrder.entries()) {
+      records.push(store.record(pushOf(['4711'], at)))
+      await vi.waitFor(async () => expect(await storedNumber(place, WAITING)).toBe(at + 1))
+    }
+    await holding.query('commit')
+    holding.release()
+    await Promise.all(records)
+    const [here, there] = [await stores.one.reads.findParcel('4711'), await stores.other.reads.findParcel('4711')]
+    expect(here?.entries).toHaveLength(2)
+    expect(there).toEqual(here)
+    expect(await storedNumber(place, 'select count(*) from parcel')).toBe(1)
+  },
+)
 
 test('pushes of one new parcel that come to two replicas at the same time are all kept, in one parcel', async () => {
   const { one, other, both, place } = await openTwo()
