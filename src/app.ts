@@ -8,7 +8,7 @@ import { systemClock as clock } from './runtime/system-clock.ts'
 import { atRestKeys } from './wiring/at-rest-keys.ts'
 import { openCarrier } from './wiring/carrier.ts'
 import { createCertificates } from './wiring/certificates.ts'
-import { createClosing } from './wiring/closing.ts'
+import { type Closing, createClosing } from './wiring/closing.ts'
 import { openDelivery } from './wiring/delivery.ts'
 import { createDispatchSignal } from './wiring/dispatch-signal.ts'
 import { beginDuties } from './wiring/duties.ts'
@@ -24,11 +24,20 @@ import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 import { openStorage } from './wiring/storage.ts'
 import { startTimers } from './wiring/timers.ts'
 
-/** Assembles and starts the relay. Resolves when both listeners answer. */
+/** Assembles and starts the relay. Resolves when both listeners answer. One that cannot take over from another leaves nothing open. */
 export async function startRelay(config: Config, log: Log, options: StartOptions = {}): Promise<RunningRelay> {
+  const closing = createClosing()
+  try {
+    return await assembleRelay(config, log, options, closing)
+  } catch (error) {
+    if (options.endOther !== undefined) await closing.closeAll().catch(() => undefined)
+    throw error
+  }
+}
+
+async function assembleRelay(config: Config, log: Log, options: StartOptions, closing: Closing): Promise<RunningRelay> {
   let settings = config
   let stopTimeoutMs = config.shutdownTimeoutMs
-  const closing = createClosing()
   const digest = createLogDigest({ log, clock })
   closing.add(() => digest.end(), 'serving')
   const storage = await openStorage(config, log, closing, options.threads)

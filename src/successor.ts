@@ -3,6 +3,7 @@ import type { Config } from './config/config.ts'
 import type { Log } from './flow/ports.ts'
 import type { Threads } from './wiring/hosting/threads.ts'
 import { followMoves } from './wiring/moving/follow-moves.ts'
+import { untilReachable } from './wiring/moving/until-reachable.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 
 /** How long requests that are under way may hold up the relay that takes over. */
@@ -44,7 +45,8 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     await before.endWriting()
     // Whatever comes of it: the one that takes over opens the store that is in use then.
     const [sealed] = await Promise.allSettled([seal()])
-    current = await start(await followMoves(settings, log), { endOther: () => before.stop(LAST_REQUESTS_MS) })
+    const startNext = async () => await start(await followMoves(settings, log), { endOther: () => before.stop(LAST_REQUESTS_MS) })
+    current = await untilReachable(startNext, { goesOn: () => !isStopping, log })
     return sealed
   }
 

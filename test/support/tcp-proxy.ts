@@ -8,6 +8,10 @@ export interface TcpProxy {
   swallow(): void
   /** Lets everything pass again, first what was sent meanwhile. */
   flow(): void
+  /** As a server that goes down: connections are reset, and new ones are refused. */
+  goDown(): Promise<void>
+  /** Takes connections again, at the same port. */
+  comeUp(): Promise<void>
   /** How often, on all connections together, a client began to send after it had received something. */
   trips(): number
 }
@@ -51,6 +55,7 @@ export async function startTcpProxy(target: number, { awayMs = 0 }: { readonly a
   await once(server, 'listening')
   onTestFinished(async () => {
     for (const pair of pairs) for (const socket of pair) socket.destroy()
+    if (!server.listening) return
     const closed = once(server, 'close')
     server.close()
     await closed
@@ -66,6 +71,16 @@ export async function startTcpProxy(target: number, { awayMs = 0 }: { readonly a
     flow() {
       isSwallowing = false
       for (const pair of pairs) for (const socket of pair) socket.resume()
+    },
+    async goDown() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const pair of pairs) for (const socket of pair) socket.resetAndDestroy()
+      await closed
+    },
+    async comeUp() {
+      server.listen(address.port, '127.0.0.1')
+      await once(server, 'listening')
     },
     trips: () => trips,
   }

@@ -15,6 +15,30 @@ export function movingFailure(error: unknown): unknown {
   return error instanceof Error && LOST.test(error.message) ? runningFailure(error) : error
 }
 
+/** What says that a server is starting, stopping, full or gone, and may be back soon. */
+const AWAY: ReadonlySet<string> = new Set(
+  ['57P01', '57P02', '57P03', '53300', '08000', '08001', '08003', '08004', '08006'].concat([
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EPIPE',
+    'ETIMEDOUT',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+    'EAI_AGAIN',
+  ]),
+)
+const CAUSES_MAX = 5
+
+/** Whether an error, or what caused it, says that the server cannot be reached now. */
+export function isServerAway(error: unknown): boolean {
+  let cause = error
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth++) {
+    if (AWAY.has(systemCode(cause) ?? driverCode(cause.message) ?? '')) return true
+    cause = cause.cause
+  }
+  return false
+}
+
 function driverCode(message: string): string | null {
   if (LOST.test(message)) return 'ECONNRESET'
   return /timeout/i.test(message) ? 'ETIMEDOUT' : null

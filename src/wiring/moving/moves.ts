@@ -14,6 +14,7 @@ import { movesOf, placeOf, readPlace, type StorePlace } from '../store-places.ts
 import { encodeMoveAddress } from './move-address.ts'
 import { hostMover } from './mover.ts'
 import { tryPlace } from './try-place.ts'
+import { untilReachable } from './until-reachable.ts'
 
 const LOOK_EVERY_MS = 100
 
@@ -77,7 +78,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
     write,
     openMover,
     handOver,
-    untilMoved: () => untilMoved(placeOf(config)),
+    untilMoved: () => untilMoved(placeOf(config), log),
     trouble: storage.disk.trouble,
     clock: systemClock,
     pause,
@@ -92,13 +93,24 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
   }
 }
 
-/** Resolves when a move by another replica has ended. */
-async function untilMoved(from: StorePlace): Promise<void> {
+/** How long a replica that has stopped writing for another's move looks for its end on a server that is away. */
+const AWAY_MS_MAX = 10_000
+
+/** Resolves when a move by another replica has ended. Rejects if the server is away for so long that the switch must have been given up. */
+async function untilMoved(from: StorePlace, log: Log): Promise<void> {
   for (;;) {
-    const mark = await movesOf(from).readMark(from.place)
-    if (mark?.state !== 'pausing') return
-    // If whoever switches is gone, the store goes on as it was.
-    await movesOf(from).clear(from.place, systemClock.now())
+    const startedMs = systemClock.monotonic()
+    const goesOn = () => systemClock.monotonic() - startedMs < AWAY_MS_MAX
+    const isOver = await untilReachable(() => lookForEnd(from), { goesOn, log })
+    if (isOver) return
     await pause(LOOK_EVERY_MS)
   }
+}
+
+async function lookForEnd(from: StorePlace): Promise<boolean> {
+  const mark = await movesOf(from).readMark(from.place)
+  if (mark?.state !== 'pausing') return true
+  // If whoever switches is gone, the store goes on as it was.
+  await movesOf(from).clear(from.place, systemClock.now())
+  return false
 }

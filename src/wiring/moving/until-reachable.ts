@@ -1,0 +1,30 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { createFailureLog } from '../../flow/failure-log.ts'
+import type { Log } from '../../flow/ports.ts'
+import { systemClock } from '../../runtime/system-clock.ts'
+import { isServerAway } from '../../store/postgres/postgres-failure.ts'
+
+const REST_MS = 250
+
+export interface UntilReachable {
+  /** Whether it is still wanted; when it is not, the next failure is final. */
+  readonly goesOn: () => boolean
+  readonly log: Pick<Log, 'error' | 'warn' | 'info' | 'debug'>
+}
+
+/**
+ * Repeats what needs the database for as long as its server is away: a restart of the server in the midst of a move must not end the relay.
+ * Rejects with any other failure.
+ */
+export async function untilReachable<T>(work: () => Promise<T>, { goesOn, log }: UntilReachable): Promise<T> {
+  const failures = createFailureLog({ log, clock: systemClock })
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isServerAway(error) || !goesOn()) throw error
+      failures.add('error', { err: error }, 'the database cannot be reached while its store is moved; the relay tries again')
+      await pause(REST_MS)
+    }
+  }
+}
