@@ -41,7 +41,7 @@ test('X1: on SIGTERM under load every push that was begun is answered, none that
     // What was begun leaves this process first.
     await nextTurn()
     expect(await relay.stop()).toEqual({ code: 0, signal: null })
-    expect(performance.now() - signalledAtMs).toBeLessThan(10_000)
+    expect(performance.now() - signalledAtMs).toBeLessThan(3 * 10_000)
 
     const answers = await load.stop()
     expect(answers.filter(({ begunAtMs, status }) => begunAtMs < signalledAtMs && status !== 200)).toEqual([])

@@ -31,7 +31,7 @@ test('an answer that is there is heard without a turn of the event loop', async 
   const said = verbs.echo('a').then((value) => {
     heard = value
   })
-  const untilMs = performance.now() + 10_000
+  const untilMs = performance.now() + 60_000
   // Microtasks only: nothing else of this thread's gets a turn.
   while (heard === '' && performance.now() < untilMs) {
     drainReplies()

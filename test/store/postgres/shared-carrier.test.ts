@@ -62,8 +62,8 @@ test('6.4: three replicas that ask as fast as they can keep to rate and concurre
   expect(witness.cameMs.length).toBe(181)
   expect(witness.most()).toBeLessThanOrEqual(3)
   expect(witness.mostInASecond()).toBeLessThanOrEqual(60)
-  // Not far below it either.
-  expect(performance.now() - startedMs).toBeLessThan(12_000)
+  // Not far below it either: three times what the rate takes.
+  expect(performance.now() - startedMs).toBeLessThan((3 * 1000 * 181) / limits.ratePerSecond)
 })
 
 test('P12: calls of the day are counted over all replicas, and over those that were killed', async () => {
