@@ -19,9 +19,8 @@ export interface Gauges {
   readonly logBytes: number
 }
 
-/** At most this many endpoints have a label of their own; the rest share one. */
-export const ENDPOINT_LABELS_MAX = 200
-const OTHERS = 'others'
+/** At most this many endpoints have a label of their own; the others share one. */
+export const ENDPOINT_LABELS = { max: 200, others: 'others' } as const
 
 export interface Metrics {
   readonly meter: Meter
@@ -153,7 +152,7 @@ function boundedNames(): (name: string) => string {
   const names = new Set<string>()
   return (name) => {
     if (names.has(name)) return name
-    if (names.size >= ENDPOINT_LABELS_MAX) return OTHERS
+    if (names.size >= ENDPOINT_LABELS.max) return ENDPOINT_LABELS.others
     names.add(name)
     return name
   }
@@ -164,8 +163,11 @@ function createEndpointGauges(registry: Registry, read: () => Promise<readonly E
   const waiting = gauge('relay_endpoint_waiting', 'Deliveries that wait for the endpoint.')
   const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'Age of the oldest waiting delivery; 0: none waits.')
   const dead = gauge('relay_endpoint_dead', 'Dead deliveries of the endpoint.')
-  const failing = gauge('relay_endpoint_failing', '1 while the endpoint is failing and only probed.')
-  const disabled = gauge('relay_endpoint_disabled', '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures.')
+  const failing = gauge('relay_endpoint_failing', '1 while the endpoint is failing and only probed; of `others`, how many are.')
+  const disabled = gauge(
+    'relay_endpoint_disabled',
+    '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures; of `others`, how many are.',
+  )
   return async () => {
     // `relay_store_readable` reports a store that cannot be read.
     const endpoints = await read().catch(() => null)
@@ -175,8 +177,8 @@ function createEndpointGauges(registry: Registry, read: () => Promise<readonly E
       waiting.set({ endpoint: name }, of.waiting)
       oldest.set({ endpoint: name }, of.oldestWaitingSeconds)
       dead.set({ endpoint: name }, of.dead)
-      failing.set({ endpoint: name }, of.failing ? 1 : 0)
-      disabled.set({ endpoint: name }, of.disabled ? 1 : 0)
+      failing.set({ endpoint: name }, of.failing)
+      disabled.set({ endpoint: name }, of.disabled)
     }
   }
 }

@@ -8,7 +8,7 @@ import { createPushLog } from '../flow/ingest/push-log.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
-import { createMetrics, ENDPOINT_LABELS_MAX } from '../ops/metrics.ts'
+import { createMetrics, ENDPOINT_LABELS } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
 import type { Certificates } from './certificates.ts'
 import type { ReceiverNews } from './hosting/receive-side.ts'
@@ -42,7 +42,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
       pushesSilent: pushes.health() === 'silent' ? 1 : 0,
       ...disk.state(),
     }),
-    endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS_MAX),
+    endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.gauges,
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })

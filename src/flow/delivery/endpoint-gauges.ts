@@ -1,33 +1,59 @@
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** The gauges of one endpoint. */
+/** The gauges of one endpoint, or of several together. */
 export interface EndpointGauge {
   readonly name: string
   readonly waiting: number
   /** 0: nothing waits. */
   readonly oldestWaitingSeconds: number
   readonly dead: number
-  readonly failing: boolean
-  readonly disabled: boolean
+  /** How many endpoints are failing. */
+  readonly failing: number
+  readonly disabled: number
 }
 
-/** Reads the gauges of the first `max` endpoints. */
+/** How many endpoints have gauges of their own, and the name under which all others are added up. */
+export interface GaugeNames {
+  readonly max: number
+  readonly others: string
+}
+
+/** Reads the gauges of the first endpoints, and one sum of all others, so that nothing that waits goes unseen. */
 export async function readEndpointGauges(
   { reads, clock }: { readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog'>; readonly clock: Pick<Clock, 'now'> },
-  max: number,
+  { max, others }: GaugeNames,
 ): Promise<readonly EndpointGauge[]> {
-  const gauges: EndpointGauge[] = []
-  for (const { endpoint, disabled, health } of (await reads.listEndpoints()).slice(0, max)) {
+  const gauges = new Map<string, EndpointGauge>()
+  for (const [index, state] of (await reads.listEndpoints()).entries()) {
+    const name = index < max ? state.endpoint.name : others
+    const known = gauges.get(name)
+    const one = await readOne(state, name)
+    gauges.set(name, known === undefined ? one : sumOf(known, one))
+  }
+  return [...gauges.values()]
+
+  async function readOne({ endpoint, disabled, health }: EndpointState, name: string): Promise<EndpointGauge> {
     const { waiting, oldestAtMs, dead } = await reads.countBacklog(endpoint.id)
-    gauges.push({
-      name: endpoint.name,
+    return {
+      name,
       waiting,
       oldestWaitingSeconds: oldestAtMs === null ? 0 : Math.max(0, (clock.now() - oldestAtMs) / 1000),
       dead,
-      failing: disabled === null && health.probing !== null,
-      disabled: disabled !== null,
-    })
+      failing: disabled === null && health.probing !== null ? 1 : 0,
+      disabled: disabled === null ? 0 : 1,
+    }
   }
-  return gauges
+}
+
+function sumOf(one: EndpointGauge, other: EndpointGauge): EndpointGauge {
+  return {
+    name: one.name,
+    waiting: one.waiting + other.waiting,
+    oldestWaitingSeconds: Math.max(one.oldestWaitingSeconds, other.oldestWaitingSeconds),
+    dead: one.dead + other.dead,
+    failing: one.failing + other.failing,
+    disabled: one.disabled + other.disabled,
+  }
 }
