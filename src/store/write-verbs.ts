@@ -11,10 +11,10 @@ import { saveSettlements } from './delivery/settlements.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
-import { loadSightings } from './history/sightings.ts'
+import { loadSightingsOf } from './history/sightings.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
-import { dropExpectedPush, duePushes } from './polling/expected-pushes.ts'
+import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting } from './settings.ts'
@@ -92,7 +92,7 @@ function historyVerbs({ session, contents, parcels }: WriteParts) {
       return state
     },
     saveParcel: parcels.save,
-    loadSightings: (parcelId, second) => loadSightings(session, contents, parcelId, second),
+    loadSightings: (parcelIds) => loadSightingsOf(session, contents, parcelIds),
   } satisfies Partial<WriteTx>
 }
 
@@ -107,7 +107,7 @@ function feedVerbs({ session, sequence }: WriteParts) {
 function pollingVerbs({ session, parcels, leases }: WriteParts) {
   return {
     duePushes: (nowMs, limit) => duePushes(session, nowMs, limit),
-    dropExpectedPush: (entry) => dropExpectedPush(session, entry),
+    dropExpectedPushes: (entries) => dropExpectedPushes(session, entries),
     duePolls: (request) => findDuePolls(session, leases, request),
     pollCandidates: (request) => findAskable(session, leases, request),
     pollableIdentifiers: (parcelId, nowMs) => pollableIdentifiers(session, parcelId, nowMs),

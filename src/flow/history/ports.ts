@@ -67,8 +67,8 @@ export interface HistoryTx {
   saveParcel(state: ParcelState): void
   /** The same of several, in one go. */
   saveParcels(states: readonly ParcelState[]): void
-  /** The sightings of a parcel in one second since the epoch; null: all of them. */
-  loadSightings(parcelId: number, second: number | null): Promise<readonly KeptSighting[]>
+  /** All sightings of parcels, by parcel; one without any may be absent. */
+  loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
   /** Loads what a batch is about in two round trips: what its observations name, then the parcels found by that. */
   loadSnapshot(batch: RecordBatch): Promise<StoredSnapshot>
   /** Adds what a decision needed and the snapshot lacked. */

@@ -1,9 +1,10 @@
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
-import type { DuePoll, PollCandidate } from '../../domain/polling/poll.ts'
+import type { DuePoll } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createPollPriority } from './poll-priority.tx.ts'
-import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
+import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 /** When the most overdue poll is later than this, calls are scarce: then value decides, not the time of falling due. */
 const SCARCE_AFTER_MS = 10 * 60_000
@@ -55,25 +56,33 @@ export function createClaimDuePolls(
 
   async function takeTurn(tx: WriteTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
-    const polls: DuePoll[] = []
-    for (const poll of await tx.pollCandidates({ parcelIds, nowMs })) {
-      if (poll.pushedSince && (await isPutOff(tx, poll, nowMs))) continue
-      polls.push({ parcelId: poll.parcelId, identifiers: poll.identifiers })
-    }
+    const candidates = await tx.pollCandidates({ parcelIds, nowMs })
+    const pushed = candidates.filter(({ pushedSince }) => pushedSince).map(({ parcelId }) => parcelId)
+    const stillDue = await dueAfterPushes(tx, pushed, nowMs)
+    const polls = candidates
+      .filter(({ pushedSince, parcelId }) => !pushedSince || stillDue.has(parcelId))
+      .map(({ parcelId, identifiers }) => ({ parcelId, identifiers }))
     const claimed = polls.map(({ parcelId }) => parcelId)
     tx.leasePolls(claimed, leaseUntilMs)
     return { polls, ended: parcelIds.length === 0 }
   }
 
-  /** Whether its next poll has moved to later, or to never. If so, saves that. */
-  async function isPutOff(tx: WriteTx, { parcelId }: PollCandidate, nowMs: number): Promise<boolean> {
-    const parcel = await tx.loadParcel(parcelId)
+  /** Those of the parcels whose next poll has not moved to later, or to never; saves that of the others. One that was joined meanwhile is not due. */
+  async function dueAfterPushes(tx: WriteTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
+    if (parcelIds.length === 0) return new Set()
+    const parcels = await tx.findParcels(parcelIds)
     // The newest entry is from a future that the clock left again: a time computed from it would be too late.
-    if (parcel.latest !== null && parcel.latest.atMs > nowMs) return false
-    const next = await schedulePoll(tx, parcel, ports, options)
-    if (next.nextPollAtMs !== null && next.nextPollAtMs <= nowMs) return false
-    tx.saveParcel(next)
-    return true
+    const ahead = parcels.filter(({ latest }) => latest !== null && latest.atMs > nowMs)
+    const isAhead = new Set(ahead.map(({ parcelId }) => parcelId))
+    const next = await schedulePolls(
+      tx,
+      parcels.filter(({ parcelId }) => !isAhead.has(parcelId)),
+      ports,
+      options,
+    )
+    const isDue = ({ nextPollAtMs }: ParcelState) => nextPollAtMs !== null && nextPollAtMs <= nowMs
+    tx.saveParcels(next.filter((parcel) => !isDue(parcel)))
+    return new Set([...isAhead, ...next.filter(isDue).map(({ parcelId }) => parcelId)])
   }
 
   return async (request) => {

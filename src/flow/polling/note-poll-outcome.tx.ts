@@ -44,7 +44,7 @@ export function createNotePollOutcome(
       store.transaction(async (tx) => {
         // Until this ends nothing is added to the parcel, which would count as asked for. It may have been joined to another during the request.
         if ((await tx.findParcel(asked.parcelId)) === null) return
-        const entries = deriveEntries(await tx.loadSightings(asked.parcelId, null))
+        const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
         const upTo = missed.length === 0 ? lastSequenceOf(entries) : Math.min(...missed) - 1
         await tx.markLanguageAsked(asked.parcelId, asked.language, upTo)

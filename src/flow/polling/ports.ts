@@ -72,8 +72,8 @@ export interface PollingTx {
   pollableParcels(parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>>
   /** Expected pushes whose grace is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
-  /** Ends the wait for the push of an entry. */
-  dropExpectedPush(entry: number): Promise<void>
+  /** Ends the wait for the pushes of entries. */
+  dropExpectedPushes(entries: readonly number[]): void
   /** Parcels whose poll is due and not leased, the most overdue first, after a place in that order. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
   /** Those of the parcels that are due and not leased, with what a poll needs; in the order given. */

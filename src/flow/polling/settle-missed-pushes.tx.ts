@@ -1,34 +1,52 @@
 import { audienceOf } from '../../domain/history/audience.ts'
-import { deriveEntries } from '../../domain/history/history.ts'
-import type { MissedPush } from '../../domain/polling/poll.ts'
+import { deriveEntries, type Entry } from '../../domain/history/history.ts'
+import type { ExpectedPush, MissedPush } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 
 /** How many entries without a push are settled in one transaction. */
 const SETTLED_AT_ONCE = 256
 
-/** Decides which of the entries that a poll found were missed by the pushes, once their grace period is over (DOMAIN 6.6). */
+/**
+ * Decides which of the entries that a poll found were missed by the pushes, once their grace period is over (DOMAIN 6.6). In sets, so that
+ * the parcels are kept from others for a few round trips only.
+ */
 export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMissedPushes'] {
   return (nowMs) =>
     store.transaction(
       async (tx) => {
-        const missed: MissedPush[] = []
-        for (const { parcelId, entry, eventAtMs, foundAtMs } of await tx.duePushes(nowMs, SETTLED_AT_ONCE)) {
-          await tx.dropExpectedPush(entry)
-          if (!(await wasMissed(tx, parcelId, entry))) continue
-          const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
-          missed.push({ parcelId, identifier, eventAtMs, foundAtMs })
-        }
-        return missed
+        const due = await lockDue(tx, nowMs)
+        if (due.length === 0) return []
+        tx.dropExpectedPushes(due.map(({ entry }) => entry))
+        const sightings = await tx.loadSightings([...new Set(due.map(({ parcelId }) => parcelId))])
+        const entries = new Map([...sightings].map(([parcelId, kept]) => [parcelId, deriveEntries(kept)]))
+        const missed = due.filter(({ parcelId, entry }) => wasMissed(entries.get(parcelId) ?? [], entry))
+        return await Promise.all(missed.map((one) => namedAsMissed(tx, one, nowMs)))
       },
       { ofRole: 'poller' },
     )
 }
 
+/**
+ * What is due, of parcels that stay as they are until the transaction ends. A parcel may be joined to another before it is locked, and would
+ * be found empty: what is due is looked up once more, and that of a parcel which is not locked waits for the next turn.
+ */
+async function lockDue(tx: WriteTx, nowMs: number): Promise<readonly ExpectedPush[]> {
+  const seen = await tx.duePushes(nowMs, SETTLED_AT_ONCE)
+  if (seen.length === 0) return []
+  const locked = await tx.findParcels([...new Set(seen.map(({ parcelId }) => parcelId))])
+  const lockedIds = new Set(locked.map(({ parcelId }) => parcelId))
+  return (await tx.duePushes(nowMs, SETTLED_AT_ONCE)).filter(({ parcelId }) => lockedIds.has(parcelId))
+}
+
 /** Whether a push should have reported an entry: only polls did, and it was not backfill (DOMAIN 6.6). */
-async function wasMissed(tx: WriteTx, parcelId: number, sequence: number): Promise<boolean> {
-  const entries = deriveEntries(await tx.loadSightings(parcelId, null))
+function wasMissed(entries: readonly Entry[], sequence: number): boolean {
   const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
   if (entry === undefined || audienceOf(entry.members).kind === 'backfill') return false
   return entry.members.every((kept) => kept.sighting.source === 'poll')
+}
+
+async function namedAsMissed(tx: WriteTx, { parcelId, eventAtMs, foundAtMs }: ExpectedPush, nowMs: number): Promise<MissedPush> {
+  const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
+  return { parcelId, identifier, eventAtMs, foundAtMs }
 }

@@ -10,7 +10,9 @@ const insertExpected = statement<{ entry: number; parcelId: number; eventAtMs: n
 const dueExpected = statement<{ nowMs: number; limit: number }>()((db, p) =>
   db.selectFrom('expected_push').selectAll().where('due_at_ms', '<=', p.nowMs).orderBy('due_at_ms').limit(p.limit),
 )
-const deleteExpected = statement<{ entry: number }>()((db, p) => db.deleteFrom('expected_push').where('entry', '=', p.entry))
+const deleteExpected = statement<{ entries: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('expected_push').where('entry', 'in', oneOf(p.entries)),
+)
 const moveExpected = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
   db.updateTable('expected_push').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
@@ -25,8 +27,8 @@ export async function duePushes(session: Session, nowMs: number, limit: number):
   return rows.map((row) => ({ entry: row.entry, parcelId: row.parcel_id, eventAtMs: row.event_at_ms, foundAtMs: row.found_at_ms }))
 }
 
-export async function dropExpectedPush(session: Session, entry: number): Promise<void> {
-  await session.run(deleteExpected, { entry })
+export function dropExpectedPushes(session: Session, entries: readonly number[]): void {
+  session.enqueueWrite(deleteExpected, { entries })
 }
 
 export async function moveExpectedPushes(session: Session, from: readonly number[], into: number): Promise<void> {

@@ -28,7 +28,7 @@ import {
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
 import { PROVISIONAL } from './history/provisional.ts'
-import { readSeconds, readWhole } from './history/read-batch.ts'
+import { readWhole } from './history/read-batch.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { rawStatement } from './raw-statement.ts'
@@ -250,10 +250,7 @@ function recordingVerbs(parts: Parts) {
       const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
       return { ...(await loadBatch(source, batch, identifiers)), identifiers, endpoints: subscribers.endpoints, next }
     },
-    async loadSightings(parcelId, second) {
-      if (second === null) return (await readWhole(source, [parcelId])).get(parcelId) ?? []
-      return (await readSeconds(source, [{ parcelId, second }])).get(parcelId)?.get(second) ?? []
-    },
+    loadSightings: (parcelIds) => readWhole(source, parcelIds),
     loadNeeds: async (snapshot, needs, nowMs) => ({ ...snapshot, ...(await loadNeeded(source, snapshot, needs, nowMs)) }),
     async applyChanges(changes) {
       await applyBatch({ session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses }, changes)

@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { createClaimDuePolls } from '../../../src/flow/polling/claim-polls.tx.ts'
+import { createSettleMissedPushes } from '../../../src/flow/polling/settle-missed-pushes.tx.ts'
+import type { WriteStore } from '../../../src/flow/write-store.ts'
+import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
+import { aPoll, pushBody } from '../../support/builders.ts'
+import { gatedWriter } from '../../support/gated-writer.ts'
+import { recordOptions } from '../../support/policy.ts'
+import { openTestPool } from '../../support/postgres-pool.ts'
+import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+async function openWorld() {
+  const store = await openStore(NOON, postgres)
+  const pool = openTestPool(store.path, 4)
+  /** A push at a minute after noon. */
+  const push = (minute: number, ...trackingIds: readonly string[]) => {
+    const eventTime = new Date(NOON + minute * MINUTE_MS).toISOString()
+    return store.record(incomingPush(pushBody({ trackingIds, eventTime }), NOON))
+  }
+  /** Does something on a store, and another thing at its gate number `at`: to the end, or until a lock of the first keeps it from going on. */
+  const beside = async <T>(at: number, work: (gated: WriteStore) => Promise<T>, other: () => Promise<unknown>) => {
+    const doing: Promise<unknown>[] = []
+    const writer = gatedWriter(createPostgresWriter(pool, { named: true }), async (nth) => {
+      if (nth !== at) return
+      let isOver = false
+      const done = other().finally(() => {
+        isOver = true
+      })
+      doing.push(done)
+      await expect.poll(async () => isOver || (await storedNumber(store.path, WAITING)) > 0, { timeout: 60_000 }).toBe(true)
+    })
+    const result = await work(createPostgresWriteStore(writer))
+    await Promise.all(doing)
+    return { result, wasReached: doing.length > 0 }
+  }
+  return { ...store, push, beside }
+}
+
+test('6.6: an entry that pushes missed is counted once, though its parcel is joined while that is decided', {
+  timeout: 120_000,
+}, async () => {
+  const { record, push, beside, writes } = await openWorld()
+  const nowMs = NOON + 3 * HOUR_MS
+  for (let gate = 0; ; gate++) {
+    const [one, other] = [`1${1000 + gate}`, `2${1000 + gate}`]
+    for (const [nth, id] of [one, other].entries()) {
+      await push(nth, id)
+      const statuses = [{ eventTimestamp: new Date(NOON + (30 + nth) * MINUTE_MS).toISOString().replace('.000', '') }]
+      await record({ kind: 'poll', observation: aPoll({ asked: id, trackingIds: [id], statuses, askedAtMs: NOON + HOUR_MS }), watch: true })
+    }
+    const { result: missed, wasReached } = await beside(
+      gate,
+      (gated) => createSettleMissedPushes(gated)(nowMs),
+      () => push(90, one, other),
+    )
+    const later = await writes.settleMissedPushes(nowMs)
+    const found = [...missed, ...later].map(({ eventAtMs }) => (eventAtMs - NOON) / MINUTE_MS)
+    expect([gate, found.toSorted((a, b) => a - b)]).toEqual([gate, [30, 31]])
+    if (!wasReached) break
+  }
+})
+
+test('6.1: a claim of due polls brings the others, though one that was pushed is joined before it is looked up', {
+  timeout: 120_000,
+}, async () => {
+  const { path, push, beside, parcelIdOf } = await openWorld()
+  const clock = { now: () => NOON + 12 * HOUR_MS }
+  const model = createCarrierModelKeeper(clock).current
+  for (let gate = 0; ; gate++) {
+    const [one, other, third] = [`1${1000 + gate}`, `2${1000 + gate}`, `3${1000 + gate}`]
+    for (const id of [one, other, third]) await push(0, id)
+    await changeStoredRows(path, `update parcel set next_poll_at_ms = ? where id = ${await parcelIdOf(third)}`, NOON + 1)
+    const { result: claimed, wasReached } = await beside(
+      gate,
+      (store) => createClaimDuePolls({ store, clock, model }, recordOptions, () => 0)({ nowMs: clock.now(), limit: 1000, leaseMs: 1000 }),
+      () => push(1, one, other),
+    )
+    const ids = claimed.map(({ parcelId }) => parcelId)
+    expect([gate, ids.includes(await parcelIdOf(third)), new Set(ids).size]).toEqual([gate, true, ids.length])
+    if (!wasReached) break
+  }
+})
