@@ -253,18 +253,20 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   let afterMs = 60_000
   await using receiver = await startMoodyReceiver(key, () => ({ status: 200, afterMs }))
   const folder = temporaryFolder()
-  const startOne = () =>
-    startTestRelay(folder, 'http://127.0.0.1:9', {
+  const startOne = async () => {
+    const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
       endpoints: [{ name: 'slow', url: receiver.url, sharedKey: key, concurrency: 2 }],
       delivery: { allowNetworks: ['127.0.0.0/8'] },
     })
+    onTestFinished(() => relay.stop())
+    return relay
+  }
   const first = await startOne()
   for (let parcel = 0; parcel < 6; parcel++) await push(first.publicUrl, at(1, { trackingIds: [String(7000 + parcel)] }))
   await vi.waitFor(() => expect(receiver.arrivals).toHaveLength(2))
   await first.stop()
   afterMs = 0
   const again = await startOne()
-  onTestFinished(() => again.stop())
   const operate = await operatorOf(again)
   await vi.waitFor(async () => expect(await listed(operate, '?state=delivered')).toHaveLength(6))
   const ids = (await listed(operate)).map(({ id }) => String(id))
@@ -277,6 +279,7 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
   const folder = temporaryFolder()
   const startOne = async () => {
     const relay = await startTestRelay(folder, 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+    onTestFinished(() => relay.stop())
     return { relay, operate: await operatorOf(relay) }
   }
   const first = await startOne()
@@ -294,7 +297,6 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
   expect((await first.operate('DELETE', `/relay/jobs/${String(cancelled.body.id)}`)).body).toMatchObject({ id: '2', state: 'cancelled' })
   await first.relay.stop()
   const again = await startOne()
-  onTestFinished(() => again.relay.stop())
   const job = async () => (await again.operate('GET', '/relay/jobs/1')).body
   await vi.waitFor(async () => expect(await job()).toMatchObject({ state: 'done', result: { count: 10_050 } }))
   expect(await job()).toMatchObject({

@@ -62,12 +62,17 @@ function sectionOf(value: unknown): object {
 
 type InProcess = typeof import('./relay-in-process.ts')
 
-/** Starts the real composition root in this process. The caller stops it. */
+/** Starts the real composition root in this process. The caller stops it as soon as it has it (`onTestFinished`), and sooner if the test is about that. */
 export async function startTestRelay(folder: string, carrierUrl: string, sections: Sections = {}) {
   const { startRelay, loadConfig }: InProcess = load(join(inject('shippedFolder'), 'in-process', 'relay.js'))
   const book = createLogBook()
   const relay = await startRelay(loadConfig(writeConfig(folder, carrierUrl, sections), process.env), book.log)
-  return { ...relay, lines: book.lines, databasePath: join(folder, 'relay.db') }
+  let stopping: Promise<void> | null = null
+  const stop = () => {
+    stopping ??= relay.stop()
+    return stopping
+  }
+  return { ...relay, stop, lines: book.lines, databasePath: join(folder, 'relay.db') }
 }
 
 export interface RelayProcess {
