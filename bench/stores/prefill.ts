@@ -89,7 +89,7 @@ export async function fillStore({ place, engine, parcels, endpoints, say }: Fill
 
 /** A placeholder: the config of the started relay sets the URL. */
 function endpointNamed(name: string): EndpointSettings {
-  const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null }
+  const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const }
   return { name, url: 'http://127.0.0.1:9/', enabled: true, signature: 'carrier', filters: noFilters, ...nothing }
 }
 

@@ -40,6 +40,11 @@ export function endpoint(context: SchemaContext) {
     rate: fraction(0.01, 10_000).optional().describe('Attempts per second. Default: no limit.'),
     concurrency: whole(1, 1000).optional().describe('Attempts at the same time. Default: delivery.perEndpoint.'),
     schedule: steps().optional().describe('Waits between attempts. Default: delivery.schedule.'),
+    refusals: oneOf(['wait', 'skip'])
+      .default('wait')
+      .describe(
+        'wait: a refused event is retried, and later events of its parcel wait for it; skip: one answered 400, 409, 413, 415 or 422 is dead at once, while the endpoint is not failing.',
+      ),
     proxy: proxy(context),
     caFile,
   }).transform(({ rate, concurrency, schedule, from, proxy: via, caFile: ca, ...rest }) => ({

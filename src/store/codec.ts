@@ -155,17 +155,20 @@ export function decodeFeedKind(number: number): FeedKind {
 }
 
 type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
+/** Settings written before there was a choice hold no `refusals`. */
+type StoredSettings = Omit<EndpointSettings, 'refusals'> & Partial<Pick<EndpointSettings, 'refusals'>>
 
-export function encodeEndpointSettings({ url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs }: Endpoint): string {
-  return JSON.stringify({ url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs } satisfies EndpointSettings)
+export function encodeEndpointSettings(endpoint: Endpoint): string {
+  const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals } = endpoint
+  return JSON.stringify({ url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals } satisfies EndpointSettings)
 }
 
 export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointState {
   // The columns hold only what `saveEndpoint` wrote.
-  const settings = JSON.parse(row.settings) as EndpointSettings
+  const settings = JSON.parse(row.settings) as StoredSettings
   const disabled = row.disabled as EndpointState['disabled']
   return {
-    endpoint: { ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
+    endpoint: { refusals: 'wait', ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
     origin: row.origin as EndpointState['origin'],
     disabled,
     health: decodeHealth(row),

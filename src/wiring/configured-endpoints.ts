@@ -102,8 +102,8 @@ function definedIn(config: Config, origin: EndpointState['origin'], endpointName
 }
 
 function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
-  const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from } = endpoint
-  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, from }
+  const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, from } = endpoint
+  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, from }
 }
 
 /** How to reach the endpoints of the config, by name. Throws an error that names the setting if a file cannot be used. */

@@ -12,6 +12,7 @@ export const endpointSettings: EndpointSettings = {
   ratePerSecond: null,
   concurrency: null,
   scheduleMs: null,
+  refusals: 'wait',
 }
 
 /** Deliveries received, by endpoint id. */

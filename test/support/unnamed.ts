@@ -13,5 +13,6 @@ export function endpointNamed(name: string): ConfiguredEndpoint {
     ratePerSecond: null,
     concurrency: null,
     scheduleMs: null,
+    refusals: 'wait',
   }
 }

@@ -95,6 +95,7 @@ export type Settlement =
  *                       ├─ 410, or failing for 120 h: the endpoint is disabled ──► held ── enabled again ──► queued
  *                       ├─ interrupted by ourselves ─────────────────────────────► retrying, due at once
  *                       ├─ its bytes are no longer kept ─────────────────────────► dead
+ *                       ├─ refused for good, by an endpoint with refusals: skip ─► dead (`endsByRefusal`)
  *                       ├─ before its time, or a probe ──────────────────────────► retrying, as planned before
  *                       ├─ the schedule has a wait left ─────────────────────────► retrying ── wait over ──► attempt
  *                       ├─ used up, no success of the endpoint since its first failure ► retrying, at the last wait
@@ -122,6 +123,20 @@ export function isWithdrawn(outcome: AttemptOutcome): boolean {
 /** Whether the endpoint answered 410: it wants no more deliveries. */
 export function isGone(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status === 410
+}
+
+/** Answers that are about the event alone: it would be refused again. A wrong key or URL, or a receiver that is busy, is answered otherwise. */
+const REFUSED_FOR_GOOD = [400, 409, 413, 415, 422]
+
+/**
+ * Whether an answer ends its delivery, so that its parcel's next event may go: the endpoint asked for it (`refusals: skip`), and is not failing. One
+ * that is failing refuses whatever it is sent, so its answers say nothing about the event (DOMAIN 7.4).
+ */
+export function endsByRefusal(
+  { refusals, isFailing }: { refusals: 'wait' | 'skip'; isFailing: boolean },
+  outcome: AttemptOutcome,
+): boolean {
+  return refusals === 'skip' && !isFailing && outcome.kind === 'rejected' && REFUSED_FOR_GOOD.includes(outcome.status)
 }
 
 /**

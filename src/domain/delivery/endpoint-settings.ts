@@ -41,6 +41,7 @@ const members = {
   rate: z.number().min(0.01).max(10_000).nullable(),
   concurrency: z.int().min(1).max(1000).nullable(),
   schedule: z.array(wait, { error: DURATIONS }).min(1).max(100).nullable(),
+  refusals: z.enum(['wait', 'skip']),
 }
 
 const newEndpoint = z.strictObject({
@@ -52,6 +53,7 @@ const newEndpoint = z.strictObject({
   rate: members.rate.default(null),
   concurrency: members.concurrency.default(null),
   schedule: members.schedule.default(null),
+  refusals: members.refusals.default('wait'),
   sharedKey: key.nullable().default(null),
   from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })

@@ -25,6 +25,8 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
+  /** What becomes of a delivery that it refuses; `skip`: see `endsByRefusal`. */
+  readonly refusals: 'wait' | 'skip'
 }
 
 /** The settings of an endpoint: everything but its id. */

@@ -35,6 +35,7 @@ export async function saveOperator(tx: WriteTx, url: string, nowMs: number): Pro
       ratePerSecond: null,
       concurrency: null,
       scheduleMs: SCHEDULE_MS,
+      refusals: 'wait',
     },
     origin: 'operator',
     disabled: null,

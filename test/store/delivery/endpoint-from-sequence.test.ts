@@ -119,7 +119,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
         signature: 'carrier',
         filters: noFilters,
       } as const
-      const rest = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null }
+      const rest = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const }
       return await writes.addEndpoint({ id, settings: { ...settings, ...rest }, key: 'sealed', from })
     }
     expect(await add(2)).toEqual({ kind: 'from_gone', oldest: 3 })

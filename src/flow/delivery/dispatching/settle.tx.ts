@@ -1,4 +1,4 @@
-import { countAttempt, settle } from '../../../domain/delivery/delivery.ts'
+import { countAttempt, endsByRefusal, type Settlement, settle } from '../../../domain/delivery/delivery.ts'
 import type { DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import {
   addFailingTime,
@@ -118,9 +118,11 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
   const { probing } = state.health
   const isSpared = plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
   const counted = countAttempt(attempt, result, nowMs, isSpared)
-  const { scheduleMs } = state.endpoint
+  const { scheduleMs, refusals } = state.endpoint
   const policy = scheduleMs === null ? options.policy : { ...options.policy, scheduleMs }
-  const settlement = settle(counted, result, nowMs, policy, state.health, random, isSpared ? plannedAtMs : null)
+  const planned = settle(counted, result, nowMs, policy, state.health, random, isSpared ? plannedAtMs : null)
+  const isRefused = planned.state === 'retrying' && endsByRefusal({ refusals, isFailing: probing !== null }, result)
+  const settlement: Settlement = isRefused ? { state: 'dead', reason: 'receiver_refused' } : planned
   return { ...attempt, ...counted, settlement }
 }
 

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { openDeliveryWorld } from '../../support/delivery-world.ts'
+import { engines } from '../../support/engines.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
+
+const START_MS = Date.parse('2026-03-01T12:00:00Z')
+const SECOND_MS = 1000
+const HOUR_MS = 3_600_000
+const FOR_GOOD = [400, 409, 413, 415, 422]
+const NOT_FOR_GOOD = [401, 403, 404, 408, 418, 425, 429, 500, 503]
+
+const ofParcel = (parcel: number, second = 0) => ({
+  trackingIds: [String(100_000 + parcel)],
+  eventTime: new Date(Date.parse('2026-03-01T10:00:00Z') + second * SECOND_MS).toISOString(),
+})
+
+describe.each(engines)('refused events on $name', (engine) => {
+  /** The first event of every parcel is refused with the status given for it. */
+  async function openRefusing(statuses: readonly number[], refusals: 'wait' | 'skip') {
+    const firsts = new Map<number, number>()
+    const world = await openDeliveryWorld(engine, START_MS, {
+      statusOf: ({ parcelId, sequence }) => {
+        const first = firsts.get(parcelId) ?? sequence
+        firsts.set(parcelId, first)
+        const status = statuses[[...firsts.keys()].indexOf(parcelId)]
+        return sequence === first && status !== undefined ? status : 200
+      },
+      settings: { refusals, concurrency: 1 },
+    })
+    const inState = async (state: 'delivered' | 'dead' | 'retrying') =>
+      (await world.reads.listDeliveries({ endpointId: world.id, parcelId: null, state, before: null, limit: 100 })).deliveries
+    /** Pushes two events of a parcel. */
+    async function pushTwo(parcel: number) {
+      await world.push(ofParcel(parcel))
+      await world.push(ofParcel(parcel, 1))
+      await world.run(world.now() + SECOND_MS)
+    }
+    return { ...world, inState, pushTwo }
+  }
+
+  test.each(FOR_GOOD)(
+    'refused with %i by an endpoint that skips refusals, an event is dead at once and its successor goes',
+    async (status) => {
+      const { inState, pushTwo } = await openRefusing([status], 'skip')
+      await pushTwo(1)
+      const [dead, delivered] = [await inState('dead'), await inState('delivered')]
+      expect(dead).toMatchObject([{ attempts: 1, reason: 'receiver_refused' }])
+      expect(delivered).toHaveLength(1)
+      expect(delivered[0]?.sequence).toBeGreaterThan(dead[0]?.sequence ?? Number.POSITIVE_INFINITY)
+    },
+  )
+
+  test.each(NOT_FOR_GOOD)(
+    'answered %i by an endpoint that skips refusals, an event is retried and holds back its successor',
+    async (status) => {
+      const { inState, pushTwo } = await openRefusing([status], 'skip')
+      await pushTwo(1)
+      expect(await inState('retrying')).toHaveLength(1)
+      expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
+    },
+  )
+
+  test('refused with 422 by an endpoint that waits, an event is retried and holds back its successor', async () => {
+    const { inState, pushTwo } = await openRefusing([422], 'wait')
+    await pushTwo(1)
+    expect(await inState('retrying')).toHaveLength(1)
+    expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
+  })
+
+  test('a failing endpoint that skips refusals loses nothing more by refusing everything, and gets it when it is mended', async () => {
+    let isMended = false
+    const world = await openDeliveryWorld(engine, START_MS, {
+      statusOf: () => (isMended ? 200 : 400),
+      settings: { refusals: 'skip', concurrency: 1 },
+    })
+    for (let parcel = 0; parcel < 20; parcel++) await world.push(ofParcel(parcel))
+    const countOf = async (state: 'dead' | 'delivered') =>
+      (await world.reads.listDeliveries({ endpointId: world.id, parcelId: null, state, before: null, limit: 100 })).deliveries.length
+    await world.run(START_MS + HOUR_MS)
+    const lost = await countOf('dead')
+    expect(lost).toBeLessThanOrEqual(5)
+    expect((await world.endpoint()).health.probing).not.toBeNull()
+    isMended = true
+    await world.run(START_MS + 2 * HOUR_MS)
+    expect([await countOf('dead'), await countOf('delivered')]).toEqual([lost, 20 - lost])
+  })
+
+  test('settings stored before there was a choice mean that refused events wait', async () => {
+    const world = await openDeliveryWorld(engine, START_MS, { statusOf: () => 200 })
+    const { endpoint } = await world.endpoint()
+    const { name: _name, id: _id, enabled: _enabled, refusals: _refusals, ...before } = endpoint
+    await changeStoredRows(world.path, 'update endpoint set settings = ? where id = ?', JSON.stringify(before), Number(world.id))
+    expect((await world.endpoint()).endpoint.refusals).toBe('wait')
+  })
+})
