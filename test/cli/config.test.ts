@@ -209,6 +209,7 @@ describe('settings', () => {
         jitter: 0.2,
         timeoutMs: 15_000,
         perEndpoint: 8,
+        removeAfterMs: 900_000,
         allowNetworks: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
       },
       secrets: { atRestKeys: [] },
