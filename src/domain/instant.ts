@@ -1,14 +1,15 @@
-/** A UTC instant: the carrier's text, and the same as epoch milliseconds. */
+/** A UTC instant: the carrier's text, and the same as epoch milliseconds, with which it is compared. */
 export interface Instant {
   readonly text: string
   readonly atMs: number
 }
 
-const FORM = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{3})?Z$/
+const FORM = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z$/
 
 /**
- * Parses a timestamp in the spec's form: UTC, ending in Z, with seconds or milliseconds. `null`: anything else, including days and hours
- * that do not exist. The platform would shift 30 February to March and 24:00 to the next day, so the day is compared with the text.
+ * Parses a timestamp of the carrier (DOMAIN 2.2): UTC, ending in Z, to the minute, the second, or 1 to 9 digits of its fraction, because
+ * common serialisers drop what is zero. Digits beyond the millisecond are cut off, not rounded. `null`: anything else, including days and
+ * hours that do not exist. The platform would shift 30 February to March and 24:00 to the next day, so the day is compared with the text.
  */
 export function parseInstant(text: unknown): Instant | null {
   if (typeof text !== 'string' || !FORM.test(text)) return null
@@ -16,7 +17,7 @@ export function parseInstant(text: unknown): Instant | null {
   return new Date(atMs).getUTCDate() === Number(text.slice(8, 10)) ? { text, atMs } : null
 }
 
-/** Whether an instant is exact only to the second: it has no fraction, or only zeros (DOMAIN 2.2). */
+/** Whether an instant is exact only to the second: it has no milliseconds, or zero of them (DOMAIN 2.2). */
 export function isWhole(instant: Instant): boolean {
   return instant.atMs % 1000 === 0
 }

@@ -1,8 +1,11 @@
-const TAG = /^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,4}$/
+const TAG = /^[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}$/
 
-/** Parses a language tag, in lower case so that `SV` and `sv` are the same; `null`: it is no tag. */
+/**
+ * Parses a language tag, in lower case so that `SV` and `sv` are the same. Platforms also write a locale's tag with `_`, which is read as `-`
+ * (DOMAIN 4.1). `null`: it is no tag.
+ */
 export function parseLanguageTag(text: unknown): string | null {
-  return typeof text === 'string' && TAG.test(text) ? text.toLowerCase() : null
+  return typeof text === 'string' && TAG.test(text) ? text.toLowerCase().replaceAll('_', '-') : null
 }
 
 /** The languages to try, in order (DOMAIN 4.1): the requested tag, its primary subtag, then the configured ones. */

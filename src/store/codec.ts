@@ -10,7 +10,6 @@ import type { FeedKind } from '../domain/delivery/feed-event.ts'
 import { type Audience, type BackfillSpan, fullAudience, noAudience } from '../domain/history/audience.ts'
 import type { KeptAnswer } from '../domain/history/parcel-record.ts'
 import type { ParcelState } from '../domain/history/parcel-state.ts'
-import type { Instant } from '../domain/instant.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
@@ -22,20 +21,11 @@ import type { Tables } from './schema.ts'
  * | parcel.heard_at_ms         | lastSeenAtMs                                 |
  * | parcel.revived_at_ms       | activatedAtMs                                |
  * | sighting.told              | audience                                     |
+ * | sighting.has_ms            | how the time is written (`instant-codec`)    |
  * | feed.told_before           | payloadRef.earlierAudience                   |
  * | feed.carries               | payloadRef                                   |
  * | identifier.refused_at_ms   | not pollable until REFUSAL_HOLDS_MS after it |
  */
-
-export function encodeInstant(instant: Instant): { readonly at_ms: number; readonly has_ms: number } {
-  return { at_ms: instant.atMs, has_ms: instant.text.includes('.') ? 1 : 0 }
-}
-
-/** Restores the timestamp exactly as it was written, with or without milliseconds (see domain/instant). */
-export function decodeInstant(atMs: number, hasMs: number): Instant {
-  const text = new Date(atMs).toISOString()
-  return { atMs, text: hasMs === 1 ? text : `${text.slice(0, -'.000Z'.length)}Z` }
-}
 
 /** Nearly every sighting has no unknown members, so it stores null. */
 export function encodeExtra(extra: RawMembers): string | null {

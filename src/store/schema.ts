@@ -65,7 +65,7 @@ interface IdentifierTable {
 interface SightingTable {
   readonly parcel_id: number
   readonly at_ms: number
-  /** Whether the carrier wrote the timestamp with milliseconds. */
+  /** How the carrier wrote the timestamp, as `encodeInstant` stores it. */
   readonly has_ms: number
   readonly content_id: number
   readonly listing: number

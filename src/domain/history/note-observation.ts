@@ -1,5 +1,5 @@
 import { deliverableEventOf, planDeliveries } from '../delivery/plan-deliveries.ts'
-import { anomalyOf } from '../ingest/anomaly.ts'
+import { anomaliesOf } from '../ingest/anomaly.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import { type BatchState, currentWrites, draftOf, type ParcelDraft, survivorOf } from './batch-state.ts'
 import { emptyWriteSet, type InboxWrite, type Recorded, type WriteSet } from './change-set.ts'
@@ -57,9 +57,9 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   if (decided.isNew) writes.created.add(parcelId)
   saveDraft(batch, writes, subject.body === null ? draft : { ...draft, bodies: [...draft.bodies, subject.body] })
   const newEntries = changes.filter(({ kind }) => kind === 'entry').length
-  const anomaly = anomalyOf(source.observation, draft.state.entryCount, nowMs)
+  const anomalies = anomaliesOf(source.observation, draft.state.entryCount, nowMs)
   const recorded = { kind: 'recorded', parcelId, changed: changes.length > 0, newEntries, queued } as const
-  return { outcome: anomaly === null ? recorded : { ...recorded, anomaly }, touched }
+  return { outcome: anomalies.length === 0 ? recorded : { ...recorded, anomalies }, touched }
 }
 
 /** Adds the planned events to the feed and queues their deliveries. Returns how many deliveries it queued. */

@@ -20,6 +20,8 @@ export interface PushObservation {
   readonly content: string
   /** 1 to 100, folded, no duplicates, in the order given. */
   readonly trackingIds: readonly string[]
+  /** How many of its texts could not be kept: of another type, without a language tag, or replaced by a later one of the same tag (DOMAIN 4.1). */
+  readonly textsDropped: number
 }
 
 /** A parsed answer of the carrier: one history in one language, with the time of the request. */
@@ -43,6 +45,8 @@ export interface PollObservation {
    * How many entries and identifiers were skipped as invalid. If any were, the answer decides neither multiplicity nor order (DOMAIN 6.7).
    */
   readonly skipped: number
+  /** How many texts of the entries that were not skipped could not be kept, because they are of another type. */
+  readonly textsDropped: number
 }
 
 /** An observation and, for a push, the inbox id of its bytes. */

@@ -52,9 +52,10 @@ export function parseAllAnswer(body: Uint8Array, context: AnswerContext): Parsed
 
   const exact = hasUnknown(reading.value, statuses) ? parseKeepingNumbers(reading.text) : reading.value
   const answer = isObject(exact) ? exact : reading.value
-  const items = member(answer, 'statuses')
+  const exactItems = member(answer, 'statuses')
+  const items = Array.isArray(exactItems) ? exactItems : statuses
   const language = parseLanguageTag(context.contentLanguage) ?? context.language
-  const sightings = (Array.isArray(items) ? items : statuses).map((item) => parseItem(item, language))
+  const sightings = items.map((item) => parseItem(item, language))
   const trackingIds = ids.map(parseIdentifier)
   const distributionType = member(answer, 'distributionType')
   return {
@@ -70,6 +71,7 @@ export function parseAllAnswer(body: Uint8Array, context: AnswerContext): Parsed
       distributionType: typeof distributionType === 'string' ? derivedText(distributionType) : null,
       extra: unknownMembers(answer, ANSWER_MEMBERS),
       skipped: [...sightings, ...trackingIds].filter((item) => item === null).length,
+      textsDropped: items.reduce<number>((sum, item, at) => sum + (sightings[at] === null ? 0 : droppedTexts(item)), 0),
     },
   }
 }
@@ -108,6 +110,12 @@ function itemTexts(consumer: unknown, detailed: unknown): Texts {
     ...(typeof consumer === 'string' ? { consumer: derivedText(consumer) } : consumer === null ? { consumer: null } : {}),
     ...(typeof detailed === 'string' ? { detailed: derivedText(detailed) } : detailed === null ? { detailed: null } : {}),
   }
+}
+
+/** How many texts of an item are of another type, so that they are not kept. */
+function droppedTexts(item: unknown): number {
+  const texts = isObject(item) ? [member(item, 'consumerDescription'), member(item, 'detailedStatusDescription')] : []
+  return texts.filter((text) => text !== undefined && text !== null && typeof text !== 'string').length
 }
 
 /** What an answer is made from. */

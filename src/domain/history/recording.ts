@@ -22,8 +22,8 @@ export type RecordOutcome =
       readonly newEntries: number
       /** How many deliveries were queued for it. */
       readonly queued: number
-      /** What was odd about it; it is counted. */
-      readonly anomaly?: Anomaly
+      /** What was odd about it; each is counted. Absent: nothing was. */
+      readonly anomalies?: readonly Anomaly[]
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }

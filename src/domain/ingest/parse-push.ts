@@ -1,5 +1,5 @@
 import { encodeContent } from '../history/content.ts'
-import type { Texts } from '../history/status-entry.ts'
+import type { Sighting, Texts } from '../history/status-entry.ts'
 import { parseIdentifier } from '../identifiers.ts'
 import { parseInstant } from '../instant.ts'
 import { isObject, member, readJson } from '../json-body.ts'
@@ -34,6 +34,7 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
   const location = member(event, 'location')
   const displayToConsumer = member(event, 'displayToConsumer')
   const distributionType = member(event, 'distributionType')
+  const { texts, dropped } = parseTexts(member(event, 'consumerDescription'), member(event, 'detailedStatusDescription'))
   const sighting = {
     source: 'push',
     status: derivedText(status),
@@ -42,10 +43,10 @@ export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | nu
     location: typeof location === 'string' ? derivedText(location) : '',
     displayToConsumer: typeof displayToConsumer === 'boolean' ? displayToConsumer : null,
     distributionType: typeof distributionType === 'string' ? derivedText(distributionType) : null,
-    texts: parseTexts(member(event, 'consumerDescription'), member(event, 'detailedStatusDescription')),
+    texts,
     extra: [],
-  } as const
-  return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting) } }
+  } as const satisfies Sighting
+  return { ok: true, observation: { kind: 'push', trackingIds, sighting, content: encodeContent(sighting), textsDropped: dropped } }
 }
 
 /** `identity` means that the body is not encoded. */
@@ -65,24 +66,44 @@ function parseTrackingIds(value: unknown): readonly string[] | null {
   return [...ids]
 }
 
-function parseTexts(consumer: unknown, detailed: unknown): Readonly<Record<string, Texts>> {
-  // No inherited property of an object has the name of a lower-case language tag.
-  const byLanguage: Record<string, Texts> = {}
-  for (const { language, text } of readTexts(consumer)) byLanguage[language] = { consumer: text }
-  for (const { language, text } of readTexts(detailed)) byLanguage[language] = { ...byLanguage[language], detailed: text }
-  return byLanguage
+interface ParsedTexts {
+  readonly texts: Readonly<Record<string, Texts>>
+  readonly dropped: number
 }
 
-function readTexts(list: unknown): readonly { readonly language: string; readonly text: string }[] {
-  if (!Array.isArray(list)) return []
-  const texts = []
+function parseTexts(consumer: unknown, detailed: unknown): ParsedTexts {
+  // No inherited property of an object has the name of a lower-case language tag.
+  const texts: Record<string, Texts> = {}
+  const inConsumer = readTexts(consumer)
+  const inDetailed = readTexts(detailed)
+  for (const [language, text] of inConsumer.byLanguage) texts[language] = { consumer: text }
+  for (const [language, text] of inDetailed.byLanguage) texts[language] = { ...texts[language], detailed: text }
+  return { texts, dropped: inConsumer.dropped + inDetailed.dropped }
+}
+
+interface ReadTexts {
+  /** The last text of each tag. */
+  readonly byLanguage: ReadonlyMap<string, string>
+  readonly dropped: number
+}
+
+function readTexts(list: unknown): ReadTexts {
+  const byLanguage = new Map<string, string>()
+  if (!Array.isArray(list)) return { byLanguage, dropped: list === undefined || list === null ? 0 : 1 }
+  let dropped = 0
   for (const item of list) {
-    if (!isObject(item)) continue
-    const language = parseLanguageTag(member(item, 'languageCode'))
-    const value = member(item, 'value')
-    if (language !== null && typeof value === 'string') texts.push({ language, text: derivedText(value) })
+    const language = isObject(item) ? parseLanguageTag(member(item, 'languageCode')) : null
+    const value = isObject(item) ? member(item, 'value') : null
+    const text = typeof value === 'string' ? derivedText(value) : null
+    if (language === null || text === null) {
+      dropped++
+      continue
+    }
+    const replaced = byLanguage.get(language)
+    if (replaced !== undefined && replaced !== text) dropped++
+    byLanguage.set(language, text)
   }
-  return texts
+  return { byLanguage, dropped }
 }
 
 /** Parses a body as one event: `parseWebhookEvent`, or an equivalent. */

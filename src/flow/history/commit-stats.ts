@@ -22,7 +22,7 @@ export function commitStatsOf({ outcomes, durationMs, joined }: Pick<BatchReport
       add(outcome.kind, 1)
       continue
     }
-    if (outcome.anomaly !== undefined) add(outcome.anomaly, 1)
+    for (const anomaly of outcome.anomalies ?? []) add(anomaly, 1)
     if (!outcome.changed) add('unchanged', 1)
     else if (outcome.newEntries === 0) add('updated', 1)
     else add('new_entry', outcome.newEntries)

@@ -10,12 +10,13 @@ export interface EventTemplate {
   /** `encodeContent(said)` */
   readonly content: string
   readonly said: Content
+  readonly textsDropped: number
 }
 
 /** Instead of a template: its text was seen once (only repeated texts are worth analysing), or it was analysed and cannot be used. */
 export type CachedTemplate = EventTemplate | 'met' | 'unfit'
 
-const TIME = /"eventTime"\s*:\s*"([\d:.TZ-]{20,24})"/
+const TIME = /"eventTime"\s*:\s*"([\d:.TZ-]{17,30})"/
 const TRACKING_ID = /"trackingIds"\s*:\s*\[\s*"([0-9A-Za-z]{4,40})"\s*\]/
 /** One character per byte: what is searched for is ASCII, and equal bytes mean the same. */
 const AS_BYTES = 'latin1'
@@ -46,9 +47,9 @@ export function createEventTemplateCache(templates: Memory<CachedTemplate>): Par
       else if (known === 'met') templates.set(cut.template, templateOf(cut.template) ?? 'unfit')
       return parseWebhookEvent(body, contentEncoding)
     }
-    const { content, said } = known
+    const { content, said, textsDropped } = known
     const { instant, trackingId } = cut
-    return { ok: true, observation: { kind: 'push', trackingIds: [trackingId], sighting: { ...said, instant }, content } }
+    return { ok: true, observation: { kind: 'push', trackingIds: [trackingId], sighting: { ...said, instant }, content, textsDropped } }
   }
 }
 
@@ -90,7 +91,7 @@ function templateOf(template: string): EventTemplate | null {
 function readAs(template: string, { time, trackingId }: (typeof OTHERS)[number]): EventTemplate | null {
   const reading = parseWebhookEvent(Buffer.from(template.replace(TIME_MARK, time).replace(TRACKING_ID_MARK, trackingId), AS_BYTES), null)
   if (!reading.ok) return null
-  const { trackingIds, content, sighting } = reading.observation
+  const { trackingIds, content, sighting, textsDropped } = reading.observation
   const { instant, ...said } = sighting
-  return instant.text === time && trackingIds.length === 1 && trackingIds[0] === trackingId ? { content, said } : null
+  return instant.text === time && trackingIds.length === 1 && trackingIds[0] === trackingId ? { content, said, textsDropped } : null
 }

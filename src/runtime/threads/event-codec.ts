@@ -10,7 +10,10 @@ import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
  *   one with a very long content   text: '2026-03-01T10:06:00.000Z\n1003\n{"status":...}'    content: -1 (`NOT_KEPT`)
  */
 export interface EncodedPush {
-  /** Instant, ids and, unless its number is known, content; for a body that is no event, an empty line and the reason. */
+  /**
+   * Instant with, if any, the number of dropped texts, then ids and, unless its number is known, content; for a body that is no event, an
+   * empty line and the reason.
+   */
   readonly text: string
   /** 0 or more: the number of a content sent before. `NOT_KEPT`: the content has none. Lower: a mark for its new number, see `numberOf`. */
   readonly content: number
@@ -42,9 +45,10 @@ export function createEventEncoder(): EventEncoder {
     encode(reading) {
       unsent = null
       if (!reading.ok) return { text: `\n${reading.reason}`, content: NOT_KEPT }
-      const { sighting, content, trackingIds } = reading.observation
+      const { sighting, content, trackingIds, textsDropped } = reading.observation
       const [only = ''] = trackingIds
-      const own = `${sighting.instant.text}\n${trackingIds.length === 1 ? only : trackingIds.join(' ')}\n`
+      const time = textsDropped === 0 ? sighting.instant.text : `${sighting.instant.text} ${textsDropped}`
+      const own = `${time}\n${trackingIds.length === 1 ? only : trackingIds.join(' ')}\n`
       const number = numbers.get(content)
       if (number !== undefined) return { text: own, content: number }
       if (content.length > CONTENT_CHARS_MAX) return { text: own + content, content: NOT_KEPT }
@@ -83,7 +87,10 @@ export function createEventDecoder(): (encoded: EncodedPush, atMs: number) => Pa
     const idsEnd = text.indexOf('\n', idsFrom)
     const trackingIds = text.slice(idsFrom, idsEnd).split(' ')
     const { content, decoded } = known[number] ?? read(text.slice(idsEnd + 1), number)
-    const sighting = { ...decoded, instant: { atMs, text: text.slice(0, idsFrom - 1) } }
-    return { ok: true, observation: { kind: 'push', trackingIds, sighting, content } }
+    const time = text.slice(0, idsFrom - 1)
+    const timeEnd = time.indexOf(' ')
+    const sighting = { ...decoded, instant: { atMs, text: timeEnd === -1 ? time : time.slice(0, timeEnd) } }
+    const textsDropped = timeEnd === -1 ? 0 : Number(time.slice(timeEnd + 1))
+    return { ok: true, observation: { kind: 'push', trackingIds, sighting, content, textsDropped } }
   }
 }

@@ -17,7 +17,7 @@ export function encodeReport({ outcomes, ...rest }: CommitReport): EncodedReport
   const numbers = new Float64Array(outcomes.length * NUMBERS_EACH)
   const others: [number, RecordOutcome][] = []
   for (const [index, outcome] of outcomes.entries()) {
-    if (outcome.kind !== 'recorded' || outcome.anomaly !== undefined) {
+    if (outcome.kind !== 'recorded' || outcome.anomalies !== undefined) {
       others.push([index, outcome])
       continue
     }

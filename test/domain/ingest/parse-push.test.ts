@@ -71,6 +71,40 @@ test('4.1: of a repeated language tag the last counts, whatever its case', () =>
   expect(reading.ok && reading.observation.sighting.texts).toEqual({ sv: { detailed: 'two' } })
 })
 
+test.each([
+  [
+    'nothing is dropped of tags that can be read',
+    [
+      { value: 'a', languageCode: 'sv_SE' },
+      { value: 'b', languageCode: 'en' },
+    ],
+    0,
+  ],
+  ['a tag that is none', [{ value: 'a', languageCode: 'svenska språket' }], 1],
+  ['no tag, no value, no object', [{ value: 'a' }, { languageCode: 'en' }, { value: 1, languageCode: 'en' }, 'text', null], 5],
+  [
+    'another text of the same tag',
+    [
+      { value: 'a', languageCode: 'sv-SE' },
+      { value: 'b', languageCode: 'sv_se' },
+    ],
+    1,
+  ],
+  [
+    'the same text again',
+    [
+      { value: 'a', languageCode: 'sv' },
+      { value: 'a', languageCode: 'SV' },
+    ],
+    0,
+  ],
+  ['no list', 'text', 1],
+  ['null', null, 0],
+])('4.1: of a push the texts that are dropped are counted: %s', (_name, texts, count) => {
+  const reading = read(event({ detailedStatusDescription: texts, consumerDescription: texts }))
+  expect(reading.ok && reading.observation.textsDropped).toBe(count * 2)
+})
+
 test('5.3: NUL and lone surrogates become U+FFFD in derived text', () => {
   const reading = read(
     '{"status":"A\\u0000","detailedStatus":"\\ud800","eventTime":"2026-03-01T10:00:00Z","trackingIds":["1001"],"location":"x\\u0000"}',

@@ -12,7 +12,7 @@ const recorded = {
 }
 const outcome = fc.oneof<fc.Arbitrary<RecordOutcome>[]>(
   fc.record(recorded),
-  fc.record({ ...recorded, anomaly: fc.constantFrom('event_clock_ahead' as const) }),
+  fc.record({ ...recorded, anomalies: fc.constant(['event_clock_ahead', 'text_dropped'] as const) }),
   fc.constant({ kind: 'duplicate' }),
   fc.constant({ kind: 'quarantined', reason: 'schema' }),
   fc.constant({ kind: 'expired' }),

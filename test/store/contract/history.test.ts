@@ -35,6 +35,22 @@ describe.each(engines)('histories on $name', (engine) => {
     await again.close()
   })
 
+  test('2.2: a time is served as it was written, with any number of digits or without seconds, after a restart too', async () => {
+    const { poll, record, reads, writes, path } = await openStore(NOON, engine)
+    const forms = Array.from({ length: 9 }, (_, at) => ['123456789', '000000000'].map((digits) => digits.slice(0, at + 1))).flat()
+    const recent = ['2026-03-01T09:59Z', '2026-03-01T09:59:59Z', ...forms.map((digits, at) => `2026-03-01T10:00:${10 + at}.${digits}Z`)]
+    const times = ['1969-12-31T23:59Z', '1969-12-31T23:59:58.0100099Z', ...recent]
+    await poll({ asked: '1001', trackingIds: ['1001'], statuses: times.toReversed().map((eventTimestamp) => ({ eventTimestamp })) })
+    await record(...recent.map((eventTime) => incomingPush(pushBody({ trackingIds: ['1002'], eventTime }), NOON)))
+    const timesOf = async (of: typeof reads, id: string) => (await of.findParcel(id))?.entries.map((entry) => entry.eventTimestamp)
+    const written = [await timesOf(reads, '1001'), await timesOf(reads, '1002')]
+    expect(written).toEqual([times.toReversed(), recent.toReversed()])
+    await writes.close()
+    const again = engine.openReadStore(path)
+    expect([await timesOf(again, '1001'), await timesOf(again, '1002')]).toEqual(written)
+    await again.close()
+  })
+
   test('a reader of the feed who has seen a sequence never finds a lower one later, however many record', async () => {
     const { record, reads } = await openStore(NOON, engine)
     const recording = Promise.all(

@@ -11,7 +11,7 @@ import { createReadStore } from '../../../src/store/read-store.ts'
 import { listings } from '../../../src/store/sqlite/migrations/0007-listings.ts'
 import { openSqliteReader } from '../../../src/store/sqlite/sqlite.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { type Observation, observations, type Seen } from '../../support/observations.ts'
+import { type Observation, observationsOfFirstVersions, type Seen } from '../../support/observations.ts'
 import { incomingOf, strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -107,7 +107,7 @@ test('a store that holds a sighting for every change of an unknown member opens 
   let file = 0
   let shrunk = 0
   await fc.assert(
-    fc.asyncProperty(observations.map(askedInTurn), async (all) => {
+    fc.asyncProperty(observationsOfFirstVersions.map(askedInTurn), async (all) => {
       const path = join(folder, `${file++}.db`)
       const writes = await open(path)
       for (const one of all) await writes.record([incomingOf(one, NOON)])

@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
 import { noAudience } from '../../../domain/history/audience.ts'
 import type { ChangeSet, SightingWrite, WriteSet } from '../../../domain/history/change-set.ts'
-import { encodeAudience, encodeExtra, encodeFeedKind, encodeInstant, encodePayloadRef } from '../../codec.ts'
+import { encodeAudience, encodeExtra, encodeFeedKind, encodePayloadRef } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { dropAnswers, saveAnswer } from '../../history/answers.ts'
 import { joinParcels } from '../../history/join.ts'
 import { deleteInbox, INBOX_STATES, updateInboxState } from '../../ingest/inbox.ts'
+import { encodeInstant } from '../../instant-codec.ts'
 import type { Leases } from '../../polling/leases.ts'
 import { advanceCounter, announceOrder } from '../counter.ts'
 import { enqueueComposed, enqueueDeliveries } from '../delivery/queue-deliveries.ts'
@@ -182,7 +183,7 @@ const saveSightings = rawStatement<{
     insert into sighting (parcel_id, at_ms, has_ms, content_id, listing, ordinal, asked_at_ms, sequence, told, extra)
     select u.parcel_id, u.at_ms, u.has_ms, coalesce(u.content_id, (select id from content where content.digest = u.digest)), u.listing, u.ordinal,
       u.asked_at_ms, ${real(sql.ref('u.sequence'))}, ${realAudience(sql.ref('u.told'))}, u.extra
-    from unnest(${p.parcelIds}::bigint[], ${p.atMs}::bigint[], ${p.hasMs}::smallint[], ${p.contentIds}::bigint[], ${p.digests}::bytea[],
+    from unnest(${p.parcelIds}::bigint[], ${p.atMs}::bigint[], ${p.hasMs}::integer[], ${p.contentIds}::bigint[], ${p.digests}::bytea[],
       ${p.listings}::bigint[], ${p.ordinals}::integer[], ${p.askedAtMs}::bigint[], ${p.sequences}::bigint[], ${p.told}::bigint[], ${p.extras}::text[])
       as u (parcel_id, at_ms, has_ms, content_id, digest, listing, ordinal, asked_at_ms, sequence, told, extra)
     on conflict (parcel_id, at_ms, has_ms, content_id, listing, ordinal) do update set

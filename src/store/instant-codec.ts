@@ -1,0 +1,45 @@
+import type { Instant } from '../domain/instant.ts'
+
+/**
+ * The column `has_ms` says how a time is written, so that it is served as it came:
+ *
+ *   0          2026-03-01T10:00:00Z
+ *   1          2026-03-01T10:00:00.250Z
+ *   2          2026-03-01T10:00Z
+ *   2000000    2026-03-01T10:00:00.25Z        two digits
+ *   7000123    2026-03-01T10:00:00.2500123Z   seven digits, and those beyond the millisecond are 0123
+ */
+const SECOND = 0
+const MILLISECOND = 1
+const MINUTE = 2
+const PER_DIGIT = 1_000_000
+
+const MINUTE_CHARS = 'YYYY-MM-DDTHH:MM'.length
+const SECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS'.length
+const MILLISECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS.mmm'.length
+
+/** Encodes a time as it was written; its length tells the form, because `parseInstant` has accepted it. */
+export function encodeInstant({ atMs, text }: Instant): { readonly at_ms: number; readonly has_ms: number } {
+  return { at_ms: atMs, has_ms: formOf(text) }
+}
+
+function formOf(text: string): number {
+  const chars = text.length - 'Z'.length
+  if (chars === MILLISECOND_CHARS) return MILLISECOND
+  if (chars === SECOND_CHARS) return SECOND
+  if (chars === MINUTE_CHARS) return MINUTE
+  const digits = chars - SECOND_CHARS - '.'.length
+  return digits * PER_DIGIT + Number(text.slice(MILLISECOND_CHARS, chars))
+}
+
+/** Restores the time exactly as it was written (DOMAIN 2.2). */
+export function decodeInstant(atMs: number, form: number): Instant {
+  const text = new Date(atMs).toISOString()
+  if (form === MILLISECOND) return { atMs, text }
+  if (form === SECOND) return { atMs, text: `${text.slice(0, SECOND_CHARS)}Z` }
+  if (form === MINUTE) return { atMs, text: `${text.slice(0, MINUTE_CHARS)}Z` }
+  const digits = Math.floor(form / PER_DIGIT)
+  const beyond = String(form % PER_DIGIT).padStart(Math.max(0, digits - 3), '0')
+  const fraction = `${text.slice(SECOND_CHARS + 1, MILLISECOND_CHARS)}${beyond}`.slice(0, digits)
+  return { atMs, text: `${text.slice(0, SECOND_CHARS)}.${fraction}Z` }
+}
