@@ -67,6 +67,7 @@ export function encodeParcel(state: ParcelState): Selectable<Tables['parcel']> {
     entry_count: state.entryCount,
     latest_status: state.latest?.status ?? null,
     latest_at_ms: state.latest?.atMs ?? null,
+    latest_learnt_at_ms: state.latest?.learntAtMs ?? null,
     heard_at_ms: state.lastSeenAtMs,
     checked_at_ms: state.checkedAtMs,
     failures: state.failures,
@@ -83,7 +84,7 @@ export function decodeParcel(row: Selectable<Tables['parcel']>): ParcelState {
     firstPushedAtMs: row.first_pushed_at_ms,
     activatedAtMs: row.revived_at_ms,
     entryCount: row.entry_count,
-    latest: row.latest_status === null || row.latest_at_ms === null ? null : { status: row.latest_status, atMs: row.latest_at_ms },
+    latest: decodeLatest(row),
     lastSeenAtMs: row.heard_at_ms,
     checkedAtMs: row.checked_at_ms,
     failures: row.failures,
@@ -92,6 +93,11 @@ export function decodeParcel(row: Selectable<Tables['parcel']>): ParcelState {
     stopped: row.stopped as ParcelState['stopped'],
     full: row.is_full === 1,
   }
+}
+
+function decodeLatest({ latest_status: status, latest_at_ms: atMs, latest_learnt_at_ms: learntAtMs }: Selectable<Tables['parcel']>) {
+  if (status === null || atMs === null) return null
+  return learntAtMs === null ? { status, atMs } : { status, atMs, learntAtMs }
 }
 
 /** A feed event's kind is stored as its index in this list, so only append to it. */

@@ -45,6 +45,8 @@ interface ParcelTable {
   readonly entry_count: number
   readonly latest_status: string | null
   readonly latest_at_ms: number | null
+  /** When the relay learnt of it; null: not before `latest_at_ms`. */
+  readonly latest_learnt_at_ms: number | null
   readonly heard_at_ms: number | null
   readonly checked_at_ms: number | null
   readonly failures: number

@@ -3,7 +3,7 @@ import { allSightings, answersOf, type BatchState, draftOf, nextSequence, type P
 import { deriveEntries } from './history.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { answerId, type KeptAnswer, keepAnswers } from './parcel-record.ts'
-import type { ParcelJoin, ParcelState } from './parcel-state.ts'
+import { countsFromMs, type LatestEntry, type ParcelJoin, type ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import { mergeSightings, sightingsOf, uniteSightings } from './sightings.ts'
 import { joinKey } from './snapshot.ts'
@@ -85,10 +85,17 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
     watchedAtMs: least(survivor.watchedAtMs, other.watchedAtMs),
     firstPushedAtMs: least(survivor.firstPushedAtMs, other.firstPushedAtMs),
     activatedAtMs: Math.max(survivor.activatedAtMs, other.activatedAtMs),
+    latest: later(survivor.latest, other.latest),
     lastSeenAtMs: greatest(survivor.lastSeenAtMs, other.lastSeenAtMs),
     checkedAtMs: greatest(survivor.checkedAtMs, other.checkedAtMs),
     full: survivor.full || other.full,
   }
+}
+
+/** The later entry. If both have the same one, when the first of them learnt of it counts. */
+function later(a: LatestEntry | null, b: LatestEntry | null): LatestEntry | null {
+  if (a === null || b === null) return a ?? b
+  return a.atMs > b.atMs || (a.atMs === b.atMs && countsFromMs(a) <= countsFromMs(b)) ? a : b
 }
 
 function least(a: number | null, b: number | null): number | null {

@@ -18,7 +18,7 @@ import type { AnswerWrite } from './change-set.ts'
 import { deriveEntries, diffEntries, type Entry, type EntryChange, instantsTie, orderHistory } from './history.ts'
 import type { ObservationSource, PollObservation } from './observation.ts'
 import { answerId, keepAnswers, keptAnswer, presentParcel } from './parcel-record.ts'
-import type { IdentifierState, ParcelState } from './parcel-state.ts'
+import { type IdentifierState, latestEntry, type ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import type { RecordRules } from './record-rules.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
@@ -90,7 +90,7 @@ export function mergeObservation(
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
   const updateSequence = isUpdated ? nextSequence(batch) : null
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
-  const scheduled = scheduleNextPoll(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence)
+  const scheduled = scheduleNextPoll(merged, () => isPollable(batch, draft), batch.snapshot.model, rules.cadence, batch.nowMs)
   return {
     draft: { ...after, state: observation.kind === 'push' ? keepEarlierPoll(scheduled, subject.plannedMs) : scheduled },
     sightings,
@@ -98,7 +98,7 @@ export function mergeObservation(
     changes,
     events,
     updateSequence,
-    scanSamples: scanSamplesOf(state, observation, entries),
+    scanSamples: scanSamplesOf(state, observation, entries, { nowMs: batch.nowMs, knownTo: batch.nextBefore.sequence - 1 }),
   }
 }
 
@@ -148,7 +148,7 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
   const [first] = orderEntries(batch, draft, entries)
-  return first === undefined ? null : { status: first.status, atMs: first.atMs }
+  return first === undefined ? null : latestEntry({ status: first.status, atMs: first.atMs }, latest, batch.nowMs)
 }
 
 /** The clock may be put back during the poll. A check time in the future would delay the next check by as much. */

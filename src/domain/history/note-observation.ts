@@ -51,7 +51,7 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   batch.scanSamples.push(...merged.scanSamples)
   if (source.kind === 'poll') {
     expectPushes(writes, merged, nowMs, rules.missedPushGraceMs)
-    for (const { kind, entry } of changes) if (kind === 'entry') batch.foundByPoll.push(entry.atMs)
+    for (const { kind, entry } of changes) if (kind === 'entry') batch.foundByPoll.push(Math.min(entry.atMs, nowMs))
     writes.released.push(parcelId)
   }
   if (decided.isNew) writes.created.add(parcelId)
@@ -83,7 +83,7 @@ function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events
 function expectPushes(writes: WriteSet, { events }: MergedObservation, nowMs: number, missedPushGraceMs: number): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
-    const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: entry.atMs, foundAtMs: nowMs }
+    const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: Math.min(entry.atMs, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
   }
 }

@@ -1,6 +1,29 @@
 import type { Entry } from './history.ts'
 import type { KeptSighting } from './sightings.ts'
 
+/** The newest entry of a parcel. Times are epoch milliseconds. */
+export interface LatestEntry {
+  readonly status: string
+  /** The carrier's time of it, which orders histories. */
+  readonly atMs: number
+  /** When the relay learnt of it, if that was before `atMs`: the carrier's time is not our clock, so this counts instead (DOMAIN 6.1). */
+  readonly learntAtMs?: number
+}
+
+/** The newest entry as a parcel's latest from now on: an entry that was the latest before keeps the time at which it was learnt of. */
+export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
+  const { status, atMs } = entry
+  // The same entry may be dated a little differently by another source.
+  const isSame = before !== null && before.status === status && Math.floor(before.atMs / 1000) === Math.floor(atMs / 1000)
+  const learntAtMs = Math.min(nowMs, isSame ? countsFromMs(before) : nowMs)
+  return learntAtMs < atMs ? { status, atMs, learntAtMs } : { status, atMs }
+}
+
+/** The time from which an entry counts wherever a time schedules, ages or teaches: the earlier of its time and when it was learnt of. */
+export function countsFromMs({ atMs, learntAtMs }: LatestEntry): number {
+  return learntAtMs ?? atMs
+}
+
 /** The state of a parcel apart from its sightings. Times are epoch milliseconds. */
 export interface ParcelState {
   readonly parcelId: number
@@ -12,7 +35,7 @@ export interface ParcelState {
   readonly activatedAtMs: number
   readonly entryCount: number
   /** The newest entry; null: it has none. */
-  readonly latest: { readonly status: string; readonly atMs: number } | null
+  readonly latest: LatestEntry | null
   /** When a push or poll last reported on it; null: never. */
   readonly lastSeenAtMs: number | null
   readonly checkedAtMs: number | null

@@ -21,7 +21,7 @@ export interface CadencePolicy {
 /** The facts about a parcel on which its next poll depends. Times are epoch milliseconds. */
 export interface CadenceFacts {
   readonly parcelId: number
-  /** The newest entry; null: there is none. */
+  /** The newest entry, with the earlier of its time and when the relay learnt of it (DOMAIN 6.1); null: there is none. */
   readonly latest: { readonly status: string; readonly atMs: number } | null
   /** The number of its known entries. */
   readonly entryCount: number

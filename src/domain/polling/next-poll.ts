@@ -1,15 +1,39 @@
-import type { ParcelState } from '../history/parcel-state.ts'
-import { type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
+import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
+import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
+
+/**
+ * The facts on which a parcel's next poll depends, as of `nowMs`. What happened cannot be ahead of the clock: not by the carrier's clock, nor
+ * because ours was put back since (DOMAIN 6.1).
+ */
+export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: number): CadenceFacts {
+  const { parcelId, latest, entryCount, watchedAtMs, activatedAtMs, checkedAtMs, failures } = parcel
+  return {
+    parcelId,
+    latest: latest === null ? null : { status: latest.status, atMs: Math.min(countsFromMs(latest), nowMs) },
+    entryCount,
+    watchedAtMs: watchedAtMs === null ? null : Math.min(watchedAtMs, nowMs),
+    activatedAtMs: Math.min(activatedAtMs, nowMs),
+    checkedAtMs: checkedAtMs === null ? null : Math.min(checkedAtMs, nowMs),
+    failures,
+    unpollable,
+  }
+}
 
 /**
  * Schedules the next poll of a parcel. `isPollable`: whether the carrier may be asked about any of its identifiers; called only if that
  * matters.
  */
-export function scheduleNextPoll(parcel: ParcelState, isPollable: () => boolean, model: CadenceModel, cadence: CadencePolicy): ParcelState {
+export function scheduleNextPoll(
+  parcel: ParcelState,
+  isPollable: () => boolean,
+  model: CadenceModel,
+  cadence: CadencePolicy,
+  nowMs: number,
+): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
   // Polling stopped because the carrier does not know the parcel: a new identifier may have arrived, or the refusal may be old enough.
   const unpollable = parcel.stopped === 'unknown' && !isPollable()
-  const next = nextPoll({ ...parcel, unpollable }, model, cadence)
+  const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
 }

@@ -1,4 +1,4 @@
-import type { ParcelState } from '../../domain/history/parcel-state.ts'
+import { countsFromMs, type ParcelState } from '../../domain/history/parcel-state.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DuePoll } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -72,7 +72,7 @@ export function createClaimDuePolls(
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
     // The newest entry is from a future that the clock left again: a time computed from it would be too late.
-    const ahead = parcels.filter(({ latest }) => latest !== null && latest.atMs > nowMs)
+    const ahead = parcels.filter(({ latest }) => latest !== null && countsFromMs(latest) > nowMs)
     const isAhead = new Set(ahead.map(({ parcelId }) => parcelId))
     const next = await schedulePolls(
       tx,

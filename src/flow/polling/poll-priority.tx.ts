@@ -1,5 +1,6 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { pollValue } from '../../domain/polling/cadence.ts'
+import { cadenceFactsOf } from '../../domain/polling/next-poll.ts'
 import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { WriteTx } from '../write-store.ts'
 import type { SchedulePorts } from './schedule-poll.tx.ts'
@@ -43,7 +44,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       const parcel = parcels.get(parcelId)
       // It was joined to another since it was found to be due.
       if (parcel === undefined) return []
-      return [{ parcelId, worth: pollValue({ ...parcel, unpollable: false }, model, options.cadence, nowMs) }]
+      return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })
     const reranked = new Set(places.map(({ parcelId }) => parcelId))
     // Equal values stay in the order of falling due. No value is minus infinity, and subtracting it gives no number.

@@ -18,8 +18,9 @@ export async function schedulePoll(
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<ParcelState> {
   // For other parcels it does not matter.
-  const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, ports.clock.now())).length > 0
-  return scheduleNextPoll(parcel, () => isPollable, ports.model(), cadence)
+  const nowMs = ports.clock.now()
+  const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, nowMs)).length > 0
+  return scheduleNextPoll(parcel, () => isPollable, ports.model(), cadence, nowMs)
 }
 
 /** Schedules the next polls of several parcels, in as many round trips as that of one. */
@@ -30,9 +31,10 @@ export async function schedulePolls(
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<readonly ParcelState[]> {
   const unknown = parcels.filter(({ stopped }) => stopped === 'unknown').map(({ parcelId }) => parcelId)
-  const pollable = await tx.pollableParcels(unknown, ports.clock.now())
+  const nowMs = ports.clock.now()
+  const pollable = await tx.pollableParcels(unknown, nowMs)
   const model = ports.model()
   return parcels.map((parcel) =>
-    scheduleNextPoll(parcel, () => parcel.stopped !== 'unknown' || pollable.has(parcel.parcelId), model, cadence),
+    scheduleNextPoll(parcel, () => parcel.stopped !== 'unknown' || pollable.has(parcel.parcelId), model, cadence, nowMs),
   )
 }

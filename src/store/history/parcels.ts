@@ -38,6 +38,7 @@ function factsOf(p: ParcelRow) {
     entry_count: p.entry_count,
     latest_status: p.latest_status,
     latest_at_ms: p.latest_at_ms,
+    latest_learnt_at_ms: p.latest_learnt_at_ms,
     heard_at_ms: p.heard_at_ms,
     checked_at_ms: p.checked_at_ms,
     failures: p.failures,

@@ -81,6 +81,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       entry_count: 'number',
       latest_status: 'text',
       latest_at_ms: 'number',
+      latest_learnt_at_ms: 'number',
       heard_at_ms: 'number',
       checked_at_ms: 'number',
       failures: 'number',

@@ -8,5 +8,129 @@ import { lessons } from './migrations/0003-lessons.ts'
 import { parcelVersion } from './migrations/0004-parcel-version.ts'
 import { carrier } from './migrations/0005-carrier.ts'
 import { tokenTrouble } from './migrations/0006-token-trouble.ts'
+import { configuredAt } from './migrations/0007-configured-at.ts'
+import { carrierTimes } from './migrations/0009-carrier-times.ts'
+import { IDLE_MS_MAX } from './postgres.ts'
+
+/** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
+export interface SchemaStep {
+  /**
+   * The oldest version that still works on a database that has taken this step, by its schema. A step that only adds what older versions do
+   * not look at says what the step before it said (expand). A step that takes away what they use says its own number (contract), and ships no
+   * sooner than in the release after the last one that uses it.
+   */
+  readonly servesFrom: number
+  readonly up: Migration['up']
+}
+
+/** Append only: what has been released is never changed. */
+export const STEPS: readonly SchemaStep[] = [
+  { servesFrom: 1, up: initial.up },
+  { servesFrom: 2, up: replicas.up },
+  { servesFrom: 2, up: lessons.up },
+  // Older versions do not raise it, and newer ones beside them would take their changes for none.
+  { servesFrom: 4, up: parcelVersion.up },
+  { servesFrom: 5, up: carrier.up },
+  { servesFrom: 5, up: tokenTrouble.up },
+  { servesFrom: 5, up: configuredAt.up },
   // Older versions would read times of the new forms back as others, and would not find them again at a join.
-  { servesFrom: 8, up: writtenTimes.up },
+  { servesFrom: 8, up: carrierTimes.up },
+]
+
+/** Of replicas that make the table of versions at the same time all but one fail, and find it made when they look again. */
+const LOOKS_MAX = 5
+
+const UNDEFINED_TABLE = '42P01'
+const MADE_BY_ANOTHER = ['23505', '42P07']
+
+interface Versions {
+  readonly schema_version: { readonly id: number; readonly version: number; readonly serves_from: number }
+}
+
+/**
+ * Brings a database up to date, all steps in one transaction, or leaves it as it was. Of replicas that start together one does it, and the others
+ * wait for the row that names the version; a database that is up to date is only read. Rejects when a newer version of the relay has taken a step
+ * that this one does not work with. `place` names the database in messages.
+ */
+export async function migratePostgres(pool: Pool, place: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
+  // Kysely would end the pool when it is destroyed; the pool goes on.
+  const db = new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) })
+  for (let look = 1; ; look++) {
+    try {
+      if (isUpToDate(await readVersion(db), steps.length, place)) return
+      return await db
+        .transaction()
+        .setIsolationLevel('read committed')
+        .setAccessMode('read write')
+        .execute((tx) => takeSteps(tx, steps, place))
+    } catch (error) {
+      if (look < LOOKS_MAX && MADE_BY_ANOTHER.includes(systemCode(error) ?? '')) continue
+      throw describe(error, place)
+    }
+  }
+}
+
+interface Version {
+  readonly version: number
+  readonly serves_from: number
+}
+
+/** Null: nothing was made yet. */
+async function readVersion(db: Kysely<Versions>): Promise<Version | null> {
+  try {
+    return (await db.selectFrom('schema_version').select(['version', 'serves_from']).executeTakeFirst()) ?? null
+  } catch (error) {
+    if (systemCode(error) === UNDEFINED_TABLE) return null
+    throw error
+  }
+}
+
+function isUpToDate(found: Version | null, schema: number, place: string): boolean {
+  if (found === null || found.version < schema) return false
+  if (schema >= found.serves_from) return true
+  throw new Error(
+    `store: ${place} has schema ${found.version}, made by a newer version of the relay, and serves versions from schema ${found.serves_from} on; ` +
+      `this version has schema ${schema}. Nothing was changed. Start a version as new as the one that made it, or restore a backup from before.`,
+  )
+}
+
+async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[], place: string): Promise<void> {
+  await sql`set local statement_timeout = 0`.execute(tx)
+  await sql`set local lock_timeout = 0`.execute(tx)
+  await sql`set local idle_in_transaction_session_timeout = ${sql.lit(IDLE_MS_MAX)}`.execute(tx)
+  await tx.schema
+    .createTable('schema_version')
+    .ifNotExists()
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('version', 'integer', (column) => column.notNull())
+    .addColumn('serves_from', 'integer', (column) => column.notNull())
+    .execute()
+  await tx
+    .insertInto('schema_version')
+    .values({ id: 1, version: 0, serves_from: 0 })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  // Whoever comes second waits here, and goes on from what the first has done.
+  const found = await tx.selectFrom('schema_version').select(['version', 'serves_from']).forUpdate().executeTakeFirstOrThrow()
+  if (isUpToDate(found, steps.length, place)) return
+  for (const step of steps.slice(found.version)) await step.up(tx)
+  const servesFrom = Math.max(found.serves_from, ...steps.slice(found.version).map((step) => step.servesFrom))
+  await tx.updateTable('schema_version').set({ version: steps.length, serves_from: servesFrom }).execute()
+}
+
+const INSUFFICIENT_PRIVILEGE = '42501'
+
+function describe(error: unknown, place: string): unknown {
+  const message = error instanceof Error ? error.message : String(error)
+  if (message.startsWith('store: ')) return error
+  if (systemCode(error) === INSUFFICIENT_PRIVILEGE) {
+    return new Error(
+      `store: the relay's user may not make its tables in ${place} (${message}). Nothing was changed. Make that user the owner of the database ` +
+        '(ALTER DATABASE ... OWNER TO ...), or allow it to (GRANT CREATE ON SCHEMA public TO ...).',
+      { cause: error },
+    )
+  }
+  // Not that nothing was changed: a connection that is lost at the commit leaves that open.
+  const what = `store: ${place} cannot be brought to the schema of this version: ${message}.`
+  return new Error(`${what} Its steps are taken all together or not at all: start again when the cause is gone.`, { cause: error })
+}

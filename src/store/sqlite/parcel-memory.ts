@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { ParcelState } from '../../domain/history/parcel-state.ts'
+import type { LatestEntry, ParcelState } from '../../domain/history/parcel-state.ts'
 
 /** An LRU cache of parcel states. */
 export interface ParcelMemory {
@@ -20,7 +20,8 @@ const CHECKED_AT = 6
 const FAILURES = 7
 const NEXT_POLL_AT = 8
 const FULL = 9
-const COLUMNS = 10
+const LATEST_LEARNT_AT = 10
+const COLUMNS = 11
 
 /**
  * Caches up to `max` parcels in typed arrays, which the garbage collector does not scan. Each push replaces a state that is a few seconds old.
@@ -39,6 +40,11 @@ export function createParcelMemory(max: number): ParcelMemory {
     return Number.isNaN(value) ? null : value
   }
   const number = (at: number): number => numbers[at] ?? 0
+  const latestIn = (row: number, atMs: number): LatestEntry => {
+    const status = statuses[row] ?? ''
+    const learntAtMs = orNull(row * COLUMNS + LATEST_LEARNT_AT)
+    return learntAtMs === null ? { status, atMs } : { status, atMs, learntAtMs }
+  }
 
   return {
     get(parcelId) {
@@ -52,7 +58,7 @@ export function createParcelMemory(max: number): ParcelMemory {
         firstPushedAtMs: orNull(from + FIRST_PUSHED_AT),
         activatedAtMs: number(from + REVIVED_AT),
         entryCount: number(from + ENTRY_COUNT),
-        latest: latestAtMs === null ? null : { status: statuses[row] ?? '', atMs: latestAtMs },
+        latest: latestAtMs === null ? null : latestIn(row, latestAtMs),
         lastSeenAtMs: orNull(from + HEARD_AT),
         checkedAtMs: orNull(from + CHECKED_AT),
         failures: number(from + FAILURES),
@@ -74,6 +80,7 @@ export function createParcelMemory(max: number): ParcelMemory {
       numbers[from + REVIVED_AT] = state.activatedAtMs
       numbers[from + ENTRY_COUNT] = state.entryCount
       numbers[from + LATEST_AT] = state.latest?.atMs ?? Number.NaN
+      numbers[from + LATEST_LEARNT_AT] = state.latest?.learntAtMs ?? Number.NaN
       numbers[from + HEARD_AT] = state.lastSeenAtMs ?? Number.NaN
       numbers[from + CHECKED_AT] = state.checkedAtMs ?? Number.NaN
       numbers[from + FAILURES] = state.failures

@@ -12,7 +12,7 @@ import { deliveries } from './migrations/0008-deliveries.ts'
 import { failingEndpoints } from './migrations/0009-failing-endpoints.ts'
 import { expiredPushes } from './migrations/0010-expired-pushes.ts'
 import { parcelStatuses } from './migrations/0011-parcel-statuses.ts'
-import { writtenTimes } from './migrations/0014-written-times.ts'
+import { carrierTimes } from './migrations/0014-carrier-times.ts'
 
 /** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -27,7 +27,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0009-failing-endpoints': failingEndpoints,
   '0010-expired-pushes': expiredPushes,
   '0011-parcel-statuses': parcelStatuses,
-  '0014-written-times': writtenTimes,
+  '0014-carrier-times': carrierTimes,
 }
 
 /**
