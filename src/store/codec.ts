@@ -178,8 +178,10 @@ export function decodeEndpointUrl(settings: string): string {
   return (JSON.parse(settings) as EndpointSettings).url
 }
 
-function decodeSpan({ backfill_from: from, backfill_to: to }: Selectable<Tables['endpoint']>): BackfillSpan | null {
-  return from === null ? null : { from, to }
+function decodeSpan({ backfill_from: from, backfill_to: to, backfill_earlier }: Selectable<Tables['endpoint']>): BackfillSpan | null {
+  if (from === null) return null
+  const earlier = JSON.parse(backfill_earlier) as readonly (readonly [number, number])[]
+  return earlier.length === 0 ? { from, to } : { from, to, earlier }
 }
 
 export function encodeHealth({ lastSuccessAtMs, failingSinceMs, failedForMs, failedParcels, probing, round, wokenAtMs }: EndpointHealth) {
@@ -190,6 +192,8 @@ export function encodeHealth({ lastSuccessAtMs, failingSinceMs, failedForMs, fai
     failedParcels: JSON.stringify(failedParcels),
     probeAtMs: probing?.atMs ?? null,
     probesFailed: probing?.failed ?? 0,
+    refusedFrom: probing?.refused?.fromRound ?? null,
+    refusedAtMs: probing?.refused?.atMs ?? null,
     round,
     wokenAtMs,
   }
@@ -202,10 +206,17 @@ function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
     failedForMs: row.failed_for_ms,
     // Trusted: only `encodeHealth` writes it.
     failedParcels: JSON.parse(row.failed_parcels) as readonly number[],
-    probing: row.probe_at_ms === null ? null : { atMs: row.probe_at_ms, failed: row.probes_failed },
+    probing: decodeProbing(row),
     round: row.round,
     wokenAtMs: row.woken_at_ms,
   }
+}
+
+function decodeProbing({ probe_at_ms: atMs, ...row }: Selectable<Tables['endpoint']>): EndpointHealth['probing'] {
+  if (atMs === null) return null
+  const { probes_failed: failed, refused_from: fromRound, refused_at_ms: refusedAtMs } = row
+  const isRefusing = fromRound !== null && refusedAtMs !== null
+  return { atMs, failed, ...(isRefusing ? { refused: { fromRound, atMs: refusedAtMs } } : {}) }
 }
 
 function decodeSealedKeys(text: string): SealedKeys {

@@ -144,6 +144,10 @@ interface EndpointTable {
   /** When the next probe is due; null: the endpoint is not failing. */
   readonly probe_at_ms: number | null
   readonly probes_failed: Generated<number>
+  /** What was last attempted in this round or later was refused, while the endpoint fails by refusing; null: it does not. */
+  readonly refused_from: number | null
+  /** From when another delivery is probed that was not refused. */
+  readonly refused_at_ms: number | null
   readonly round: Generated<number>
   readonly woken_at_ms: Generated<number>
   /** JSON: the encrypted keys; null: the config file names the key. */
@@ -153,6 +157,8 @@ interface EndpointTable {
   /** The endpoint gets backfill from one sequence to the other. `from` null: never; `to` null: still. */
   readonly backfill_from: number | null
   readonly backfill_to: number | null
+  /** JSON: pairs of such sequences from before it was last turned on. */
+  readonly backfill_earlier: Generated<string>
   readonly removed_at_ms: number | null
 }
 

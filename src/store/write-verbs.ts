@@ -152,7 +152,7 @@ function deliveryVerbs({ session }: WriteParts) {
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     findProbe: (request) => findProbe(session, request),
     hastenDelivery: (deliveryId) => hastenDelivery(session, deliveryId),
-    waitsForOthers: (endpointId, parcelId) => waitsForOthers(session, endpointId, parcelId),
+    waitsForOthers: (endpointId, parcelIds) => waitsForOthers(session, endpointId, parcelIds),
     cancelRemoved: (limit) => cancelRemoved(session, limit),
     replayDeliveries: (request) => replayDeliveries(session, request),
     saveSettlements: (settled, nowMs) => saveSettlements(session, settled, nowMs),

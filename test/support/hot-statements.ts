@@ -44,8 +44,8 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await store.transaction(async (tx) => {
     const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
     await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
-    await tx.findProbe({ ...look, exceptParcelId: null })
-    await tx.waitsForOthers('2', 7)
+    await tx.findProbe({ ...look, exceptParcelIds: [7], beforeRound: 3 })
+    await tx.waitsForOthers('2', [7])
     await tx.hastenDelivery(1)
     const due = await tx.duePolls({ nowMs: NOW, limit: 5, after: null })
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })

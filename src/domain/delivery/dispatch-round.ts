@@ -73,8 +73,10 @@ export interface Settled extends SettledAttempt {
 /** Asks for the next probe of a failing endpoint. */
 export interface ProbeRequest {
   readonly endpointId: string
-  /** The id of a parcel to leave out; null: none. */
-  readonly exceptParcelId: number | null
+  /** The ids of parcels to leave out. */
+  readonly exceptParcelIds: readonly number[]
+  /** Leaves out what was last attempted in this round or later; null: leaves out nothing. */
+  readonly beforeRound: number | null
   readonly nowMs: number
 }
 

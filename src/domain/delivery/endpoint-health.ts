@@ -1,17 +1,33 @@
 import { clampRetryAfterMs } from '../retry-after.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 
+/** How a failing endpoint is probed. Times are epoch milliseconds. Only one probe is under way at a time. */
+export interface Probing {
+  /** When the next probe is due. */
+  readonly atMs: number
+  /** How many probes failed. */
+  readonly failed: number
+  /** Absent unless it answers that it refuses what it is sent. */
+  readonly refused?: Refusing
+}
+
+/**
+ * An endpoint that refuses deliveries may take others. What was last attempted in round `fromRound` or later was refused; from `atMs` on
+ * another one is probed.
+ */
+export interface Refusing {
+  readonly fromRound: number
+  readonly atMs: number
+}
+
 /** The health of an endpoint. Times are epoch milliseconds. */
 export interface EndpointHealth extends EndpointRecord {
   /** The first failure since it last accepted a delivery, was created or was enabled; `null`: there was none. */
   readonly failingSinceMs: number | null
   /** The ids of the parcels whose attempts failed since then: the last `FAILURES_LOOKED_AT`, the newest last. */
   readonly failedParcels: readonly number[]
-  /**
-   * Set while it is failing: the next probe is due at `atMs`, after `failed` failed probes. Only one probe is under way at a time. `null`:
-   * it is not failing.
-   */
-  readonly probing: { readonly atMs: number; readonly failed: number } | null
+  /** Set while it is failing; `null`: it is not. */
+  readonly probing: Probing | null
   /**
    * Grows when all waiting deliveries are woken and with each failed probe; starts at 1. A delivery keeps the round of its last attempt. If
    * that round is over, the delivery is due at once, whatever its schedule says; while the endpoint is failing, the earliest round is
@@ -25,13 +41,17 @@ export interface EndpointHealth extends EndpointRecord {
 /*
  * An endpoint that refuses everything is tried rarely, and one that recovers is sent everything at once.
  *
- *   healthy ── the last five attempts failed, for two parcels if it has them ──► failing
+ *   healthy ── the last five attempts failed, of five parcels, or of all that wait if those are fewer ──► failing
  *   failing ── the pause is over: one probe ──┬─ fails ──► failing, the pause doubled, 5 s to 5 min
  *                                             └─ succeeds, as may any other attempt ──► healthy, all that waits is woken
+ *   failing, answering 4xx ── 5 s after the last attempt: one probe with what was not refused yet, as long as there is any
+ *   failing, fewer than five parcels have failed ── another one waits: a probe with it, at once
  *   any ── 120 h of only failures, or a 410 ──► disabled ── enabled again ──► healthy, all that waits is woken
  *
  * Waking is a mark on the endpoint (`round`), so its cost does not depend on how much waits. A probe is a delivery that was never attempted, or else the
  * one whose last attempt is longest ago. So a delivery that can never succeed is probed once per round and does not hold up the others.
+ * A few parcels that are refused say nothing of the rest, and an endpoint that refuses (4xx) may take the next; one that gives no answer, 429 or 5xx
+ * would not, and has its pauses.
  */
 
 /** An endpoint is failing after this many failed attempts in a row. */
@@ -100,9 +120,23 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
     failingSinceMs: health.failingSinceMs ?? nowMs,
     failedParcels: [...health.failedParcels, parcelId].slice(-FAILURES_LOOKED_AT),
   }
-  if (health.probing === null || !isProbeDue(health.probing, atMs)) return failed
-  const count = health.probing.failed + 1
-  return { ...failed, round: health.round + 1, probing: { atMs: nowMs + pauseMs(count, outcome), failed: count } }
+  const { probing } = health
+  if (probing === null) return failed
+  if (!isProbeDue(probing, atMs)) return { ...failed, probing: probingAfter(probing, outcome, health.round, nowMs) }
+  const count = probing.failed + 1
+  const next = { ...probing, atMs: nowMs + pauseMs(count, outcome), failed: count }
+  return { ...failed, round: health.round + 1, probing: probingAfter(next, outcome, health.round + 1, nowMs) }
+}
+
+/** How it is probed after another failed attempt in this round. */
+function probingAfter({ atMs, failed, refused }: Probing, outcome: AttemptOutcome, round: number, nowMs: number): Probing {
+  if (!isRefusal(outcome)) return { atMs, failed }
+  return { atMs, failed, refused: { fromRound: refused?.fromRound ?? round, atMs: nowMs + pauseMs(0, outcome) } }
+}
+
+/** Whether an endpoint refused what it was sent: a 4xx, but for 429, which refuses anything for a while. */
+function isRefusal(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'rejected' && outcome.status >= 400 && outcome.status <= 499 && outcome.status !== 429
 }
 
 function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): boolean {
@@ -110,23 +144,24 @@ function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): b
 }
 
 /**
- * Whether an endpoint becomes failing. `ask`: only if a delivery of another parcel waits too, because all failures were of one parcel, and
- * one event that is never accepted says nothing about others.
+ * Whether an endpoint becomes failing. `ask`: unless a delivery of another parcel waits too, because the failures were of few parcels, and
+ * events that are never accepted say nothing about others.
  */
 export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {
   if (probing !== null || failedParcels.length < FAILURES_LOOKED_AT) return 'no'
-  return onlyFailedParcel(failedParcels) === null ? 'yes' : 'ask'
+  return fewFailedParcels(failedParcels).length === 0 ? 'yes' : 'ask'
 }
 
 /** Makes an endpoint failing, with the first probe after a pause. */
 export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
-  return { ...health, probing: { atMs: nowMs + pauseMs(0, outcome), failed: 0 } }
+  const probing = { atMs: nowMs + pauseMs(0, outcome), failed: 0 }
+  return { ...health, probing: probingAfter(probing, outcome, health.round, nowMs) }
 }
 
-/** The id of the parcel if all failures are of one; null: there are several, or none. */
-export function onlyFailedParcel(failedParcels: readonly number[]): number | null {
-  const [first] = failedParcels
-  return first !== undefined && failedParcels.every((parcelId) => parcelId === first) ? first : null
+/** The ids of the parcels whose attempts failed, if they are so few that others may be well; empty: they are not. */
+export function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
+  const distinct = [...new Set(failedParcels)]
+  return distinct.length < FAILURES_LOOKED_AT ? distinct : []
 }
 
 /** Whether a probe is due. A time further away than any pause was set before the clock was put back. */
@@ -143,8 +178,13 @@ export function clampHealthToClock(health: EndpointHealth, nowMs: number): Endpo
     lastSuccessAtMs: past(lastSuccessAtMs),
     failingSinceMs: past(failingSinceMs),
     wokenAtMs: Math.min(wokenAtMs, nowMs),
-    probing: probing === null ? null : { ...probing, atMs: Math.min(probing.atMs, nowMs + PROBE_MAX_MS) },
+    probing: probing === null ? null : clampProbing(probing, nowMs),
   }
+}
+
+function clampProbing({ refused, ...probing }: Probing, nowMs: number): Probing {
+  const clamped = { ...probing, atMs: Math.min(probing.atMs, nowMs + PROBE_MAX_MS) }
+  return refused === undefined ? clamped : { ...clamped, refused: { ...refused, atMs: Math.min(refused.atMs, nowMs + PROBE_MIN_MS) } }
 }
 
 /** The pause before the next probe, after `failed` failed ones; at least as long as the receiver asked for. */

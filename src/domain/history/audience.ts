@@ -19,6 +19,8 @@ export const fullAudience: Audience = { kind: 'all' }
 export interface BackfillSpan {
   readonly from: number
   readonly to: number | null
+  /** The same, from before it was turned off and on again: the first sequence, and the first without backfill. Absent: it never was. */
+  readonly earlier?: readonly (readonly [from: number, to: number])[]
 }
 
 /** The audience of an entry: every endpoint that was sent one of its sightings. */
@@ -51,13 +53,23 @@ export function audienceOfEvent(before: Audience, event: { readonly sequence: nu
 /** Whether an endpoint belongs to an audience. `span`: when it received backfill; null: never. */
 export function isInAudience(audience: Audience, span: BackfillSpan | null): boolean {
   if (audience.kind === 'nobody' || audience.kind === 'all') return audience.kind === 'all'
-  const hadBackfill = span !== null && span.from <= audience.at && (span.to === null || audience.at < span.to)
-  return hadBackfill === (audience.kind === 'backfill')
+  return hadBackfill(span, audience.at) === (audience.kind === 'backfill')
+}
+
+/** Whether an endpoint received backfill at a sequence. */
+function hadBackfill(span: BackfillSpan | null, at: number): boolean {
+  if (span === null) return false
+  if (span.from <= at) return span.to === null || at < span.to
+  return span.earlier?.some(([from, to]) => from <= at && at < to) ?? false
 }
 
 /** The span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on. */
 export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean, next: number): BackfillSpan | null {
   const isOpen = before !== null && before.to === null
   if (isOpen === wantsBackfill) return before
-  return before !== null && isOpen ? { ...before, to: next } : { from: next, to: null }
+  if (before === null) return { from: next, to: null }
+  const { from, to, earlier = [] } = before
+  if (to === null) return { ...before, to: next }
+  // What it was sent before stays sent; nothing was recorded meanwhile if it begins again where it ended.
+  return to === next ? { ...before, to: null } : { from: next, to: null, earlier: from < to ? [...earlier, [from, to]] : earlier }
 }

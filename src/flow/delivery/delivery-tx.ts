@@ -55,8 +55,8 @@ export interface DeliveryTx {
    * delivery.
    */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
-  /** Whether a delivery of another parcel waits for an endpoint. */
-  waitsForOthers(endpointId: string, parcelId: number): Promise<boolean>
+  /** Whether a delivery of another parcel than these waits for an endpoint. */
+  waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
   /** Queues a batch of ended deliveries again, see the verb of the same name. */
   replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled; `isDone`: none is left. */

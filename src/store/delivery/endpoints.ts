@@ -15,6 +15,8 @@ type HealthColumns = {
   readonly failedParcels: string
   readonly probeAtMs: number | null
   readonly probesFailed: number
+  readonly refusedFrom: number | null
+  readonly refusedAtMs: number | null
   readonly round: number
   readonly wokenAtMs: number
 }
@@ -27,6 +29,7 @@ type EndpointColumns = HealthColumns & {
   readonly queuedTo: number | null
   readonly backfillFrom: number | null
   readonly backfillTo: number | null
+  readonly backfillEarlier: string
 }
 
 const healthColumnsOf = (p: HealthColumns) => ({
@@ -36,6 +39,8 @@ const healthColumnsOf = (p: HealthColumns) => ({
   failed_parcels: p.failedParcels,
   probe_at_ms: p.probeAtMs,
   probes_failed: p.probesFailed,
+  refused_from: p.refusedFrom,
+  refused_at_ms: p.refusedAtMs,
   round: p.round,
   woken_at_ms: p.wokenAtMs,
 })
@@ -50,6 +55,7 @@ const columnsOf = (p: EndpointColumns) => ({
   queued_to: p.queuedTo,
   backfill_from: p.backfillFrom,
   backfill_to: p.backfillTo,
+  backfill_earlier: p.backfillEarlier,
 })
 
 const insertEndpoint = statement<EndpointColumns>()((db, p) => db.insertInto('endpoint').values(columnsOf(p)).returning('id'))
@@ -90,6 +96,7 @@ export function encodeEndpoint({ endpoint, origin, disabled, health, keys, queue
     queuedTo,
     backfillFrom: backfilled?.from ?? null,
     backfillTo: backfilled?.to ?? null,
+    backfillEarlier: JSON.stringify(backfilled?.earlier ?? []),
   }
 }
 

@@ -88,18 +88,26 @@ export async function findNextDeliveries(
     ...woken.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, wokenAtMs))),
     ...retried.map((row) => decodeNext(row, endpointId, row.next_attempt_at_ms)),
   ]
-  if (woken.length > 0 || retried.length > 0) found.sort((one, other) => one.dueAtMs - other.dueAtMs)
+  // What an operator asked for goes first, whatever its time was to be.
+  const asked = untried.filter((row) => row.round === ASKED_FOR).length
+  const rest = found.splice(asked)
+  if (woken.length > 0 || retried.length > 0) rest.sort((one, other) => one.dueAtMs - other.dueAtMs)
+  found.push(...rest)
   return { deliveries: found.slice(0, limit), lookAgainAtMs }
 }
 
-const nextOfAll = statement<Look & { exceptParcelId: number }>()((db, p) =>
-  waiting(db, p, 'is due').where('parcel_id', '!=', p.exceptParcelId).orderBy('round').orderBy('next_attempt_at_ms'),
+const nextOfAll = statement<Look & { exceptParcelIds: readonly number[]; beforeRound: number }>()((db, p, { oneOf }) =>
+  waiting(db, p, 'is due')
+    .where('parcel_id', 'not in', oneOf(p.exceptParcelIds))
+    .where('round', '<', p.beforeRound)
+    .orderBy('round')
+    .orderBy('next_attempt_at_ms'),
 )
-const NO_PARCEL = -1
 
-/** See `DeliveryTx.findProbe`. It skips at most one row, because a parcel has at most one due delivery. */
-export async function findProbe(session: Session, { endpointId, exceptParcelId, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
-  const look = { endpointId: Number(endpointId), exceptParcelId: exceptParcelId ?? NO_PARCEL, limit: 1, nowMs }
+/** See `DeliveryTx.findProbe`. It skips one row for each parcel at most, because a parcel has at most one due delivery. */
+export async function findProbe(session: Session, { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
+  const rounds = { beforeRound: beforeRound ?? Number.MAX_SAFE_INTEGER }
+  const look = { endpointId: Number(endpointId), exceptParcelIds, ...rounds, limit: 1, nowMs }
   const [row] = await session.all(nextOfAll, look)
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
 }
@@ -121,7 +129,7 @@ export async function hastenDelivery(
   return { endpointId: String(row.endpoint_id), state }
 }
 
-const parcelsWaiting = statement<{ endpointId: number }>()((db, p) =>
+const parcelsWaiting = statement<{ endpointId: number; limit: number }>()((db, p) =>
   db
     .selectFrom('delivery')
     .select('parcel_id')
@@ -129,13 +137,14 @@ const parcelsWaiting = statement<{ endpointId: number }>()((db, p) =>
     .where('state', '=', DELIVERY_STATE.due)
     .orderBy('round')
     .orderBy('next_attempt_at_ms')
-    .limit(2),
+    .limit(p.limit),
 )
 
-/** Reads two rows: a parcel has at most one due delivery, so one of two belongs to another parcel. */
-export async function waitsForOthers(session: Session, endpointId: string, parcelId: number): Promise<boolean> {
-  const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId) })
-  return rows.some((row) => row.parcel_id !== parcelId)
+/** Reads one row more than there are parcels: a parcel has at most one due delivery, so one of them belongs to another. */
+export async function waitsForOthers(session: Session, endpointId: string, parcelIds: readonly number[]): Promise<boolean> {
+  const known = new Set(parcelIds)
+  const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId), limit: known.size + 1 })
+  return rows.some((row) => !known.has(row.parcel_id))
 }
 
 export interface NextRow {

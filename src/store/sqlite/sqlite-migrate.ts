@@ -13,6 +13,7 @@ import { failingEndpoints } from './migrations/0009-failing-endpoints.ts'
 import { expiredPushes } from './migrations/0010-expired-pushes.ts'
 import { parcelStatuses } from './migrations/0011-parcel-statuses.ts'
 import { carrierTimes } from './migrations/0014-carrier-times.ts'
+import { refusals } from './migrations/0017-refusals.ts'
 
 /** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -28,6 +29,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0010-expired-pushes': expiredPushes,
   '0011-parcel-statuses': parcelStatuses,
   '0014-carrier-times': carrierTimes,
+  '0017-refusals': refusals,
 }
 
 /**

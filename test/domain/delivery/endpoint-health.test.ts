@@ -35,15 +35,16 @@ function probedInVain(times: number, outcome = refused): { readonly health: Endp
 }
 
 describe('an endpoint is failing', () => {
-  test('when its last five attempts failed, over two parcels', () => {
+  test('7.4: when its last five attempts failed, over five parcels', () => {
     expect(shouldProbe(failedAt(1, 2, 3, 4))).toBe('no')
-    expect(shouldProbe(failedAt(1, 1, 1, 1, 2))).toBe('yes')
-    expect(shouldProbe(startProbing(failedAt(1, 1, 1, 1, 2), refused, NOW))).toBe('no')
+    expect(shouldProbe(failedAt(1, 2, 3, 4, 5))).toBe('yes')
+    expect(shouldProbe(startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW))).toBe('no')
   })
 
-  test('for one parcel only if it has no other', () => {
+  test('7.4: for fewer than five parcels only if nothing else waits', () => {
     expect(shouldProbe(failedAt(1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
+    expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')
   })
 
   test('not when one of the five was accepted, and one that we interrupted is none of them', () => {

@@ -28,13 +28,14 @@ async function live(
   const told = new Set<number>()
   let isDown = false
   let sequence = 0
+  const poison = seed % 2 === 0 ? 422 : 500
   let probes = 0
   /** The last waking, and what waited then. */
   let woken: { readonly atMs: number; readonly waiting: Set<number> } | null = null
   let wasFailing = false
 
   const world = await openDeliveryWorld(engine, START_MS, {
-    statusOf: ({ sequence: of }) => (isDown || poisonous.has(of) ? 500 : 200),
+    statusOf: ({ sequence: of }) => (isDown ? 500 : poisonous.has(of) ? poison : 200),
     latencyMs: () => 5 + below(60),
     onEnd: ({ delivery, status }) => {
       if (status === 200) told.add(delivery.sequence)

@@ -162,6 +162,31 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([1, null])
     })
 
+    test.each([422, 500])('7.4: three parcels that are answered %i hold up none of the others', async (status) => {
+      const { now, run, pushParcels, endpoint, countOf } = await openDown(engine, {
+        statusOf: ({ sequence }) => (sequence <= 3 ? status : 200),
+      })
+      await pushParcels(3)
+      await run(now() + HOUR_MS)
+      await pushParcels(30, 3)
+      await run(now() + 1000)
+      expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([30, null])
+    })
+
+    test('7.4: behind many that are answered 422 what was not refused is probed every 5 s, one at a time', async () => {
+      const { now, run, pushParcels, attempts, endpoint } = await openDown(engine, { statusOf: () => 422 })
+      await pushParcels(40)
+      await run(now() + 1000)
+      expect((await endpoint()).health.probing).not.toBeNull()
+      const before = attempts.length
+      await run(now() + 60_000)
+      const probes = attempts.slice(before)
+      const gaps = probes.slice(1).map(({ beganMs }, nth) => beganMs - (probes[nth]?.beganMs ?? 0))
+      expect(probes.length).toBeGreaterThan(8)
+      expect(Math.max(...gaps)).toBeLessThan(5100)
+      expect(new Set(attempts.map(({ delivery }) => delivery.sequence)).size).toBe(attempts.length)
+    })
+
     test('does not keep an endpoint failing that is mended: it is not the only one that is probed', async () => {
       const { now, run, mend, pushParcels, countOf } = await openDown(engine, {
         statusOf: (delivery, upAtMs) => (isPoison(delivery) && upAtMs < Number.POSITIVE_INFINITY ? 500 : null),

@@ -7,7 +7,7 @@ import type {
   NextDelivery,
 } from '../../../domain/delivery/dispatch-round.ts'
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
-import { type EndpointHealth, isProbeDue, onlyFailedParcel } from '../../../domain/delivery/endpoint-health.ts'
+import { fewFailedParcels, isProbeDue, type Probing } from '../../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../../write-store.ts'
 
@@ -91,16 +91,21 @@ const NO_PROBE: ProbeLook = { probe: null, atMs: null }
 /** Finds the probe for a failing endpoint, or when the next one is due. */
 async function findProbe(
   tx: WriteTx,
-  probing: NonNullable<EndpointHealth['probing']>,
+  probing: Probing,
   { endpoint, health }: EndpointState,
   nowMs: number,
 ): Promise<ProbeLook> {
-  const endpointId = endpoint.id
-  if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe({ endpointId, exceptParcelId: null, nowMs }), atMs: null }
-  // All failures are of one parcel. A delivery of another parcel need not wait to show whose fault it is.
-  const exceptParcelId = onlyFailedParcel(health.failedParcels)
-  const other = exceptParcelId === null ? null : await tx.findProbe({ endpointId, exceptParcelId, nowMs })
-  return { probe: other, atMs: other === null ? probing.atMs : null }
+  const look = { endpointId: endpoint.id, exceptParcelIds: [], beforeRound: null, nowMs }
+  if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe(look), atMs: null }
+  // All failures are of few parcels. A delivery of another parcel need not wait to show whose fault it is.
+  const exceptParcelIds = fewFailedParcels(health.failedParcels)
+  const other = exceptParcelIds.length === 0 ? null : await tx.findProbe({ ...look, exceptParcelIds })
+  if (other !== null) return { probe: other, atMs: null }
+  const { refused } = probing
+  if (refused === undefined) return { probe: null, atMs: probing.atMs }
+  if (!isProbeDue(refused, nowMs)) return { probe: null, atMs: Math.min(probing.atMs, refused.atMs) }
+  const unrefused = await tx.findProbe({ ...look, beforeRound: refused.fromRound })
+  return { probe: unrefused, atMs: unrefused === null ? probing.atMs : null }
 }
 
 /**

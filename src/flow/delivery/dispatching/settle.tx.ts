@@ -131,7 +131,7 @@ async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttem
   const { parcelId, result: outcome, atMs } = attempt
   const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
   const verdict = shouldProbe(health)
-  if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, parcelId)))) return health
+  if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, health.failedParcels)))) return health
   return startProbing(health, outcome, nowMs)
 }
 

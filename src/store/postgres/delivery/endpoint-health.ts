@@ -10,17 +10,20 @@ type HealthParams = { readonly id: number } & { readonly [Name in keyof Health]:
 type SavedParams = HealthParams & { readonly before: string }
 
 /** The health of a row as one text, so that it is compared at once. */
-const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, round, woken_at_ms)`
+const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, refused_from, refused_at_ms, round, woken_at_ms)`
 
 function textOf(health: EndpointHealth): string {
-  const { succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed, round, wokenAtMs } = encodeHealth(health)
-  return JSON.stringify([succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed, round, wokenAtMs])
+  const { succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed, ...rest } = encodeHealth(health)
+  const { refusedFrom, refusedAtMs, round, wokenAtMs } = rest
+  const failing = [succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed]
+  return JSON.stringify([...failing, refusedFrom, refusedAtMs, round, wokenAtMs])
 }
 
 const save = rawStatement<SavedParams>()(
   (p) => sql`
     update endpoint set succeeded_at_ms = ${p.succeededAtMs}::bigint, failing_since_ms = ${p.failingSinceMs}::bigint, failed_for_ms = ${p.failedForMs}::bigint,
-      failed_parcels = ${p.failedParcels}::text, probe_at_ms = ${p.probeAtMs}::bigint, probes_failed = ${p.probesFailed}::integer, woken_at_ms = ${p.wokenAtMs}::bigint,
+      failed_parcels = ${p.failedParcels}::text, probe_at_ms = ${p.probeAtMs}::bigint, probes_failed = ${p.probesFailed}::integer,
+      refused_from = ${p.refusedFrom}::bigint, refused_at_ms = ${p.refusedAtMs}::bigint, woken_at_ms = ${p.wokenAtMs}::bigint,
       round = ${p.round}::bigint / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end)
     where id = ${p.id}::bigint`,
 )

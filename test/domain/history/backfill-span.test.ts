@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest'
+import { type BackfillSpan, backfillSpan, isInAudience } from '../../../src/domain/history/audience.ts'
+
+const turned = (...at: readonly number[]): BackfillSpan | null =>
+  at.reduce<BackfillSpan | null>((span, next, nth) => backfillSpan(span, nth % 2 === 0, next), null)
+const sentAt = (span: BackfillSpan | null, at: number) => isInAudience({ kind: 'backfill', at }, span)
+
+test('6.6: an endpoint keeps what it was sent as backfill when that is turned off and on again', () => {
+  const span = turned(10, 20, 30, 40, 50)
+  expect([9, 10, 19, 20, 29, 30, 39, 40, 49, 50, 99].filter((at) => sentAt(span, at))).toEqual([10, 19, 30, 39, 50, 99])
+  expect(isInAudience({ kind: 'rest', at: 15 }, span)).toBe(false)
+})
+
+test('6.6: backfill turned off and on again with nothing recorded between is one span', () => {
+  expect(turned(10, 20, 20)).toEqual({ from: 10, to: null })
+})
