@@ -10,6 +10,8 @@ export const ASKED_FOR = -1
 /** The round of a delivery not attempted since it was queued. */
 export const UNTRIED = 0
 const FIRST_ROUND = 1
+/** The highest that the column holds on every engine. */
+const ROUND_MAX = 2 ** 31 - 1
 
 type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
@@ -106,7 +108,7 @@ const nextOfAll = statement<Look & { exceptParcelIds: readonly number[]; beforeR
 
 /** See `DeliveryTx.findProbe`. It skips one row for each parcel at most, because a parcel has at most one due delivery. */
 export async function findProbe(session: Session, { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
-  const rounds = { beforeRound: beforeRound ?? Number.MAX_SAFE_INTEGER }
+  const rounds = { beforeRound: beforeRound ?? ROUND_MAX }
   const look = { endpointId: Number(endpointId), exceptParcelIds, ...rounds, limit: 1, nowMs }
   const [row] = await session.all(nextOfAll, look)
   return row === undefined ? null : decodeNext(row, endpointId, nowMs)
