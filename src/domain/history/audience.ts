@@ -63,13 +63,19 @@ function hadBackfill(span: BackfillSpan | null, at: number): boolean {
   return span.earlier?.some(([from, to]) => from <= at && at < to) ?? false
 }
 
-/** The span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on. */
+/** The span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on. What it was sent before stays sent. */
 export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean, next: number): BackfillSpan | null {
   const isOpen = before !== null && before.to === null
   if (isOpen === wantsBackfill) return before
   if (before === null) return { from: next, to: null }
   const { from, to, earlier = [] } = before
   if (to === null) return { ...before, to: next }
-  // What it was sent before stays sent; nothing was recorded meanwhile if it begins again where it ended.
-  return to === next ? { ...before, to: null } : { from: next, to: null, earlier: from < to ? [...earlier, [from, to]] : earlier }
+  return { from: next, to: null, earlier: withSpan(earlier, from, to) }
+}
+
+/** Adds a span to those before it. However often backfill is turned off and on, only what was recorded in between adds to them. */
+function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, to: number): NonNullable<BackfillSpan['earlier']> {
+  if (from === to) return earlier
+  const [begin, end] = earlier.at(-1) ?? [from, null]
+  return end === from ? [...earlier.slice(0, -1), [begin, to]] : [...earlier, [from, to]]
 }

@@ -85,17 +85,17 @@ export async function findNextDeliveries(
 ): Promise<NextDeliveries> {
   const { endpointId, underWay, limit, nowMs, round, wokenAtMs } = request
   const { untried, woken, retried, lookAgainAtMs } = await find({ endpointId: Number(endpointId), underWay, limit, nowMs, round })
-  const found = [
-    ...untried.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, nowMs))),
+  const isAsked = (row: NextRow) => row.round === ASKED_FOR
+  const untriedNext = (row: NextRow) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, nowMs))
+  const rest = [
+    ...untried.filter((row) => !isAsked(row)).map(untriedNext),
     ...woken.map((row) => decodeNext(row, endpointId, Math.min(row.next_attempt_at_ms, wokenAtMs))),
     ...retried.map((row) => decodeNext(row, endpointId, row.next_attempt_at_ms)),
   ]
-  // What an operator asked for goes first, whatever its time was to be.
-  const asked = untried.filter((row) => row.round === ASKED_FOR).length
-  const rest = found.splice(asked)
   if (woken.length > 0 || retried.length > 0) rest.sort((one, other) => one.dueAtMs - other.dueAtMs)
-  found.push(...rest)
-  return { deliveries: found.slice(0, limit), lookAgainAtMs }
+  // What an operator asked for goes first, whatever its time was to be.
+  const deliveries = [...untried.filter(isAsked).map(untriedNext), ...rest].slice(0, limit)
+  return { deliveries, lookAgainAtMs }
 }
 
 const nextOfAll = statement<Look & { exceptParcelIds: readonly number[]; beforeRound: number }>()((db, p, { oneOf }) =>
@@ -107,7 +107,10 @@ const nextOfAll = statement<Look & { exceptParcelIds: readonly number[]; beforeR
 )
 
 /** See `DeliveryTx.findProbe`. It skips one row for each parcel at most, because a parcel has at most one due delivery. */
-export async function findProbe(session: Session, { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest): Promise<NextDelivery | null> {
+export async function findProbe(
+  session: Session,
+  { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest,
+): Promise<NextDelivery | null> {
   const rounds = { beforeRound: beforeRound ?? ROUND_MAX }
   const look = { endpointId: Number(endpointId), exceptParcelIds, ...rounds, limit: 1, nowMs }
   const [row] = await session.all(nextOfAll, look)

@@ -41,7 +41,7 @@ const step = fc.oneof(
     weight: 4,
   },
   { arbitrary: fc.record({ kind: fc.constant('add'), backfill: fc.boolean(), fromStart: fc.boolean() }), weight: 1 },
-  { arbitrary: fc.record({ kind: fc.constant('turn'), endpoint: fc.nat(9) }), weight: 1 },
+  { arbitrary: fc.record({ kind: fc.constant('turn'), endpoint: fc.nat(9) }), weight: 2 },
   { arbitrary: fc.record({ kind: fc.constant('queue') }), weight: 1 },
   { arbitrary: fc.record({ kind: fc.constant('prune') }), weight: 1 },
 )
@@ -55,12 +55,12 @@ interface Telling {
   readonly of: number
 }
 
-/** Which tellings an endpoint is owed: from a place on, and backfill over a stretch of them. */
+/** Which tellings an endpoint is owed: from a place on, and backfill over stretches of them. */
 interface Owed {
   readonly status: string | null
   readonly from: number
-  backfillFrom: number
-  backfillTo: number
+  /** The first place of each stretch with backfill, and the first after it. */
+  readonly backfill: [from: number, to: number][]
 }
 
 function createModel() {
@@ -95,7 +95,7 @@ function createModel() {
       }
     },
     owedTo(endpoint: Owed): readonly number[] {
-      const hadBackfill = (place: number) => place >= endpoint.from && place >= endpoint.backfillFrom && place < endpoint.backfillTo
+      const hadBackfill = (place: number) => endpoint.backfill.some(([from, to]) => place >= from && place < to)
       const owed = tellings.filter(({ event: of, kind, of: earlier }, place) => {
         if (place < endpoint.from || (endpoint.status !== null && endpoint.status !== of.status)) return false
         return kind === 'all' || (kind === 'backfill' ? hadBackfill(place) : !hadBackfill(earlier))
@@ -116,14 +116,8 @@ async function run(engine: Engine, path: string, steps: readonly Step[]): Promis
     const name = `endpoint ${endpoints.length}`
     const added = await addEndpoint(writes, NOON, { name, ...settings, ...(from === null ? {} : { from }) })
     const place = fromStart ? 0 : model.tellings.length
-    const span = settings.backfill === true ? [place, Number.POSITIVE_INFINITY] : [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-    endpoints.push({
-      ...added,
-      status: settings.filters?.status?.[0] ?? null,
-      from: place,
-      backfillFrom: span[0] ?? 0,
-      backfillTo: span[1] ?? 0,
-    })
+    const status = settings.filters?.status?.[0] ?? null
+    endpoints.push({ ...added, status, from: place, backfill: settings.backfill === true ? [[place, Number.POSITIVE_INFINITY]] : [] })
   }
   await add({}, false)
   await add({ backfill: true }, false)
@@ -152,11 +146,11 @@ async function run(engine: Engine, path: string, steps: readonly Step[]): Promis
     } else if (one.kind === 'turn') {
       await replayFeed(writes)
       const endpoint = endpoints[one.endpoint % endpoints.length]
-      // That it wanted backfill for two stretches is not remembered.
-      if (endpoint === undefined || endpoint.backfillTo < Number.POSITIVE_INFINITY) continue
-      const isOn = endpoint.backfillFrom < Number.POSITIVE_INFINITY
-      if (isOn) endpoint.backfillTo = model.tellings.length
-      else endpoint.backfillFrom = model.tellings.length
+      if (endpoint === undefined) continue
+      const stretch = endpoint.backfill.at(-1)
+      const isOn = stretch?.[1] === Number.POSITIVE_INFINITY
+      if (isOn) stretch[1] = model.tellings.length
+      else endpoint.backfill.push([model.tellings.length, Number.POSITIVE_INFINITY])
       await writes.changeEndpoint({ id: endpoint.id, change: { backfill: !isOn }, key: null, nowMs: NOON })
     } else if (one.kind === 'queue') {
       await writes.replayFeed({ limit: 2, nowMs: NOON })
