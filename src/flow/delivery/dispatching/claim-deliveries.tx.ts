@@ -89,12 +89,7 @@ interface ProbeLook {
 const NO_PROBE: ProbeLook = { probe: null, atMs: null }
 
 /** Finds the probe for a failing endpoint, or when the next one is due. */
-async function findProbe(
-  tx: WriteTx,
-  probing: Probing,
-  { endpoint, health }: EndpointState,
-  nowMs: number,
-): Promise<ProbeLook> {
+async function findProbe(tx: WriteTx, probing: Probing, { endpoint, health }: EndpointState, nowMs: number): Promise<ProbeLook> {
   const look = { endpointId: endpoint.id, exceptParcelIds: [], beforeRound: null, nowMs }
   if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe(look), atMs: null }
   // All failures are of few parcels. A delivery of another parcel need not wait to show whose fault it is.
