@@ -1,5 +1,4 @@
 import { AppError } from '../../domain/errors.ts'
-import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import { type Rest, restAfter } from '../../domain/polling/question-rest.ts'
@@ -74,6 +73,16 @@ export interface Asked {
   readonly retryAfterMs: number
 }
 
+/** What a known parcel lacks. */
+export interface Wanted {
+  /** The language to ask in. */
+  readonly language: string
+  /** Whether its entries lack the language, rather than news. */
+  readonly isMissing: boolean
+  /** Whether a parcel as it stands now still lacks it. */
+  readonly isLacking: (view: ParcelView) => boolean
+}
+
 /** How long to wait if the answer could not be stored. */
 const STORE_RETRY_MS = 30_000
 
@@ -85,7 +94,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
   const { pauses, clock, log } = ports
   const rests = createRests(ports)
 
-  return async (view: ParcelView, { identifier }: ParsedQuestion, language: string, lacking: boolean): Promise<Asked> => {
+  return async (view: ParcelView, { identifier }: ParsedQuestion, { language, isMissing, isLacking }: Wanted): Promise<Asked> => {
     const { parcelId } = view
     const key = `${parcelId} ${language}`
     const pause = pauses.get(key)
@@ -94,9 +103,10 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
     const restMs = rests.left(identifier)
     if (restMs > 0) return { freshness: 'stale', retryAfterMs: restMs }
     try {
-      const asked = await carrier.aboutKnown({ parcelId, knownTo: lastSequenceOf(view.entries), identifier, language })
+      const asked = await carrier.aboutKnown({ parcelId, identifier, language, isLacking })
       const restsMs = rests.after(identifier, asked)
-      if (asked.kind === 'recorded') return { freshness: lacking || view.lastSeenAtMs === null ? 'fetched' : 'refreshed', retryAfterMs: 0 }
+      if (asked.kind === 'recorded')
+        return { freshness: isMissing || view.lastSeenAtMs === null ? 'fetched' : 'refreshed', retryAfterMs: 0 }
       if (asked.kind === 'unusable') return { freshness: 'stale', retryAfterMs: restsMs }
       const freshness = asked.kind === 'not_found' ? 'hit' : 'stale'
       const retryAfterMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs

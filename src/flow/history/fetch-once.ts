@@ -1,4 +1,6 @@
 import { AppError } from '../../domain/errors.ts'
+import { lastSequenceOf } from '../../domain/history/history.ts'
+import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
 import { isUnusable } from '../../domain/polling/carrier-answer.ts'
 import type { Carrier } from '../ports.ts'
@@ -30,7 +32,15 @@ export interface FetchOnce {
   /** For an identifier without a parcel: one call across all apps and languages (DOMAIN 1.5). */
   aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<FetchOutcome>
   /** For a known parcel: one call per language (DOMAIN 4.2). */
-  aboutKnown(question: KnownParcel & { readonly identifier: string; readonly language: string }): Promise<FetchOutcome>
+  aboutKnown(question: KnownQuestion): Promise<FetchOutcome>
+}
+
+interface KnownQuestion {
+  readonly parcelId: number
+  readonly identifier: string
+  readonly language: string
+  /** Whether the carrier could still add something to what is known. */
+  readonly isLacking: (view: ParcelView) => boolean
 }
 
 /** A parcel, and the highest sequence of its entries that was known before the carrier is asked. */
@@ -78,9 +88,13 @@ export function createFetchOnce({ carrier, recorder, reads, write, together = al
         if ((await reads.findParcel(identifier)) !== null) return { kind: 'recorded' }
         return ask(identifier, language, null)
       }),
-    aboutKnown: ({ parcelId, knownTo, identifier, language }) =>
+    aboutKnown: ({ parcelId, identifier, language, isLacking }) =>
       fly(`${parcelId} ${language}`, async () => {
-        const asked = await ask(identifier, language, { parcelId, knownTo })
+        // Another flight, of this or of another replica, may have brought it since the caller read the store.
+        const view = await reads.findParcel(identifier)
+        if (view !== null && !isLacking(view)) return { kind: 'recorded' }
+        const known = view === null ? { parcelId, knownTo: 0 } : { parcelId: view.parcelId, knownTo: lastSequenceOf(view.entries) }
+        const asked = await ask(identifier, language, known)
         if (asked.kind === 'not_found') await write.noteNotPollable(identifier)
         return asked
       }),

@@ -131,8 +131,13 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
     const lack = lackOf(view, language, clock.now(), options)
     let asked: Asked | null = null
     if (lack !== null) {
-      const wanted = lack === 'freshness' ? defaultLanguage : (language ?? defaultLanguage)
-      asked = await askForMore(view, question, wanted, lack === 'language')
+      const languageFor = (what: Lack) => (what === 'freshness' ? defaultLanguage : (language ?? defaultLanguage))
+      const wanted = languageFor(lack)
+      const isLacking = (now: ParcelView) => {
+        const left = lackOf(now, language, clock.now(), options)
+        return left !== null && languageFor(left) === wanted
+      }
+      asked = await askForMore(view, question, { language: wanted, isMissing: lack === 'language', isLacking })
       freshness = asked.freshness === 'hit' ? freshness : asked.freshness
       const found = await look()
       if (found === null) throw new AppError('storage_unavailable', 'The parcel has just changed. Ask again.', { retryAfterMs: 1000 })

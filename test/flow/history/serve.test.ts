@@ -117,6 +117,22 @@ test('P10: who read the store before another question had found the parcel does 
   expect(world.calls).toHaveLength(1)
 })
 
+test.each([
+  ['4.2: a language', {}, 'sv'],
+  ['refreshOlderThan: news', { refreshOlderThanMs: 60_000 }, 'en'],
+])('%s that another question has fetched since a parcel was read is not asked for again', async (_, options, language) => {
+  const world = createWorld(options)
+  world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])], lastSeenAtMs: world.nowMs - 60_001 }))
+  const gate = Promise.withResolvers<void>()
+  world.beforeRead = () => gate.promise
+  const late = world.ask({ language })
+  world.beforeRead = async () => {}
+  await world.ask({ language })
+  gate.resolve()
+  await late
+  expect(world.calls.map((call) => call.language)).toEqual([language])
+})
+
 test('an unknown parcel is one call across languages and apps, in a configured language', async () => {
   const world = createWorld({ fetchMissingLanguage: false })
   const gate = Promise.withResolvers<CarrierAnswer>()

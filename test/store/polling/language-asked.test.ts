@@ -39,7 +39,12 @@ async function startAsking(engine: Engine, answer: () => Promise<CarrierAnswer>)
   }
   return {
     ...store,
-    ask: async () => await questions(await view(), { app: 'shop', identifier: NUMBER, language: 'sv', kind: 'all' }, 'sv', true),
+    ask: async () =>
+      await questions(
+        await view(),
+        { app: 'shop', identifier: NUMBER, language: 'sv', kind: 'all' },
+        { language: 'sv', isMissing: true, isLacking: () => true },
+      ),
     refresh: async () => refresh.poll({ parcelId: (await view()).parcelId, identifiers: [NUMBER] }),
     languagesAsked: async () => (await view()).languagesAsked,
   }
