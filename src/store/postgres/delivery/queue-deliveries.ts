@@ -64,6 +64,18 @@ const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
     select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
 )
+/**
+ * The same, and fails the transaction, which is begun again, if one of them is joined to another while it is waited for: then nothing keeps others from
+ * what waits of the other. A parcel that was erased is not waited for.
+ */
+const lockStanding = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql`
+    with standing as materialized (
+      select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[]))
+    ), locked as materialized (
+      select id from parcel where id in (select id from standing) order by id for no key update
+    ) select 1 / (case when (select count(*) from standing) = (select count(*) from locked) then 1 else 0 end)`,
+)
 const lockEndpointsOf = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
     select id from endpoint where id in (select endpoint_id from delivery where id = any(${p.ids}::bigint[]) and parcel_id = 0) order by id for no key update`,
@@ -122,12 +134,12 @@ const acceptAll = rawStatement<{
     where delivery.id = u.id and delivery.state < 2`,
 )
 
-/** See the verb of the same name. Parcels that are joined while their locks are waited for are others by then, so they are looked for twice. */
+/** See the verb of the same name. Parcels that are joined while their locks are waited for are others by then, so they are looked for twice; after a second join it begins again. */
 export function saveSettlementsInSets(session: Session, settled: readonly Settled[], nowMs: number): void {
   if (settled.length === 0) return
   const ids = settled.map(({ deliveryId }) => deliveryId)
   session.enqueueWrite(lockParcelsOf, { ids })
-  session.enqueueWrite(lockParcelsOf, { ids })
+  session.enqueueWrite(lockStanding, { ids })
   session.enqueueWrite(lockEndpointsOf, { ids })
   const ended = settled.filter(hasEnded)
   if (ended.length > 0) session.enqueueWrite(releaseAll, { ids: ended.map(({ deliveryId }) => deliveryId), nowMs })
