@@ -68,7 +68,8 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
   const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
-  const exchange = createExchange({ agent: connections.current, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE })
+  const lastRunAtMs = memory?.atMs ?? null
+  const exchange = createExchange({ agent: connections.current, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE, lastRunAtMs })
   const deadlines = createDeadlines(timeoutMs, startTimer)
   const tokens: TokenClient = createTokenClient({
     ...options,

@@ -60,10 +60,18 @@ interface ExchangePorts {
   readonly clock: Clock
   /** How long a request must have run for its cut-off to say something about the carrier, in milliseconds. */
   readonly fairShareMs: number
+  /** When an earlier run last noted the time, epoch milliseconds. */
+  readonly lastRunAtMs: number | null
 }
 
 export function createExchange(ports: ExchangePorts): Exchange {
   const { queue, clock, fairShareMs } = ports
+  // The answer that was asked last is believed, so that no question may be stamped earlier than the one before, whatever the clock does.
+  let lastAskedAtMs = ports.lastRunAtMs ?? 0
+  const stamp = (): number => {
+    lastAskedAtMs = Math.max(clock.now(), lastAskedAtMs + 1)
+    return lastAskedAtMs
+  }
   return async (request) => {
     const { deadline, priority, giveUpAtMs } = request
     const slot = await queue.take({ priority, giveUpAtMs, signal: deadline.signal })
@@ -81,7 +89,7 @@ export function createExchange(ports: ExchangePorts): Exchange {
     const leftAtMs = clock.monotonic()
     const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {
-      return await ask(request, ports.agent(), clock.now(), isFair)
+      return await ask(request, ports.agent(), stamp(), isFair)
     } finally {
       slot.release()
     }

@@ -53,6 +53,23 @@ describe('asking the carrier', () => {
     expect(answer.observation.askedAtMs).toBeLessThanOrEqual(Date.now())
   })
 
+  test('P13: a question is stamped later than the one before, though the clock was put back, so that its answer is the last asked', async () => {
+    const { url } = await openCarrier()
+    let nowMs = Date.now()
+    const { fetchAll } = connect(url, { clock: { now: () => nowMs, monotonic: () => performance.now() } })
+    const askedAt = async () => {
+      const answer = await fetchAll()
+      if (answer.kind !== 'found') throw new Error(answer.kind)
+      return answer.observation.askedAtMs
+    }
+    const first = await askedAt()
+    nowMs -= 3_600_000
+    const second = await askedAt()
+    expect([second > first, second < first + 1000]).toEqual([true, true])
+    nowMs += 2 * 3_600_000
+    expect(await askedAt()).toBe(nowMs)
+  })
+
   test.each([404, 410])('P6: %i means not found, and a later 200 is found', async (status) => {
     const { url } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? status : 200, goodBody) })
     const { fetchAll } = connect(url)

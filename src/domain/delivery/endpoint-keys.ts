@@ -31,6 +31,15 @@ export function keysChangeAtMs({ next, previous }: SealedKeys): number {
   return Math.min(next?.fromMs ?? Number.POSITIVE_INFINITY, previous?.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
+/** The keys after the clock was put back: what is due moves back with it, so that the overlap lasts as long as it was to. */
+export function shiftKeys({ current, next, previous }: SealedKeys, byMs: number): SealedKeys {
+  return {
+    current,
+    next: next === null ? null : { ...next, fromMs: next.fromMs - byMs },
+    previous: previous === null ? null : { ...previous, untilMs: previous.untilMs - byMs },
+  }
+}
+
 /** Starts to replace the current key. An earlier replacement that is still pending is dropped. */
 export function rotateKeys(keys: SealedKeys, sealed: string, nowMs: number): SealedKeys {
   return { ...keysAt(keys, nowMs), next: { sealed, fromMs: nowMs + OVERLAP_MS } }

@@ -37,7 +37,7 @@ export function scanSamplesOf(
   const timed = (all: readonly Entry[]) => all.map((entry) => ({ status: entry.status, atMs: countsMs(entry) }))
   return observation.kind === 'push'
     ? waits(before, timed(newer), null)
-    : [...waits(before, timed(newer), observation.askedAtMs), ...places(before, timed(oldestFirst))]
+    : [...waits(before, timed(newer), Math.min(observation.askedAtMs, nowMs)), ...places(before, timed(oldestFirst))]
 }
 
 /** An entry, with the time that counts. */

@@ -7,14 +7,14 @@ import { createSingleFlight } from '../single-flight.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
-/** Until when the carrier is not asked about a known parcel again, and how fresh its answer counts meanwhile. */
+/** Until when (monotonic milliseconds) the carrier is not asked about a known parcel again, and how fresh its answer counts meanwhile. */
 export interface Pause {
   readonly untilMs: number
   readonly freshness: Freshness
 }
 
 export interface FetchOnMissPorts {
-  /** Identifiers the carrier does not know, and until when (epoch milliseconds) that is believed. */
+  /** Identifiers the carrier does not know, and until when that is believed, in monotonic milliseconds: a wall clock may be put back. */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
   /** Identifiers that the carrier answers neither with what it knows nor with not knowing them. */
@@ -53,13 +53,13 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     if (asked.kind === 'unusable') throw unavailableError(restMs)
     if (asked.kind === 'unavailable') throw unavailableError(asked.retryAfterMs)
     if (asked.kind === 'recorded') return
-    notFound.set(question.identifier, clock.now() + options.notFoundForMs)
+    notFound.set(question.identifier, clock.monotonic() + options.notFoundForMs)
     throw notFoundError(options.fetchUnknown)
   }
 
   return async (question: ParsedQuestion): Promise<void> => {
     const untilMs = notFound.get(question.identifier)
-    if (untilMs !== undefined && untilMs > clock.now()) throw notFoundError(options.fetchUnknown)
+    if (untilMs !== undefined && untilMs > clock.monotonic()) throw notFoundError(options.fetchUnknown)
     const restMs = rests.left(question.identifier)
     if (restMs > 0) throw unavailableError(restMs)
     // Counted once per app and flight: a thousand questions for one new parcel are one unknown identifier.
@@ -98,7 +98,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
     const { parcelId } = view
     const key = `${parcelId} ${language}`
     const pause = pauses.get(key)
-    const pausedMs = (pause?.untilMs ?? 0) - clock.now()
+    const pausedMs = (pause?.untilMs ?? 0) - clock.monotonic()
     if (pause !== undefined && pausedMs > 0) return { freshness: pause.freshness, retryAfterMs: pausedMs }
     const restMs = rests.left(identifier)
     if (restMs > 0) return { freshness: 'stale', retryAfterMs: restMs }
@@ -110,7 +110,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
       if (asked.kind === 'unusable') return { freshness: 'stale', retryAfterMs: restsMs }
       const freshness = asked.kind === 'not_found' ? 'hit' : 'stale'
       const retryAfterMs = asked.kind === 'not_found' ? options.notFoundForMs : asked.retryAfterMs
-      pauses.set(key, { untilMs: clock.now() + retryAfterMs, freshness })
+      pauses.set(key, { untilMs: clock.monotonic() + retryAfterMs, freshness })
       return { freshness, retryAfterMs }
     } catch (err) {
       log.warn({ err, parcelId }, 'the answer of the carrier could not be stored: serving what is known')

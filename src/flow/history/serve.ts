@@ -60,7 +60,11 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
 
   const findKept = (key: string): CachedAnswer | null => {
     const kept = cache.get(key)
-    return kept === undefined || isOlder(kept.lastSeenAtMs, clock.now(), options) || hasLapsed(kept, clock) ? null : kept
+    if (kept === undefined) return null
+    const nowMs = clock.now()
+    // The clock was put back since: the store knows when the parcel was last heard of by the clock as it is now.
+    const isAhead = kept.lastSeenAtMs !== null && kept.lastSeenAtMs > nowMs
+    return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) || hasLapsed(kept, clock) ? null : kept
   }
 
   const serveKept = (kept: CachedAnswer): Served => {

@@ -1,4 +1,5 @@
 import { clampHealthToClock } from '../../domain/delivery/endpoint-health.ts'
+import { shiftKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
@@ -62,7 +63,10 @@ export function createWatchParcels(
       store.transaction(
         async (tx) => {
           const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
-          for (const state of states) await tx.saveEndpoint({ ...state, health: clampHealthToClock(state.health, request.nowMs) })
+          for (const state of states) {
+            const keys = state.keys === null ? null : shiftKeys(state.keys, request.byMs)
+            await tx.saveEndpoint({ ...state, keys, health: clampHealthToClock(state.health, request.nowMs) })
+          }
           return await tx.shiftSchedule(request)
         },
         { ofRole: 'poller', announced: true },

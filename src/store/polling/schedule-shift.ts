@@ -14,12 +14,46 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; n
     .updateTable('parcel')
     .set((row) => ({
       next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
-      // A check time in the future would delay everything computed from it.
+      // What happened cannot be ahead of the clock: it would delay everything computed from it (DOMAIN 6.1).
+      watched_at_ms: least(row.ref('watched_at_ms'), row.val(p.nowMs)),
+      heard_at_ms: least(row.ref('heard_at_ms'), row.val(p.nowMs)),
       checked_at_ms: least(row.ref('checked_at_ms'), row.val(p.nowMs)),
       revived_at_ms: least(row.ref('revived_at_ms'), row.val(p.nowMs)),
     }))
     .where('id', '>', p.afterParcelId)
     .where('id', '<=', p.lastId),
+)
+
+/** An entry that is ahead now counts from now. */
+const countEntries = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('parcel')
+    .set({ latest_learnt_at_ms: p.nowMs })
+    .where('id', '>', p.afterParcelId)
+    .where('id', '<=', p.lastId)
+    .where('latest_at_ms', '>', p.nowMs)
+    .where((row) => row.or([row('latest_learnt_at_ms', 'is', null), row('latest_learnt_at_ms', '>', p.nowMs)])),
+)
+
+const refusals = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('identifier')
+    .set({ refused_at_ms: p.nowMs })
+    .where('parcel_id', '>', p.afterParcelId)
+    .where('parcel_id', '<=', p.lastId)
+    .where('refused_at_ms', '>', p.nowMs),
+)
+
+const awaitPushes = statement<{ afterParcelId: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
+  db
+    .updateTable('expected_push')
+    .set((row) => ({
+      due_at_ms: row('due_at_ms', '-', p.byMs),
+      found_at_ms: least(row.ref('found_at_ms'), row.val(p.nowMs)),
+      event_at_ms: least(row.ref('event_at_ms'), row.val(p.nowMs)),
+    }))
+    .where('parcel_id', '>', p.afterParcelId)
+    .where('parcel_id', '<=', p.lastId),
 )
 
 const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
@@ -47,6 +81,9 @@ export async function shiftSchedule(session: Session, request: Parameters<WriteS
   if (afterParcelId === 0) await session.run(waitsFor, { above: NO_PARCEL - 1, lastId: NO_PARCEL, byMs, nowMs })
   if (lastId !== null) {
     await session.run(shift, { afterParcelId, lastId, byMs, nowMs })
+    await session.run(countEntries, { afterParcelId, lastId, nowMs })
+    await session.run(refusals, { afterParcelId, lastId, nowMs })
+    await session.run(awaitPushes, { afterParcelId, lastId, byMs, nowMs })
     await session.run(waitsFor, { above: afterParcelId, lastId, byMs, nowMs })
   }
   return lastId

@@ -64,6 +64,8 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
   const unknowns: string[] = []
   const world = {
     nowMs: 2_000_000,
+    /** By how much the wall clock was put back. */
+    putBackMs: 0,
     reads: 0,
     /** Of versions. */
     looks: 0,
@@ -151,7 +153,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
       },
       meter: { served: (result) => void served.push(result) },
       log: silent,
-      clock: { now: () => world.nowMs, monotonic: () => world.nowMs },
+      clock: { now: () => world.nowMs, monotonic: () => world.nowMs + world.putBackMs },
     },
     {
       languages: ['en', 'sv'],

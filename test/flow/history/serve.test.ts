@@ -294,6 +294,38 @@ test('refreshOlderThan: what is too old is fetched first, by one call for all, a
   expect(await world.ask()).toMatchObject({ cacheStatus: 'parcel-relay; hit; detail=stale', ageSeconds: 60 })
 })
 
+/** Puts the wall clock back, without letting time pass. */
+function putBack(world: ReturnType<typeof createWorld>, ms: number): void {
+  world.nowMs -= ms
+  world.putBackMs += ms
+}
+
+test('P13: a 404 is remembered for its time and no longer when the clock is put back by an hour', async () => {
+  const world = createWorld()
+  world.carrier = async () => ({ kind: 'not_found' })
+  await expect(world.ask()).rejects.toEqual(code('not_found'))
+  putBack(world, 3_600_000)
+  world.nowMs += 299_999
+  await expect(world.ask()).rejects.toEqual(code('not_found'))
+  expect(world.calls).toHaveLength(1)
+  world.nowMs += 1
+  await expect(world.ask()).rejects.toEqual(code('not_found'))
+  expect(world.calls).toHaveLength(2)
+})
+
+test('P13: a cached answer from ahead of a clock that was put back is not served: Age and refreshOlderThan go by the store', async () => {
+  const world = createWorld({ refreshOlderThanMs: 60_000 })
+  world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
+  expect((await world.ask()).ageSeconds).toBe(0)
+  putBack(world, 1_000_000)
+  // As the shift of the schedule leaves it.
+  world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
+  world.nowMs += 59_000
+  expect(await world.ask()).toMatchObject({ ageSeconds: 59, cacheStatus: 'parcel-relay; hit' })
+  world.nowMs += 1001
+  expect((await world.ask()).cacheStatus).toBe('parcel-relay; fwd=stale; stored')
+})
+
 test('3.3: a known parcel without entries is an empty list for all and not found for latest', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '' }))

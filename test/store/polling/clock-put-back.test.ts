@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { rotateKeys, shiftKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
+import { engines } from '../../support/engines.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const HOUR_MS = 3_600_000
+const MINUTE_MS = 60_000
+const NOW = Date.UTC(2026, 2, 1, 12)
+const iso = (atMs: number) => new Date(atMs).toISOString()
+
+describe.each(engines)('a store whose clock is put back by an hour, on $name', (engine) => {
+  async function world() {
+    const store = await openStore(NOW, engine)
+    const stateOf = async (id: string) => {
+      const found = await store.reads.inspectParcel(id)
+      if (found === null) throw new Error(`nobody knows ${id}`)
+      return found.state
+    }
+    const putBack = async () => {
+      const nowMs = store.pass(-HOUR_MS)
+      await store.writes.shiftSchedule({ byMs: HOUR_MS, nowMs, afterParcelId: 0, limit: 500 })
+      return nowMs
+    }
+    return { ...store, stateOf, putBack }
+  }
+
+  test('P13: when a parcel was heard of, checked, watched and revived is now, and its next check moves back by the hour', async () => {
+    const { poll, push, stateOf, putBack } = await world()
+    await push({ trackingIds: ['1001'], eventTime: iso(NOW - MINUTE_MS) })
+    await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOW - MINUTE_MS) }] })
+    const before = await stateOf('1001')
+    const nowMs = await putBack()
+    expect(await stateOf('1001')).toMatchObject({
+      lastSeenAtMs: nowMs,
+      checkedAtMs: nowMs,
+      watchedAtMs: nowMs,
+      activatedAtMs: nowMs,
+      nextPollAtMs: (before.nextPollAtMs ?? 0) - HOUR_MS,
+      latest: { atMs: NOW - MINUTE_MS, learntAtMs: nowMs },
+    })
+  })
+
+  test('P13: a parcel that nobody watches is not watched by it, and one of the past keeps its times', async () => {
+    const { push, writes, stateOf, putBack, pass } = await world()
+    await push({ trackingIds: ['1001'], eventTime: iso(NOW - MINUTE_MS) })
+    await writes.unwatch({ identifier: '1001' })
+    pass(3 * HOUR_MS)
+    const { latest, lastSeenAtMs, checkedAtMs } = await stateOf('1001')
+    await putBack()
+    expect(await stateOf('1001')).toMatchObject({ latest, lastSeenAtMs, checkedAtMs, nextPollAtMs: null, stopped: 'unwatched' })
+  })
+
+  test('P13, 6.6: the grace of a missed push lasts as long as it was to last', async () => {
+    const { push, poll, writes, pass, putBack } = await world()
+    await push({ trackingIds: ['1001'], eventTime: iso(NOW - 2 * HOUR_MS) })
+    pass(HOUR_MS)
+    await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOW + MINUTE_MS) }] })
+    await putBack()
+    expect(await writes.settleMissedPushes(pass(9 * MINUTE_MS))).toEqual([])
+    expect(await writes.settleMissedPushes(pass(MINUTE_MS))).toMatchObject([{ foundAtMs: NOW, eventAtMs: NOW }])
+  })
+
+  test('P13, 6.3: an identifier that the carrier does not know is tried again when it was to be', async () => {
+    const { poll, writes, pass, putBack, now } = await world()
+    await poll({ asked: 'AB123456789SE', trackingIds: ['1001'] })
+    const claim = async () => (await writes.claimPoll({ identifier: '1001', nowMs: now(), leaseMs: 1 }))?.identifiers ?? []
+    await writes.noteNotPollable('AB123456789SE')
+    await putBack()
+    let waitedMs = 0
+    for (; !(await claim()).includes('AB123456789SE'); waitedMs += HOUR_MS) pass(HOUR_MS)
+    const control = await world()
+    await control.poll({ asked: 'AB123456789SE', trackingIds: ['1001'] })
+    await control.writes.noteNotPollable('AB123456789SE')
+    control.pass(waitedMs)
+    expect((await control.writes.claimPoll({ identifier: '1001', nowMs: control.now(), leaseMs: 1 }))?.identifiers).toContain(
+      'AB123456789SE',
+    )
+  })
+})
+
+test('P13: the next key of an endpoint takes over when it was to, by a clock that was put back', () => {
+  const keys = rotateKeys({ current: 'a', next: null, previous: null }, 'b', NOW)
+  const dueInMs = (keys.next?.fromMs ?? 0) - NOW
+  expect(shiftKeys(keys, HOUR_MS).next).toEqual({ sealed: 'b', fromMs: NOW - HOUR_MS + dueInMs })
+  const previous = { sealed: 'a', untilMs: NOW + MINUTE_MS }
+  expect(shiftKeys({ current: 'b', next: null, previous }, HOUR_MS).previous).toEqual({ sealed: 'a', untilMs: NOW + MINUTE_MS - HOUR_MS })
+})
