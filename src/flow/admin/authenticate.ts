@@ -22,6 +22,7 @@ interface TokenClaims {
 
 /** A valid token of this relay. */
 export interface VerifiedToken extends TokenClaims {
+  readonly issuedAtMs: number
   readonly expiresAtMs: number
 }
 
@@ -97,6 +98,14 @@ interface Holding {
   readonly end: () => void
 }
 
+/** How far the clocks of replicas may differ, and how far a clock is corrected without having been put back. */
+const AHEAD_MAX_MS = 30_000
+
+/** A token that was issued ahead of a clock that was put back since would be valid for longer than it was to be, by as much. */
+function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
+  return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
+}
+
 /** Creates what authenticates apps and operators. */
 export function createAuthenticate(
   { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock }: AuthenticatePorts,
@@ -107,13 +116,14 @@ export function createAuthenticate(
 
   const remembered = (token: string): VerifiedToken | null => {
     const claims = verified.get(token)
-    return claims !== undefined && claims.expiresAtMs > clock.now() ? claims : null
+    return claims !== undefined && isValidAt(claims, clock.now()) ? claims : null
   }
   const verifyToken = async (token: string): Promise<VerifiedToken | null> => {
     const before = remembered(token)
     if (before !== null) return before
     const claims = await tokens.verify(token)
-    if (claims !== null) verified.set(token, claims)
+    if (claims === null || !isValidAt(claims, clock.now())) return null
+    verified.set(token, claims)
     return claims
   }
   const appOf = (claims: VerifiedToken | null): App | null => {
@@ -169,7 +179,7 @@ export function createAuthenticate(
       held.add(holding)
       return () => void held.delete(holding)
     },
-    endExpired: () => endUnless(({ claims }) => claims.expiresAtMs > clock.now()),
+    endExpired: () => endUnless(({ claims }) => isValidAt(claims, clock.now())),
     replaceApps(apps) {
       known = enroll(apps)
       endUnless(({ claims, scope }) => appOf(claims)?.scopes.includes(scope) === true)

@@ -33,12 +33,12 @@ export function createTokens({ key, clock }: TokensOptions): Tokens {
           issuer: ISSUER,
           audience: AUDIENCE,
           typ: 'JWT',
-          requiredClaims: ['sub', 'exp', 'fingerprint'],
+          requiredClaims: ['sub', 'iat', 'exp', 'fingerprint'],
           currentDate: new Date(clock.now()),
         })
-        const { sub, exp, fingerprint } = payload
-        if (sub === undefined || exp === undefined || typeof fingerprint !== 'string') return null
-        return { username: sub, fingerprint, expiresAtMs: exp * 1000 }
+        const { sub, exp, iat, fingerprint } = payload
+        if (sub === undefined || exp === undefined || iat === undefined || typeof fingerprint !== 'string') return null
+        return { username: sub, fingerprint, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000 }
       } catch {
         return null
       }

@@ -178,3 +178,20 @@ test('nothing but a token of ours is one', async () => {
     await expect(authenticate.authorize(token, 'status')).rejects.toEqual(unauthorized)
   }
 })
+
+test('P13: a token that was issued ahead of a clock that was put back is valid no longer, kept in mind or not, and ends what it holds', async () => {
+  const world = createWorld()
+  const { authenticate } = world
+  const [known, unseen] = [
+    await authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody),
+    await authenticate.issueToken({ username: 'admin', password: 'root' }, somebody),
+  ]
+  let ended = 0
+  await authenticate.hold(known, 'status', () => void ended++)
+  world.nowMs -= 29_000
+  expect(await authenticate.authorize(known, 'status')).toEqual(shop)
+  world.nowMs -= 3_600_000
+  authenticate.endExpired()
+  expect([ended, authenticate.recognize(known, 'status')]).toEqual([1, null])
+  for (const token of [known, unseen]) await expect(authenticate.authorize(token, 'status')).rejects.toEqual(unauthorized)
+})
