@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'too_many_jobs'
   | 'not_movable'
   | 'not_retryable'
+  | 'not_skippable'
   | 'not_rotating'
   | 'feed_gone'
   | 'feed_rewound'

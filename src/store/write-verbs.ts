@@ -7,7 +7,7 @@ import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './del
 import { prunedTo } from './delivery/feed.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
-import { saveSettlements } from './delivery/settlements.ts'
+import { saveSettlements, skipDelivery } from './delivery/settlements.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
@@ -152,6 +152,7 @@ function deliveryVerbs({ session }: WriteParts) {
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     findProbe: (request) => findProbe(session, request),
     hastenDelivery: (deliveryId) => hastenDelivery(session, deliveryId),
+    skipDelivery: (deliveryId, nowMs) => skipDelivery(session, { deliveryId, nowMs }),
     waitsForOthers: (endpointId, parcelIds) => waitsForOthers(session, endpointId, parcelIds),
     cancelRemoved: (limit) => cancelRemoved(session, limit),
     replayDeliveries: (request) => replayDeliveries(session, request),

@@ -62,6 +62,7 @@ type WriteSideOfDelivery = Pick<
   | 'cancelJob'
   | 'retryEndpoint'
   | 'retryDelivery'
+  | 'skipDelivery'
 >
 
 export interface Delivery {

@@ -84,7 +84,7 @@ export interface ListedDelivery {
   readonly previousSequence: number
   readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
   /** Why it is dead or cancelled. */
-  readonly reason: DeadReason | 'endpoint_removed' | null
+  readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | null
   readonly attempts: number
   readonly queuedAtMs: number
   /** Null: it waits for an earlier delivery of its parcel or for its failing endpoint, or it has ended. */

@@ -55,6 +55,11 @@ export interface DeliveryTx {
    * delivery.
    */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
+  /**
+   * Ends a waiting delivery, so that its parcel's next one may go; `ended`: it has ended already; null: there is no such delivery. If it is under way, a
+   * 2xx still makes it delivered, and whoever holds the claim lets nothing of its parcel go before the attempt ends.
+   */
+  skipDelivery(deliveryId: number, nowMs: number): Promise<'done' | 'ended' | null>
   /** Whether a delivery of another parcel than these waits for an endpoint. */
   waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
   /** Queues a batch of ended deliveries again, see the verb of the same name. */

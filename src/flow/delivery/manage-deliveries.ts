@@ -12,7 +12,7 @@ import type { WriteSide } from '../write-side.ts'
 import { createReplays } from './replays.ts'
 
 export interface ManageDeliveriesPorts {
-  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery'>
+  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly clock: Clock
   /** Deliveries may have become due, or their order may have changed. */
@@ -79,6 +79,8 @@ export interface ManageDeliveries {
   replay(id: string, body: unknown): Promise<void>
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string): Promise<ShownDelivery>
+  /** Gives up a waiting delivery, so that the next one of its parcel goes. Throws `not_found` and `not_skippable`. */
+  skip(id: string): Promise<ShownDelivery>
   /**
    * Queues many deliveries of one endpoint again, or those of another endpoint for it. With `dryRun` it only counts them, up to 10,001.
    * More than 10,000 become a job. Stops where it is when the asker has `left`.
@@ -143,6 +145,13 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const { deliveryId } = delivery
       const done = await write.retryDelivery({ deliveryId, nowMs: clock.now() })
       if (done !== 'done') throw new AppError('not_retryable', RETRY_REFUSALS[done])
+      ports.review()
+      return (await find(id)).delivery
+    },
+    async skip(id) {
+      const { deliveryId } = (await find(id)).delivery
+      const done = await write.skipDelivery({ deliveryId, nowMs: clock.now() })
+      if (done !== 'done') throw new AppError('not_skippable', 'It has ended: there is nothing to skip.')
       ports.review()
       return (await find(id)).delivery
     },

@@ -3,7 +3,7 @@ import type { WriteSide } from '../write-side.ts'
 import type { WriteStore } from '../write-store.ts'
 
 /** The verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired (DOMAIN 7.4). */
-export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery'> {
+export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
   return {
     retryEndpoint: ({ id, nowMs }) =>
       store.transaction(
@@ -30,5 +30,8 @@ export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoin
         },
         { announced: true },
       ),
+
+    skipDelivery: ({ deliveryId, nowMs }) =>
+      store.transaction(async (tx) => (await tx.skipDelivery(deliveryId, nowMs)) ?? 'unknown', { announced: true }),
   }
 }

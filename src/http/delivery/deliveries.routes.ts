@@ -49,6 +49,11 @@ export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRout
     query: NO_QUERY,
     answer: async (ctx, { param }) => presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id')))),
   })
+  routes.add('post', '/relay/deliveries/:id/skip', {
+    scope: 'admin',
+    query: NO_QUERY,
+    answer: async (ctx, { param }) => presentJson(ctx, 202, presentDelivery(await manageDeliveries.skip(param('id')))),
+  })
   routes.add('post', '/relay/endpoints/:id/replay', {
     scope: 'admin',
     query: NO_QUERY,

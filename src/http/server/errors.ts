@@ -39,6 +39,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   too_many_jobs: [409, 'Too many jobs are unfinished'],
   not_movable: [409, 'The store cannot be moved'],
   not_retryable: [409, 'There is nothing to retry'],
+  not_skippable: [409, 'There is nothing to skip'],
   not_rotating: [409, 'No key is being replaced'],
   not_reprocessable: [409, 'This push cannot be reprocessed'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],

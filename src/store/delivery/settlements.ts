@@ -20,6 +20,7 @@ const insertAttempt = statement<{
     answer: p.answer,
   }),
 )
+const SKIPPED = 'skipped'
 /** A late result never changes a delivery that has ended. */
 const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
 /** Only the newest attempts are kept, because a delivery can be retried for years. */
@@ -65,20 +66,39 @@ const end = statement<{ id: number; attempts: number; state: number; reason: str
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
+/** The same for one whose answer has a body, and so an attempt of its own. */
+const deliverSkipped = statement<{ id: number; attempts: number; nowMs: number }>()((db, p) =>
+  db
+    .updateTable('delivery')
+    .set({ attempts: p.attempts, state: DELIVERY_STATE.delivered, reason: null, settled_at_ms: p.nowMs })
+    .where('id', '=', p.id)
+    .where('state', '=', DELIVERY_STATE.dead)
+    .where('reason', '=', SKIPPED),
+)
+/** What was skipped while its attempt was under way is delivered nevertheless. */
 const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: number; durationMs: number; status: number }>()((db, p) =>
   db
     .updateTable('delivery')
     .set({
       attempts: p.attempts,
       state: DELIVERY_STATE.delivered,
+      reason: null,
       settled_at_ms: p.nowMs,
       accepted_at_ms: p.atMs,
       accepted_duration_ms: p.durationMs,
       accepted_status: p.status,
     })
     .where('id', '=', p.id)
-    .where('state', 'in', UNENDED),
+    .where((row) => row.or([row('state', 'in', UNENDED), row.and([row('state', '=', DELIVERY_STATE.dead), row('reason', '=', SKIPPED)])])),
 )
+const waiting = statement<{ id: number }>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
+    .select(['delivery.endpoint_id', 'delivery.parcel_id', 'delivery.attempts', 'delivery.state', 'endpoint.removed_at_ms'])
+    .where('delivery.id', '=', p.id),
+)
+
 /**
  * Makes the parcel's first other waiting delivery due. Run it before the delivery ends. It reads the parcel from the row, because a join may
  * have changed it. A released delivery is due as of when it was queued, so older ones go first and neighboring rows are written together;
@@ -143,6 +163,7 @@ export function saveAttempted(session: Session, one: Settled, nowMs: number): vo
     session.enqueueWrite(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
     return
   }
+  if (settlement.state === 'delivered') session.enqueueWrite(deliverSkipped, { id, attempts, nowMs })
   const reason = settlement.state === 'dead' ? settlement.reason : null
   session.enqueueWrite(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
 }
@@ -157,4 +178,20 @@ function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): v
     answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
   })
   session.enqueueWrite(forgetAttempts, { deliveryId })
+}
+
+/** See `DeliveryTx.skipDelivery`. `lock`: keeps others from what waits of the parcel. */
+export async function skipDelivery(
+  session: Session,
+  { deliveryId: id, nowMs }: { readonly deliveryId: number; readonly nowMs: number },
+  lock: (endpointId: string, parcelId: number) => void = () => {},
+): Promise<'done' | 'ended' | null> {
+  const [found] = await session.all(waiting, { id })
+  if (found === undefined) return null
+  lock(String(found.endpoint_id), found.parcel_id)
+  const [row = found] = await session.all(waiting, { id })
+  if (row.state >= DELIVERY_STATE.delivered || row.removed_at_ms !== null) return 'ended'
+  session.enqueueWrite(releaseNext, { id, nowMs })
+  session.enqueueWrite(end, { id, attempts: row.attempts, state: DELIVERY_STATE.dead, reason: SKIPPED, nowMs })
+  return 'done'
 }

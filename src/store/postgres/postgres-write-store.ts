@@ -3,6 +3,7 @@ import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
+import { skipDelivery } from '../delivery/settlements.ts'
 import { namesOf } from '../history/batch-names.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
@@ -181,6 +182,12 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
       saveSettlementsInSets(session, settled, nowMs)
       // What waited behind a delivery that was tried again and again was queued long ago.
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
+    },
+    async skipDelivery(deliveryId, nowMs) {
+      return await skipDelivery(session, { deliveryId, nowMs }, (endpointId, parcelId) => {
+        lockQueues(session, endpointId, [parcelId])
+        fronts.forget(endpointId)
+      })
     },
     findNextDeliveries(request) {
       looked.add(request.endpointId)

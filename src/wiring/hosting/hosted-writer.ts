@@ -74,6 +74,7 @@ const VERBS = [
   'cancelJob',
   'retryEndpoint',
   'retryDelivery',
+  'skipDelivery',
   'relayId',
   'tokenKey',
   'close',

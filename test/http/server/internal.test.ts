@@ -82,7 +82,7 @@ async function startInternal(world: World = {}) {
     watchList: notAsked,
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,
-    manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, replayMany: notAsked },
+    manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
     visitorOf: createVisitorOf(world.failuresPerMinute ?? 100_000, addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },

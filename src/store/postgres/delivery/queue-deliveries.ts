@@ -127,11 +127,11 @@ const acceptAll = rawStatement<{
   nowMs: number
 }>()(
   (p) => sql`
-    update delivery set attempts = u.attempts, state = 2, settled_at_ms = ${p.nowMs}, accepted_at_ms = u.at_ms, accepted_duration_ms = u.duration_ms,
+    update delivery set attempts = u.attempts, state = 2, reason = null, settled_at_ms = ${p.nowMs}, accepted_at_ms = u.at_ms, accepted_duration_ms = u.duration_ms,
       accepted_status = u.status
     from unnest(${p.ids}::bigint[], ${p.attempts}::integer[], ${p.atMs}::bigint[], ${p.durationMs}::bigint[], ${p.statuses}::integer[])
       as u (id, attempts, at_ms, duration_ms, status)
-    where delivery.id = u.id and delivery.state < 2`,
+    where delivery.id = u.id and (delivery.state < 2 or (delivery.state = 3 and delivery.reason = 'skipped'))`,
 )
 
 /** See the verb of the same name. Parcels that are joined while their locks are waited for are others by then, so they are looked for twice; after a second join it begins again. */

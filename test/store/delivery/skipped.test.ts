@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { openDeliveryWorld } from '../../support/delivery-world.ts'
+import { engines } from '../../support/engines.ts'
+
+const START_MS = Date.parse('2026-03-01T12:00:00Z')
+
+const second = (nth: number) => ({
+  trackingIds: ['100001'],
+  eventTime: new Date(Date.parse('2026-03-01T10:00:00Z') + nth * 1000).toISOString(),
+})
+
+describe.each(engines)('skipped deliveries on $name', (engine) => {
+  async function openTwo(answers: { readonly first: number; readonly latencyMs?: number }) {
+    let first: number | null = null
+    const world = await openDeliveryWorld(engine, START_MS, {
+      statusOf: ({ sequence }) => {
+        first ??= sequence
+        return sequence === first ? answers.first : 200
+      },
+      latencyMs: () => answers.latencyMs ?? 20,
+    })
+    for (const nth of [0, 1]) await world.push(second(nth))
+    const list = async () =>
+      (
+        await world.reads.listDeliveries({ endpointId: world.id, parcelId: null, state: null, before: null, limit: 10 })
+      ).deliveries.toReversed()
+    const skip = async (nth: number) => {
+      const deliveryId = (await list())[nth]?.deliveryId ?? 0
+      return await world.writes().skipDelivery({ deliveryId, nowMs: world.now() })
+    }
+    const standing = async () => (await list()).map(({ state, reason }) => [state, reason])
+    return { ...world, skip, standing }
+  }
+
+  test('a retrying delivery that is skipped is dead, and its successor goes at once', async () => {
+    const { run, now, skip, standing } = await openTwo({ first: 500 })
+    await run(now() + 100)
+    expect(await standing()).toEqual([
+      ['retrying', null],
+      ['queued', null],
+    ])
+    expect(await skip(0)).toBe('done')
+    await run(now() + 100)
+    expect(await standing()).toEqual([
+      ['dead', 'skipped'],
+      ['delivered', null],
+    ])
+    expect([await skip(0), await skip(1)]).toEqual(['ended', 'ended'])
+  })
+
+  test.each([
+    [200, ['delivered', null]],
+    [500, ['dead', 'skipped']],
+  ] as const)(
+    'skipped while under way and then answered %i, a delivery is as it was answered, and its successor goes after that',
+    async (status, expected) => {
+      const { run, now, skip, standing, attempts } = await openTwo({ first: status, latencyMs: 1000 })
+      await run(now() + 100)
+      expect(await skip(0)).toBe('done')
+      await run(now() + 800)
+      expect(attempts).toHaveLength(1)
+      await run(now() + 3000)
+      expect(attempts.map(({ beganMs }) => beganMs - START_MS >= 1000)).toEqual([false, true])
+      expect(await standing()).toEqual([expected, ['delivered', null]])
+    },
+  )
+
+  test('a delivery that is skipped behind an earlier one of its parcel lets that one be', async () => {
+    const { run, now, skip, standing } = await openTwo({ first: 500 })
+    await run(now() + 100)
+    expect(await skip(1)).toBe('done')
+    await run(now() + 100)
+    expect(await standing()).toEqual([
+      ['retrying', null],
+      ['dead', 'skipped'],
+    ])
+  })
+})
