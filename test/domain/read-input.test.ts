@@ -27,7 +27,7 @@ test('everything that is wrong with a body is told at once, in our words, with t
     'rate must be at least 0.01.',
     'schedule.1 must be a duration such as 30s, at most 365d.',
     'There is no member "nam" here; did you mean "name"?',
-    'There is no member "__proto__x" here; there are name, url, enabled, signature, filters, backfill, rate, concurrency, schedule, sharedKey, from.',
+    'There is no member "__proto__x" here; there are name, url, enabled, signature, filters, backfill, rate, concurrency, schedule, refusals, sharedKey, from.',
   ]
   expect(message).toBe(sentences.join(' '))
   expect(facts).toEqual({
