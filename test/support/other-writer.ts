@@ -33,7 +33,7 @@ export function writerOf({ engine, place }: Place): Writer {
       }
     }
   }
-  const db = new Database(place, { timeout: 60_000 })
+  const db = new Database(place, { timeout: 0 })
   onTestFinished(() => void db.close())
   const write = db.prepare(ROWS.sqlite)
   return async (rows) => {
