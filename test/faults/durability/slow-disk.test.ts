@@ -19,7 +19,8 @@ const AT_ONCE = byForm(20, 200)
 const READS = 10
 /** How long one may wait for its turn. */
 const PATIENCE_MS = 10_000
-const RSS_GROWTH_MAX = 150 * 1024 * 1024
+/** What three rounds of such pushes leave to be collected comes on top of what may be in flight. */
+const RSS_GROWTH_MAX = 220 * 1024 * 1024
 /** A start makes fewer syncs than this; the pushes that warm up make the rest. */
 const START_SYNCS = 40
 const DELAYS_MS = byForm([200], [200], [200, 5000])
