@@ -24,7 +24,7 @@ test('questions that waited for a Retry-After, left with little time and were cu
 
 test('questions that were cut after they had had half of their time for themselves are the carrier’s failures', async () => {
   const { url } = await openCarrier({ status: () => null })
-  const { carrier, fetchAll } = connect(url, { timeoutMs: 300, concurrency: 10 })
+  const { carrier, fetchAll } = connect(url, { timeoutMs: 3000, concurrency: 10 })
   await many(8, (at) => fetchAll('app', `PD1000${at}`))
   expect(carrier.state().breaker).toMatchObject({ state: 'open', failures: 8 })
 })
