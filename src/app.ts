@@ -78,6 +78,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     polling,
     pushes,
     tellFollowers: api.feedSignal.tell,
+    forgetFeed: api.forgetFeed,
     closing,
     log,
   })

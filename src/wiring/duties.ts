@@ -34,6 +34,8 @@ export interface DutiesPorts {
   readonly followMove: () => void
   /** Call when the feed has grown. */
   readonly tellFollowers: () => void
+  /** Call when the feed may not be any more what was read. */
+  readonly forgetFeed: () => void
   readonly log: Log
 }
 
@@ -71,6 +73,7 @@ export function beginDuties(ports: DutiesPorts): void {
       reordered: delivery.reviewAll,
       replicasChanged: tidy,
       moving: ports.followMove,
+      setBack: ports.forgetFeed,
     },
   )
 }

@@ -48,13 +48,14 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const { clock, reads, write } = storage
   const feedSignal = createFeedSignal()
   commitSignal.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
+  const tail = createFeedTail({ reads, yieldToOthers: () => nextTurn() })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const listener = createInternalListener({
     log,
     authenticate,
     serve: history.serve,
     followFeed: createFollowFeed({
-      tail: createFeedTail({ reads, yieldToOthers: () => nextTurn() }),
+      tail,
       signal: feedSignal,
       clock,
       spread: createSpread(FOLLOWERS_AT_ONCE),
@@ -80,5 +81,5 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     readiness: reporting.readiness.read,
     metrics: reporting.metrics.render,
   })
-  return { listener, feedSignal }
+  return { listener, feedSignal, forgetFeed: tail.forget }
 }

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import { revealAll } from '../config/secret.ts'
 import { OPERATOR_NAME } from '../domain/delivery/operator-event.ts'
 import { systemCode } from '../domain/errors.ts'
+import { type Elsewhere, tellElsewhere } from '../flow/admin/elsewhere.ts'
 import { type DrivenMembership, type Duties, joinReplicas, type Membership } from '../flow/admin/membership.ts'
 import type { ReplicaConfig, Watermarks } from '../flow/admin/ports.ts'
 import { createSoleMembership } from '../flow/admin/sole-membership.ts'
@@ -26,18 +27,6 @@ const LOOK_EVERY_MS = 100
 const TIDY_EVERY_MS = 60_000
 /** An answer that takes longer is of no use to a lease of this length. */
 const ANSWER_TIMEOUT_MS = 1500
-
-/** What other replicas have done, or this one itself. */
-export interface Elsewhere {
-  /** The feed has grown. */
-  committed(): void
-  /** What waits for endpoints, or the endpoints themselves, have changed. */
-  reordered(): void
-  /** A replica has come, gone or been configured anew. */
-  replicasChanged(): void
-  /** The store is being moved by another. */
-  moving(): void
-}
 
 /** This relay among those that share its store. */
 export interface Replicas extends Membership {
@@ -158,12 +147,7 @@ function follow({ table, membership, elsewhere }: Followed): () => Promise<void>
     const seen = await table.look().catch(() => null)
     void shareOnce(seen)
     if (seen === null) return
-    if (seen.isMoving && before?.isMoving !== true) elsewhere.moving()
-    if (before !== null) {
-      if (seen.sequence > before.sequence) elsewhere.committed()
-      if (seen.orders > before.orders || seen.endpoints > before.endpoints) elsewhere.reordered()
-      if (seen.roles > before.roles) elsewhere.replicasChanged()
-    }
+    tellElsewhere(before, seen, elsewhere)
     before = seen
   }
 }

@@ -21,7 +21,7 @@ const LANGUAGES = ['en', 'sv'] as const
 const APART_MS = 1000 - 200
 /** After such a silence no question is on its way from a replica to the carrier. */
 const SETTLED_MS = 30
-const DECLARED_DEAD = 'this replica was declared dead because it was not seen for a while; it joins again'
+const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
 type SlowCarrier = Awaited<ReturnType<typeof openSlowCarrier>>
 type Replicas = ReadonlyMap<string, ReplicaProcess>

@@ -100,7 +100,9 @@ test(`a replica that stands still for ${PAUSES_MS.map((ms) => ms / 1000).join(',
   for (const pauseMs of PAUSES_MS) {
     await untilShared(one, 2, NAMES.length)
     const before = (await other.itself())?.id
-    const said = other.logged('this replica was declared dead because it was not seen for a while; it joins again')
+    const said = other.logged(
+      'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again',
+    )
     other.process.kill('SIGSTOP')
     const pausedAtMs = performance.now()
     takenMs.push(await untilHoldsAll(one, NAMES.length))

@@ -17,7 +17,7 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
   let suspendedMs = 0
   let isAway = false
   let endpointIds = endpoints
-  const seen = { sequence: 0, endpoints: 0, roles: 0, orders: 0, isMoving: false }
+  const seen = { server: 1, sequence: 0, endpoints: 0, roles: 0, orders: 0, isMoving: false }
 
   async function reach(gate: Gate | null): Promise<void> {
     if (isAway) throw new Error('nobody answers')

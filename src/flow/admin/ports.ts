@@ -52,6 +52,8 @@ export interface AdminReads {
 
 /** The counters that rise with what other replicas have committed. */
 export interface Watermarks {
+  /** When the server was started: where another answers, or the same anew, commits may be lost. */
+  readonly server: number
   /** The last sequence of the feed. */
   readonly sequence: number
   /** How often endpoints were added, changed or removed. */
@@ -86,7 +88,7 @@ export interface NewReplica extends ReplicaConfig {
 export interface ReplicaTable {
   /** Rejects if another live replica could not open what this one encrypts, or the other way round. */
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
-  /** Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead. */
+  /** Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead, or the store has lost what it committed. */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
   look(): Promise<Watermarks>
   /** Declares dead who is no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with those it then holds. */

@@ -1,6 +1,8 @@
 import type { Clock, Log } from '../ports.ts'
 import type { ReplicaConfig, ReplicaTable } from './ports.ts'
 
+const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
+
 /** Why a lease ran out, for the log: this process did nothing for so long, or the last renewal failed. */
 export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
 
@@ -93,10 +95,10 @@ export async function openReplicaLease(
       try {
         const renewed = await timed(() => table.renew(id, ttlMs))
         if (renewed === null) {
-          failure ??= new Error('another replica declared it dead')
+          failure ??= new Error('it counts as dead')
           validity.lasts(0, momentOf(clock))
           validity.check()
-          log.warn({ replica: id }, 'this replica was declared dead because it was not seen for a while; it joins again')
+          log.warn({ replica: id }, DECLARED_DEAD)
           term += 1
           ports.onLost()
           await register()

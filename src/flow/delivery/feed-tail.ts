@@ -19,6 +19,8 @@ export interface FeedTail {
    * object, so that what is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
+  /** The store may not hold any more what was read from it: whoever reads from now on is given nothing that was read before. */
+  forget(): void
 }
 
 /** How many reads advance the tail at once; readers who want more ask again. */
@@ -40,6 +42,17 @@ interface Kept {
  * changes follow as events of their own.
  */
 export function createFeedTail(ports: FeedPagePorts): FeedTail {
+  let tail = createReads(ports)
+  return {
+    read: (request) => tail.read(request),
+    forget() {
+      // What is being read meanwhile is kept by those before.
+      tail = createReads(ports)
+    },
+  }
+}
+
+function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   const { reads, yieldToOthers } = ports
   let kept: Kept | null = null
   let moving: Promise<void> | null = null

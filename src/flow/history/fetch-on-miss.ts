@@ -96,7 +96,8 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
 
   return async (view: ParcelView, { identifier }: ParsedQuestion, { language, isMissing, isLacking }: Wanted): Promise<Asked> => {
     const { parcelId } = view
-    const key = `${parcelId} ${language}`
+    // By what the carrier is asked about: a server that has lost commits gives numbers of parcels anew.
+    const key = `${identifier} ${language}`
     const pause = pauses.get(key)
     const pausedMs = (pause?.untilMs ?? 0) - clock.monotonic()
     if (pause !== undefined && pausedMs > 0) return { freshness: pause.freshness, retryAfterMs: pausedMs }

@@ -4,13 +4,14 @@ import type { ReadSide } from '../../flow/read-side.ts'
 import type { Engine, OpenWriteStore } from '../contract.ts'
 import { type MoveMark, refuseMoved } from '../moving/move-mark.ts'
 import { createReadStore } from '../read-store.ts'
+import { timelineOf } from './admin/lost-commits.ts'
 import { createParcelVersions, QUERIES_AT_ONCE } from './history/parcel-versions.ts'
 import { readMark } from './moving/postgres-move-mark.ts'
 import { takePoolerParameter } from './pooler-parameter.ts'
 import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { nameDatabase } from './postgres-pool.ts'
-import { createPostgresWriteStore, type PostgresWriteOptions } from './postgres-write-store.ts'
+import { ALONE, createPostgresWriteStore, type PostgresWriteOptions } from './postgres-write-store.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from './server-watch.ts'
 
@@ -36,15 +37,17 @@ export const postgres: PostgresEngine = {
   async openWriteStore(place, options, watch) {
     const name = nameDatabase(place)
     const { pool, options: usage, close } = openPostgres(place, WRITERS, watch)
+    let hasTimeline = false
     try {
       await refuseUnsafeServer(pool, name)
       await migratePostgres(pool, name)
       refuseMoved(await markIn(pool), name)
+      hasTimeline = (await timelineOf(pool)) !== null
     } catch (error) {
       await close()
       throw error
     }
-    return { ...createPostgresWriteStore(createPostgresWriter(pool, usage), options), close }
+    return { ...createPostgresWriteStore(createPostgresWriter(pool, usage), { ...ALONE, ...options, hasTimeline }), close }
   },
   openReadStore(place, watch = watchServer(place), isLive = () => true) {
     const { pool, options, close } = unlessMoved(openPostgres(place, READERS, watch), isLive)

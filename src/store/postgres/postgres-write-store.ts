@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { StorageFailure } from '../../domain/errors.ts'
 import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
@@ -10,6 +11,7 @@ import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
+import { createLostCommits, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { namesIn, proveHeld } from './admin/replica-fence.ts'
 import { metAnother } from './conflicts.ts'
 import { announceOrder, readLastSequence } from './counter.ts'
@@ -70,16 +72,23 @@ const STATUSES_REMEMBERED = 2000
 export interface PostgresWriteOptions {
   /** This relay among those that share the store; null: it has not joined them. */
   readonly replicaId: () => number | null
+  /** Whether the server says which timeline it writes. If not, replicas join anew after each restart of it. */
+  readonly hasTimeline?: boolean
 }
 
-const ALONE: PostgresWriteOptions = { replicaId: () => null }
+export const ALONE: PostgresWriteOptions = { replicaId: () => null }
 
 /**
  * The store on a server that many write to at a time. A transaction locks what it reads: identifiers in the order of their bytes, then parcels by number,
  * then the counter, which it holds no longer than it takes to commit. What waits of a parcel at an endpoint changes only under the parcel's lock.
  */
-export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: PostgresWriteOptions = ALONE): WriteStore {
+export function createPostgresWriteStore(
+  writer: PostgresWriter,
+  { replicaId, hasTimeline = false }: PostgresWriteOptions = ALONE,
+): WriteStore {
   const memory: Memory = { watch: createStandingWatch(), kept: nothingKept() }
+  const lostCommits = createLostCommits()
+  const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
       // As of now: while it waits for a connection this replica may be declared dead and join again.
@@ -90,8 +99,13 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
           opened.at(-1)?.rolledBack()
           const transaction = openTransaction(session, memory)
           opened.push(transaction)
-          const proof = id === null || ofRole === undefined ? null : proveHeld(session, id, ofRole)
-          proof?.catch(ignore)
+          const timeline = () => timelineOf(session)
+          const proof =
+            id === null || ofRole === undefined ? null : proveHeld(session, { replicaId: id, role: ofRole, lostCommits, timeline })
+          proof?.catch((error: unknown) => {
+            // What this replica remembers may be of commits that are lost.
+            if (error instanceof StorageFailure) memory.kept = nothingKept()
+          })
           const done = await work(transaction.tx)
           await proof
           transaction.end.send()
@@ -109,8 +123,6 @@ export function createPostgresWriteStore(writer: PostgresWriter, { replicaId }: 
     isStorageFailure,
   }
 }
-
-function ignore(): void {}
 
 interface OpenTransaction {
   readonly tx: WriteTx

@@ -8,9 +8,10 @@ export interface Standing {
   readonly sequence: number
 }
 
+export const SERVER_STARTED = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint'
+
 /** The columns of a standing, in a statement that reads the row `sequence` of `counter` anyway. */
-export const standingColumns = sql<Standing>`
-  (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint as server, counter.value as sequence`
+export const standingColumns = sql<Standing>`${sql.raw(SERVER_STARTED)} as server, counter.value as sequence`
 
 /** Notices that a server does not hold any more what was read from it: it is another one, or its counter has gone back. */
 export interface StandingWatch {

@@ -47,7 +47,11 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
   const prune = (to: number) => {
     prunedTo = to
   }
-  return { committed, counts, commit, readAll, page, prune }
+  /** The store is one that holds other events. */
+  const replace = (sequences: readonly number[]) => {
+    committed.splice(0, committed.length, ...sequences)
+  }
+  return { committed, counts, commit, readAll, page, prune, replace, forget: tail.forget }
 }
 
 test('an event is derived and encoded once, however many follow', async () => {
@@ -147,4 +151,17 @@ test('what is pruned is gone though it was kept encoded, and what is ahead of th
   await expect(world.page(4)).rejects.toMatchObject({ code: 'feed_gone', facts: { oldestSequence: 9 } })
   expect((await world.page(8)).events).toHaveLength(6)
   await expect(world.page(21)).rejects.toMatchObject({ code: 'feed_rewound', facts: { lastSequence: 20 } })
+})
+
+test('S18: pages that were read before a server lost commits are read anew, in the middle of the feed and at its end', async () => {
+  const world = createWorld()
+  world.commit(300)
+  const sequencesAfter = async (after: number) => (await world.page(after, 10)).events.map(({ sequence }) => sequence)
+  const before = [await sequencesAfter(20), await sequencesAfter(590)]
+  const others = Array.from({ length: 700 }, (_, nth) => nth + 1)
+  world.replace(others)
+  // The control: they are kept.
+  expect([await sequencesAfter(20), (await sequencesAfter(590)).slice(0, 5)]).toEqual(before)
+  world.forget()
+  expect([await sequencesAfter(20), await sequencesAfter(590)]).toEqual([others.slice(20, 30), others.slice(590, 600)])
 })

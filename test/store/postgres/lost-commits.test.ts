@@ -1,7 +1,10 @@
 import { execFileSync } from 'node:child_process'
+import { appendFileSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { SERVER_USER } from '../../../src/cli/demo/postgres/programs.ts'
+import { type PostgresServer, startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
+import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
@@ -50,4 +53,96 @@ test('S18: a server back without its last commits gives row ids anew; no parcel 
   await again(() => record(pushOf('1004', 'Lost')))
   expect([await textOf('1001'), await textOf('1003'), await textOf('1004')]).toEqual(['Kept', 'Other', 'Lost'])
   expect(await storedNumber(place, 'select count(*) from inbox')).toBe(3)
+})
+
+const LONG_MS = 600_000
+
+/** A replica on a server, and what becomes of a write for what it holds. */
+async function joinOn(server: PostgresServer) {
+  const place = server.url()
+  const current = { id: 0 }
+  const store = await postgres.openWriteStore(place, { replicaId: () => current.id })
+  const table = openReplicaTable(place, { answerTimeoutMs: 5000 })
+  onTestFinished(async () => {
+    await table.close()
+    await store.close()
+  })
+  const join = async () => {
+    const replica = {
+      name: 'one',
+      version: '1',
+      configFingerprint: 'abc',
+      endpoints: [],
+      atRestKeys: [],
+      ttlMs: LONG_MS,
+      configuredAtMs: null,
+    }
+    current.id = (await table.register(replica)).id
+    return current.id
+  }
+  await join()
+  const write = async () => {
+    try {
+      await store.transaction(async (tx) => tx.saveSetting('held', Buffer.from('x')), { ofRole: 'any' })
+      return 'written'
+    } catch (error) {
+      if (error instanceof Error && error.message.startsWith('the server has lost commits')) return 'refused'
+      throw error
+    }
+  }
+  return {
+    place,
+    join,
+    id: () => current.id,
+    write: () => again(write),
+    /** Whether it is still a replica. */
+    renew: () => again(async () => (await table.renew(current.id, LONG_MS)) !== null),
+    list: () => again(() => table.list()),
+  }
+}
+
+test('S18: a server back without its last commits ends a lease; one that was only restarted does not', { timeout: 240_000 }, async () => {
+  await using server = await startPostgres()
+  const [data, before] = [join(server.folder, 'data'), join(server.folder, 'before')]
+  const replica = await joinOn(server)
+  expect(await replica.write()).toBe('written')
+  await server.stop()
+  execFileSync('cp', ['-a', data, before])
+  await server.start()
+  expect([await replica.write(), await replica.renew(), await replica.write()]).toEqual(['written', true, 'written'])
+  await server.stop('immediate')
+  await server.start()
+  expect([await replica.renew(), await replica.write()]).toEqual([true, 'written'])
+  const { record } = await openStore(NOON, postgres, replica.place)
+  await record(pushOf('1002', 'Lost'))
+  expect(await replica.write()).toBe('written')
+
+  await server.stop('immediate')
+  execFileSync('rm', ['-rf', data])
+  execFileSync('cp', ['-a', before, data])
+  await server.start()
+  const other = await openStore(NOON, postgres, replica.place)
+  // Its counter is further than it was.
+  for (const id of ['1003', '1004', '1005']) await other.record(pushOf(id, 'Other'))
+  expect([await replica.write(), await replica.renew(), await replica.write()]).toEqual(['refused', false, 'refused'])
+
+  const lostId = replica.id()
+  expect(await replica.join()).not.toBe(lostId)
+  expect([await replica.renew(), await replica.write()]).toEqual([true, 'written'])
+  await expect.poll(async () => (await replica.list()).map(({ id }) => id), { timeout: 60_000 }).toEqual([replica.id()])
+})
+
+test('S18: a server that was promoted ends a lease, because it may lack what was committed last', { timeout: 240_000 }, async () => {
+  await using server = await startPostgres()
+  const replica = await joinOn(server)
+  expect(await replica.write()).toBe('written')
+  await server.stop()
+  const signal = join(server.folder, 'data', 'recovery.signal')
+  writeFileSync(signal, '')
+  if (SERVER_USER.uid !== undefined) chownSync(signal, SERVER_USER.uid, SERVER_USER.gid)
+  appendFileSync(join(server.folder, 'data', 'postgresql.auto.conf'), "restore_command = 'false'\n")
+  await server.start()
+  expect([await replica.write(), await replica.renew()]).toEqual(['refused', false])
+  await replica.join()
+  expect([await replica.renew(), await replica.write()]).toEqual([true, 'written'])
 })

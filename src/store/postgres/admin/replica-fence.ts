@@ -2,23 +2,36 @@ import { sql } from 'kysely'
 import { StorageFailure } from '../../../domain/errors.ts'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
+import { type LostCommits, type ReplicaStanding, replicaStanding, type Timeline } from './lost-commits.ts'
 
 const proveAlive = rawStatement<{ id: number }>()(
-  (p) => sql<{ id: number }>`select id from replica where id = ${p.id}::bigint for key share`,
+  (p) => sql<ReplicaStanding>`
+    select ${replicaStanding} from replica join counter on counter.name = 'sequence'
+    where replica.id = ${p.id}::bigint for key share of replica`,
 )
 const proveRole = rawStatement<{ id: number; role: string }>()(
-  (p) => sql<{ id: number }>`
-    select replica.id from replica join role on role.replica_id = replica.id
+  (p) => sql<ReplicaStanding>`
+    select ${replicaStanding} from replica join role on role.replica_id = replica.id join counter on counter.name = 'sequence'
     where replica.id = ${p.id}::bigint and role.name = ${p.role}::text for key share of replica`,
 )
 
+export interface Proof {
+  readonly replicaId: number
+  /** `any`: no role is checked. */
+  readonly role: 'poller' | 'janitor' | 'any'
+  readonly lostCommits: LostCommits
+  readonly timeline: () => Promise<Timeline>
+}
+
 /**
- * Fails if this replica has been declared dead, or does not hold the role; with `any`, no role is checked. Otherwise it cannot be declared dead before the
- * transaction has ended, because deleting its row waits for this lock; renewing it does not.
+ * Fails if this replica has been declared dead, does not hold the role, or held it by commits that the server has lost. Otherwise it cannot be declared dead
+ * before the transaction has ended, because deleting its row waits for this lock; renewing it does not.
  */
-export async function proveHeld(session: Session, replicaId: number, role: 'poller' | 'janitor' | 'any'): Promise<void> {
-  const rows = await (role === 'any' ? session.all(proveAlive, { id: replicaId }) : session.all(proveRole, { id: replicaId, role }))
-  if (rows.length === 0) throw new StorageFailure('this replica was declared dead, and others do what it did')
+export async function proveHeld(session: Session, { replicaId, role, lostCommits, timeline }: Proof): Promise<void> {
+  const hasLost = lostCommits.asking(replicaId)
+  const [found] = await (role === 'any' ? session.all(proveAlive, { id: replicaId }) : session.all(proveRole, { id: replicaId, role }))
+  if (found === undefined) throw new StorageFailure('this replica was declared dead, and others do what it did')
+  if (await hasLost(found, timeline)) throw new StorageFailure('the server has lost commits: what this replica holds may be of others')
 }
 
 /** The names that a replica's row holds as JSON. */

@@ -6,6 +6,8 @@ import type { LessonTable } from '../../../flow/polling/ports.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
+import { SERVER_STARTED } from '../standing.ts'
+import { createLostCommits, type ReplicaStanding, timelineOf } from './lost-commits.ts'
 import { namesIn } from './replica-fence.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
@@ -20,14 +22,17 @@ const BEGIN = `begin isolation level read committed; set local lock_timeout = 50
 const ALONE_LOCK_TIMEOUT_MS = 1000
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
+const STANDING = `${SERVER_STARTED} as server, (select value from counter where name = 'sequence') as sequence`
 const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms, configured_at_ms)
-  select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint, coalesce($7::bigint, now_ms) from (select ${NOW_MS} as now_ms) as clock returning id, seen_at_ms as now_ms`
+  select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint, coalesce($7::bigint, now_ms) from (select ${NOW_MS} as now_ms) as clock
+  returning id, seen_at_ms as now_ms, started_at_ms, seen_at_ms, ${STANDING}`
 const renewal = (id: number, ttlMs: number) =>
-  `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + ${whole(ttlMs)} from (select ${NOW_MS} as now_ms) as clock
-  where id = ${whole(id)} returning seen_at_ms as now_ms,
+  `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + ${whole(ttlMs)} from (select ${NOW_MS} as now_ms) as clock,
+  (select seen_at_ms from replica where id = ${whole(id)}) as before
+  where id = ${whole(id)} returning replica.seen_at_ms as now_ms, started_at_ms, before.seen_at_ms, ${STANDING},
   (select count(*) from replica as other where other.id <> ${whole(id)} and other.until_ms <= ${NOW_MS})::integer as lapsed`
-const LOOK = "select name, value, version from counter where name in ('sequence', 'roles', 'orders', 'moving')"
+const LOOK = `select name, value, version, ${SERVER_STARTED} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
 const FENCE = `delete from replica where until_ms <= ${NOW_MS}`
 const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
@@ -38,12 +43,12 @@ const takingLessons = (replicaId: number, limit: number) =>
   `with alive as (select id from replica where id = ${whole(replicaId)} for key share)
   delete from lesson where id in (select id from lesson order by id limit ${whole(limit)}) and exists (select 1 from alive) returning id, body`
 
-interface Registered {
+interface Registered extends ReplicaStanding {
   readonly id: number
   readonly now_ms: number
 }
 
-interface Renewed {
+interface Renewed extends ReplicaStanding {
   readonly now_ms: number
   readonly lapsed: number
 }
@@ -81,17 +86,50 @@ export function openReplicaTable(
 ): ReplicaTable & { readonly lessons: LessonTable } {
   const watched = watch.openPool({ connectionsMax: CONNECTIONS, connectTimeoutMs: CONNECT_TIMEOUT_MS, answerTimeoutMs })
   const { pool, run, close } = watched
+  const lostCommits = createLostCommits()
+  const timeline = () => run(() => timelineOf(pool))
+  /** The numbers that this process had, and when it was registered under each. */
+  const own = new Map<number, number>()
+
+  /** Frees the roles of a number that is given up. If that fails they fall free when it lapses; the row may be of another that was given the number anew. */
+  async function removeLost(id: number): Promise<void> {
+    const remove = async (client: PoolClient) => {
+      await client.query('delete from replica where id = $1 and started_at_ms = $2', [id, own.get(id)])
+      await client.query(ROLES_CHANGED)
+    }
+    await withRoles(watched, remove).catch(() => undefined)
+  }
+
   return {
-    register: (replica) => withRoles(watched, (client) => register(client, replica)),
+    async register(replica) {
+      const row = await withRoles(watched, async (client) => {
+        let registered = await register(client, replica)
+        // A server that has lost commits may give numbers anew, and this relay is refused under those it had.
+        while (own.has(registered.id)) {
+          await client.query('delete from replica where id = $1', [registered.id])
+          registered = await register(client, replica)
+        }
+        return registered
+      })
+      own.set(row.id, row.started_at_ms)
+      await lostCommits.asking(row.id)(row, timeline)
+      return { id: row.id, nowMs: row.now_ms }
+    },
     async renew(id, ttlMs) {
+      const hasLost = lostCommits.asking(id)
       const [row] = await run(() => alone<Renewed>(pool, renewal(id, ttlMs)))
-      return row === undefined ? null : { nowMs: row.now_ms, lapsed: row.lapsed }
+      if (row === undefined) return null
+      if (!(await hasLost(row, timeline))) return { nowMs: row.now_ms, lapsed: row.lapsed }
+      // Nobody waits for it: what this relay holds must end now.
+      void removeLost(id)
+      return null
     },
     async look() {
-      const { rows } = await run(() => pool.query<{ name: string; value: number; version: number }>(LOOK))
+      const { rows } = await run(() => pool.query<{ name: string; value: number; version: number; server: number }>(LOOK))
       const found = new Map(rows.map((row) => [row.name, row]))
       const counted = (name: string) => found.get(name)?.value ?? 0
       return {
+        server: rows[0]?.server ?? 0,
         sequence: counted('sequence'),
         endpoints: found.get('sequence')?.version ?? 0,
         roles: counted('roles'),
@@ -130,7 +168,7 @@ export function openReplicaTable(
 async function register(
   client: PoolClient,
   { name, version, configFingerprint, endpoints, atRestKeys, ttlMs, configuredAtMs }: Parameters<ReplicaTable['register']>[0],
-): Promise<{ readonly id: number; readonly nowMs: number }> {
+): Promise<Registered> {
   const others = await client.query<{ name: string; keys: string }>(OTHERS)
   for (const other of others.rows) refuseOtherKeys(atRestKeys, { name: other.name, keys: namesIn(other.keys) })
   const values = [name, version, configFingerprint, JSON.stringify(endpoints), JSON.stringify(atRestKeys), ttlMs, configuredAtMs]
@@ -138,7 +176,7 @@ async function register(
   const [row] = rows
   if (row === undefined) throw new Error('a replica could not be registered')
   await client.query(ROLES_CHANGED)
-  return { id: row.id, nowMs: row.now_ms }
+  return row
 }
 
 /** Each must be able to open what the other encrypts. */

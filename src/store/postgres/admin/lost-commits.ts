@@ -1,0 +1,91 @@
+import { sql } from 'kysely'
+import pg, { type Pool } from 'pg'
+import type { Session } from '../../engine.ts'
+import { rawStatement } from '../raw-statement.ts'
+import { type Standing, standingColumns } from '../standing.ts'
+
+/** A replica's row, and the standing of the server that holds it. */
+export interface ReplicaStanding extends Standing {
+  readonly started_at_ms: number
+  /** When the replica was last seen, as of before the statement. */
+  readonly seen_at_ms: number
+}
+
+/**
+ * The branch of its history that a server writes: whatever is promoted or restored to a point in time begins a new one. Null: the server cannot say, as
+ * relatives of PostgreSQL cannot.
+ */
+export type Timeline = string | null
+
+const TIMELINE = 'select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline'
+const readTimeline = rawStatement()(() => sql.raw<{ timeline: string }>(TIMELINE))
+
+export async function timelineOf(pool: Pool): Promise<Timeline> {
+  try {
+    return (await pool.query<{ timeline: string }>(TIMELINE)).rows[0]?.timeline ?? null
+  } catch (error) {
+    // A function that is not there, or not supported.
+    if (error instanceof pg.DatabaseError && CANNOT_SAY.includes((error.code ?? '').slice(0, 2))) return null
+    throw error
+  }
+}
+
+/** Classes of errors: not supported, not in this state, and wrong words. */
+const CANNOT_SAY = ['0A', '55', '42']
+
+/** The timeline, in a transaction that fails if the server cannot say. */
+export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timeline> {
+  const [row] = await session.all(readTimeline, {})
+  return row?.timeline ?? null
+}
+
+/** The standing that goes with a row of `replica`, in a statement that joins the row `sequence` of `counter`. */
+export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
+
+/** Notices that a server does not hold any more what a replica wrote or read before: what the replica claimed may be another's now. */
+export interface LostCommits {
+  /**
+   * To be called when the statement is sent. The result is to be called with the answer, and tells whether the replica with this number has lost what it
+   * holds; if so, it has for good. `timeline` is asked for only when the server was started anew.
+   */
+  asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
+}
+
+interface Known extends ReplicaStanding {
+  readonly replicaId: number
+  readonly timeline: Timeline
+}
+
+/**
+ * A server that was only started anew has lost nothing, and costs nothing. It has lost commits if it writes another timeline, if its counter has gone back,
+ * or if the replica's own row has: files may be put back without a new timeline, and by the time of the question others may have raised the counter again.
+ */
+export function createLostCommits(): LostCommits {
+  let known: Known | null = null
+  let lostId: number | null = null
+
+  return {
+    asking(replicaId) {
+      // What was known when it was sent: answers on several connections overtake one another.
+      const before = known?.replicaId === replicaId ? known : null
+      return async (found, readTimelineNow) => {
+        if (replicaId === lostId) return true
+        const isSameServer = before?.server === found.server
+        const timeline = isSameServer ? before.timeline : await readTimelineNow()
+        if (before !== null && hasLost(before, { ...found, timeline })) {
+          lostId = replicaId
+          return true
+        }
+        const isNewer = known?.server === found.server && known.sequence < found.sequence
+        if (known === before || known?.replicaId !== replicaId || isNewer) known = { ...found, replicaId, timeline }
+        return false
+      }
+    },
+  }
+}
+
+function hasLost(before: Omit<Known, 'replicaId'>, found: Omit<Known, 'replicaId'>): boolean {
+  if (found.started_at_ms !== before.started_at_ms || found.sequence < before.sequence) return true
+  if (found.server === before.server) return false
+  return found.timeline === null || found.timeline !== before.timeline || found.seen_at_ms < before.seen_at_ms
+}
