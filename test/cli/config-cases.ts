@@ -1,11 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { type Config, ConfigError, loadConfig } from '../../src/config/config.ts'
-
-const folder = mkdtempSync(join(tmpdir(), 'relay-config-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+import { temporaryFolder } from '../support/temporary.ts'
 
 export const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'
 
@@ -17,7 +13,7 @@ upstream: { baseUrl: https://carrier.example, username: acme, password: ${CANARY
 `
 
 export function fileOf(text: string | Uint8Array, name = 'relay.yaml'): string {
-  const path = join(folder, name)
+  const path = join(temporaryFolder(), name)
   writeFileSync(path, text)
   return path
 }
@@ -28,10 +24,11 @@ export function load(text: string, env: NodeJS.ProcessEnv = {}): Config {
 
 /** The problems of a config that must not load, without the folder of the file. */
 export function problemsOf(text: string, env: NodeJS.ProcessEnv = {}): readonly string[] {
+  const path = fileOf(text)
   try {
-    load(text, env)
+    loadConfig(path, env)
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems.map((problem) => problem.replaceAll(`${folder}/`, ''))
+    if (error instanceof ConfigError) return error.problems.map((problem) => problem.replaceAll(`${dirname(path)}/`, ''))
     throw error
   }
   return []

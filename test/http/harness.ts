@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { RecordOutcome } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
 import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
@@ -11,21 +11,16 @@ import { createCountFailure } from '../../src/http/server/failures.ts'
 import { createPerMinute } from '../../src/http/server/per-minute.ts'
 import { createPublicListener } from '../../src/http/server/public.ts'
 import { createRawBodies } from '../../src/http/server/raw-body.ts'
-import { type RunningServer, type ServerTimeouts, startServer } from '../../src/http/server/server.ts'
+import { type ServerTimeouts, startServer } from '../../src/http/server/server.ts'
 
 export const KEY = 'a-shared-key-of-some-length'
 export const PATH = '/webhooks/status'
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
-const running: RunningServer[] = []
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((server) => server.stop(0)))
-})
-
 /** Starts a server that is stopped after the test. */
 export async function start(...[listener, options]: [Parameters<typeof startServer>[0], Partial<Parameters<typeof startServer>[1]>?]) {
   const server = await startServer(listener, { host: '127.0.0.1', port: 0, connectionsMax: 4096, requestsWaitingMax: 2000, ...options })
-  running.push(server)
+  onTestFinished(() => server.stop(0))
   return server
 }
 

@@ -19,7 +19,8 @@ export function byForm<Value>(short: Value, stress: Value, long: Value = stress)
 /** On how many cases a law is tried: a few in `npm test`, all where it is repeated. The first cases are the same. */
 export const casesOf = (all: number, few: number): number => (SHORT ? few : all)
 
-/** The same for a law about a store. On a server each case takes many times as long, so all of them are for the long form. */
+/** The same for a law about a store: a quarter in `npm test`. On a server each case takes many times as long, so all of them are for the long form. */
 export function runsOn(engine: Engine, runs: number, onServer: number): number {
-  return engine.name === 'postgres' && !LONG ? onServer : runs
+  const some = engine.name === 'postgres' && !LONG ? onServer : runs
+  return SHORT ? Math.ceil(some / 4) : some
 }

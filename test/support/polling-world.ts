@@ -11,6 +11,7 @@ import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from './builders.ts'
 import { newPlace } from './engines.ts'
+import { SHORT } from './long-form.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 import { seeded } from './seeded.ts'
 import { incomingPush } from './write-side.ts'
@@ -18,6 +19,8 @@ import { incomingPush } from './write-side.ts'
 export const MINUTE_MS = 60_000
 const START_MS = Date.UTC(2026, 2, 1, 12)
 export const CONCURRENCY = 4
+/** How often the poller looks for what is due. */
+export const WAKE_MS = SHORT ? 5 * MINUTE_MS : MINUTE_MS
 type CarrierQuestion = Parameters<Carrier['fetchAll']>[0]
 
 const LANGUAGES = ['en', 'sv'] as const
@@ -157,7 +160,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
       },
     )
     const wakeOn = () =>
-      after(MINUTE_MS, () => {
+      after(WAKE_MS, () => {
         if (own !== runs) return
         worker.wake()
         wakeOn()

@@ -40,7 +40,7 @@ export async function copyDatabase(url: string): Promise<string> {
   await withClient(await sharedServer(), (client) =>
     client.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [original]),
   )
-  const { url: copy, drop } = await make(`template ${original}`)
+  const { url: copy, drop } = await make(`template ${original} ${AS_FILES}`)
   onTestFinished(drop)
   return copy
 }
@@ -58,8 +58,11 @@ async function make(how: string): Promise<{ readonly url: string; readonly name:
   }
 }
 
+/** A template's files are copied as they are: without this each of their pages goes through the log, which takes three times as long. */
+const AS_FILES = 'strategy file_copy'
+
 const MADE = {
-  'the schema': `template ${TEMPLATE}`,
-  nothing: 'template template0',
-  'nothing, in SQL_ASCII': "template template0 encoding 'SQL_ASCII' locale 'C' locale_provider libc",
+  'the schema': `template ${TEMPLATE} ${AS_FILES}`,
+  nothing: `template template0 ${AS_FILES}`,
+  'nothing, in SQL_ASCII': `template template0 encoding 'SQL_ASCII' locale 'C' locale_provider libc ${AS_FILES}`,
 }

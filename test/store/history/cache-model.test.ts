@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type CarrierMood, openCacheModel, type Step } from '../../support/cache-model.ts'
 import { engines } from '../../support/engines.ts'
-import { LONG } from '../../support/long-form.ts'
+import { casesOf, LONG } from '../../support/long-form.ts'
 import { seeded } from '../../support/seeded.ts'
 
 const MINUTE_MS = 60_000
@@ -27,7 +27,7 @@ function stepOf(random: () => number): Step {
 }
 
 describe.each(engines)('answers from the cache on $name', (engine) => {
-  const steps = LONG ? 20_000 : engine.name === 'sqlite' ? 400 : 100
+  const steps = LONG ? 20_000 : engine.name === 'sqlite' ? casesOf(400, 150) : casesOf(100, 50)
 
   test.each([1, 2])('a relay with its cache answers and asks the carrier as one without it (seed %i)', async (seed) => {
     const options = { refreshOlderThanMs: seed === 1 ? null : 3 * HOUR_MS }

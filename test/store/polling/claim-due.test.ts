@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { aPoll } from '../../support/builders.ts'
+import { aPoll, pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
+import { casesOf } from '../../support/long-form.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -52,8 +53,9 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
   })
 
   test('one claim passes over any number of checks that are put off, and brings the one that is due', async () => {
-    const { writes, push, path, pass } = await openStore(NOW, engine)
-    for (let at = 0; at < 600; at++) await push({ trackingIds: [String(2000 + at)], eventTime: iso(NOW) })
+    const { writes, path, pass } = await openStore(NOW, engine)
+    const pushed = Array.from({ length: 600 }, (_, at) => pushBody({ trackingIds: [String(2000 + at)], eventTime: iso(NOW) }))
+    await writes.record(pushed.map((body) => incomingPush(body, NOW)))
     await writes.watch({ identifier: named(1), nowMs: NOW })
     await changeStoredRows(path, `UPDATE parcel SET next_poll_at_ms = ? + ${APART}`, NOW + MINUTE_MS)
     const claim = async () => await writes.claimDuePolls({ nowMs: NOW + 5 * MINUTE_MS, limit: 1, leaseMs: MINUTE_MS })
@@ -88,7 +90,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
 
   test('6.4: of a backlog larger than is weighed at once, the worthiest come first within a minute or two, and then the others', async () => {
     const { writes, path, poll, pass, now, parcelIdOf } = await openStore(NOW, engine)
-    const backlog = 2600
+    const backlog = casesOf(2600, 1300)
     await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOW })
     // All delivered and checked, so that nothing is expected of them, and due for hours.
     await changeStoredRows(
@@ -129,8 +131,8 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
       { languages: ['en'] },
     )
     let asked = 0
-    for (let minute = 0; minute < 24 * 60; minute++) {
-      for (const due of await writes.claimDuePolls({ nowMs: pass(MINUTE_MS), limit: 4, leaseMs: 5 * MINUTE_MS })) {
+    for (let turn = 0; turn < 24 * 12; turn++) {
+      for (const due of await writes.claimDuePolls({ nowMs: pass(5 * MINUTE_MS), limit: 4, leaseMs: 4 * MINUTE_MS })) {
         asked += 1
         await refresh.poll(due)
       }

@@ -1,8 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
 import { engines } from '../../support/engines.ts'
-import { LONG, runsOn } from '../../support/long-form.ts'
-import { CONCURRENCY, type Ended, MINUTE_MS, openPollingWorld, parcelOf, trackingNumber, type World } from '../../support/polling-world.ts'
+import { casesOf, LONG, runsOn } from '../../support/long-form.ts'
+import {
+  CONCURRENCY,
+  type Ended,
+  MINUTE_MS,
+  openPollingWorld,
+  parcelOf,
+  trackingNumber,
+  WAKE_MS,
+  type World,
+} from '../../support/polling-world.ts'
 
 const SEEDS = LONG ? 60 : 3
 const PARCELS = 10
@@ -13,7 +22,7 @@ const SOONEST_MS = (15 * MINUTE_MS) / 4
 /** What could not be asked is tried again after a minute. */
 const RETRY_MS = MINUTE_MS
 /** With a carrier that is well: the next wake, and some turns. */
-const DUE_FOR_MAX_MS = 3 * MINUTE_MS
+const DUE_FOR_MAX_MS = WAKE_MS + 2 * MINUTE_MS
 /** The longest interval of the cadence is a day, and intervals differ by a tenth. */
 const UNASKED_MAX_MS = 1.1 * DAY_MS + DUE_FOR_MAX_MS
 
@@ -141,7 +150,7 @@ describe.each(engines)('the poller on $name', (engine) => {
       const world = await openPollingWorld(engine, seed * 7919, PARCELS, oracle)
       oracle.watch(world)
       const offset = { ms: 0 }
-      for (let step = 0; step < 120; step++) {
+      for (let step = 0; step < casesOf(120, 60); step++) {
         await world.pass(world.pick(1000, 6 * MINUTE_MS))
         await befall(world, oracle, offset)
       }
