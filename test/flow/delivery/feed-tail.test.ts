@@ -153,7 +153,7 @@ test('what is pruned is gone though it was kept encoded, and what is ahead of th
   await expect(world.page(21)).rejects.toMatchObject({ code: 'feed_rewound', facts: { lastSequence: 20 } })
 })
 
-test('S18: pages that were read before a server lost commits are read anew, in the middle of the feed and at its end', async () => {
+test('S18: pages read before a server lost commits are read anew, within the feed and at its end', async () => {
   const world = createWorld()
   world.commit(300)
   const sequencesAfter = async (after: number) => (await world.page(after, 10)).events.map(({ sequence }) => sequence)

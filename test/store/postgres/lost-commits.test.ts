@@ -101,7 +101,7 @@ async function joinOn(server: PostgresServer) {
   }
 }
 
-test('S18: a server back without its last commits ends a lease; one that was only restarted does not', { timeout: 240_000 }, async () => {
+test('S18: a server back without its last commits ends a lease; one only restarted does not', { timeout: 240_000 }, async () => {
   await using server = await startPostgres()
   const [data, before] = [join(server.folder, 'data'), join(server.folder, 'before')]
   const replica = await joinOn(server)

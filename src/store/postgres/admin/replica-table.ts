@@ -8,7 +8,9 @@ import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
 import { SERVER_STARTED } from '../standing.ts'
 import { createLostCommits, type ReplicaStanding, timelineOf } from './lost-commits.ts'
+import { refuseOtherKeys } from './refuse-other-keys.ts'
 import { namesIn } from './replica-fence.ts'
+import { createTrustedTime } from './trusted-time.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** One renews and looks, the other changes roles, which may wait for a replica that is being fenced. */
@@ -31,9 +33,13 @@ const renewal = (id: number, ttlMs: number) =>
   `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + ${whole(ttlMs)} from (select ${NOW_MS} as now_ms) as clock,
   (select seen_at_ms from replica where id = ${whole(id)}) as before
   where id = ${whole(id)} returning replica.seen_at_ms as now_ms, started_at_ms, before.seen_at_ms, ${STANDING},
-  (select count(*) from replica as other where other.id <> ${whole(id)} and other.until_ms <= ${NOW_MS})::integer as lapsed`
+  (select count(*) from replica as other where other.id <> ${whole(id)} and (other.until_ms <= ${NOW_MS} or other.seen_at_ms > ${NOW_MS}))::integer as lapsed`
 const LOOK = `select name, value, version, ${SERVER_STARTED} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
-const FENCE = `delete from replica where until_ms <= ${NOW_MS}`
+/** `trusted`: the server's time without its steps forward; null: it is not known. */
+const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint)`
+/** Seen in the future, because the server's clock was put back since: the lease lasts as long as it would if it were renewed now. */
+const PULL_BACK = `update replica set until_ms = until_ms - seen_at_ms + clock.now_ms, seen_at_ms = clock.now_ms from (select ${NOW_MS} as now_ms) as clock
+  where seen_at_ms > clock.now_ms`
 const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
@@ -79,14 +85,21 @@ interface RoleRow {
   readonly replica_id: number
 }
 
+export interface ReplicaTableOptions {
+  readonly answerTimeoutMs: number
+  readonly watch?: ServerWatch
+  readonly monotonic?: () => number
+}
+
 /** The table of replicas and of the roles they hold, on connections of its own: a renewal waits for no batch. */
 export function openReplicaTable(
   place: string,
-  { answerTimeoutMs, watch = watchServer(place) }: { readonly answerTimeoutMs: number; readonly watch?: ServerWatch },
+  { answerTimeoutMs, watch = watchServer(place), monotonic = () => performance.now() }: ReplicaTableOptions,
 ): ReplicaTable & { readonly lessons: LessonTable } {
   const watched = watch.openPool({ connectionsMax: CONNECTIONS, connectTimeoutMs: CONNECT_TIMEOUT_MS, answerTimeoutMs })
   const { pool, run, close } = watched
   const lostCommits = createLostCommits()
+  const trusted = createTrustedTime(monotonic)
   const timeline = () => run(() => timelineOf(pool))
   /** The numbers that this process had, and when it was registered under each. */
   const own = new Map<number, number>()
@@ -102,6 +115,7 @@ export function openReplicaTable(
 
   return {
     async register(replica) {
+      const askedMs = monotonic()
       const row = await withRoles(watched, async (client) => {
         let registered = await register(client, replica)
         // A server that has lost commits may give numbers anew, and this relay is refused under those it had.
@@ -111,14 +125,17 @@ export function openReplicaTable(
         }
         return registered
       })
+      trusted.learn({ serverMs: row.now_ms, askedMs, heardMs: monotonic() }, replica.ttlMs)
       own.set(row.id, row.started_at_ms)
       await lostCommits.asking(row.id)(row, timeline)
       return { id: row.id, nowMs: row.now_ms }
     },
     async renew(id, ttlMs) {
+      const askedMs = monotonic()
       const hasLost = lostCommits.asking(id)
       const [row] = await run(() => alone<Renewed>(pool, renewal(id, ttlMs)))
       if (row === undefined) return null
+      trusted.learn({ serverMs: row.now_ms, askedMs, heardMs: monotonic() }, ttlMs)
       if (!(await hasLost(row, timeline))) return { nowMs: row.now_ms, lapsed: row.lapsed }
       // Nobody waits for it: what this relay holds must end now.
       void removeLost(id)
@@ -137,7 +154,7 @@ export function openReplicaTable(
         isMoving: counted('moving') > 0,
       }
     },
-    changeRoles: (id, decide) => withRoles(watched, (client) => changeRoles(client, id, decide)),
+    changeRoles: (id, decide) => withRoles(watched, (client) => changeRoles(client, { id, trustedMs: trusted.nowMs() }, decide)),
     list: () => run(() => list(pool)).catch(failAsStorage),
     async configure(id, { configFingerprint, endpoints }) {
       return await withRoles(watched, async (client) => {
@@ -177,18 +194,6 @@ async function register(
   if (row === undefined) throw new Error('a replica could not be registered')
   await client.query(ROLES_CHANGED)
   return row
-}
-
-/** Each must be able to open what the other encrypts. */
-function refuseOtherKeys(mine: readonly string[], other: { readonly name: string; readonly keys: readonly string[] }): void {
-  const [myFirst] = mine
-  const [otherFirst] = other.keys
-  const opens = (keys: readonly string[], first: string | undefined) => first === undefined || keys.includes(first)
-  if (opens(mine, otherFirst) && opens(other.keys, myFirst)) return
-  throw new Error(
-    `secrets.atRestKeys: another relay on this database, ${other.name}, has other keys, so that one could not open what the other encrypts. Give both ` +
-      'the same keys. To replace a key, first add the new one at the end everywhere, then move it to the front. If that relay was just stopped, start again in a few seconds.',
-  )
 }
 
 /**
@@ -231,8 +236,13 @@ async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClien
 }
 
 /** Deletes replicas that are no longer seen, which waits for what they still write, and shares the roles anew. Returns those this one holds then. */
-async function changeRoles(client: PoolClient, id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]> {
-  const fenced = await client.query(FENCE)
+async function changeRoles(
+  client: PoolClient,
+  { id, trustedMs }: { readonly id: number; readonly trustedMs: number | null },
+  decide: (assignment: Assignment) => RoleChange,
+): Promise<readonly Role[]> {
+  await client.query(PULL_BACK)
+  const fenced = await client.query(FENCE, [trustedMs])
   const live = await client.query<LiveRow>('select id, endpoints from replica order by id')
   const held = await client.query<RoleRow>('select name, replica_id from role order by name')
   const endpoints = await client.query<EndpointRow>('select id, name, origin from endpoint where removed_at_ms is null order by id')

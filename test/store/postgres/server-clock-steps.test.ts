@@ -1,0 +1,115 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { Role } from '../../../src/domain/admin/replica.ts'
+import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { withClient } from '../../support/postgres-client.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+
+const TTL_MS = 600_000
+const HOUR_MS = 3_600_000
+const JANITOR: readonly Role[] = ['janitor']
+
+/** Found before the function of the server. */
+const CLOCK = (database: string) => `
+  create table clock_step (ms bigint not null);
+  insert into clock_step values (0);
+  create function public.clock_timestamp() returns timestamptz language sql volatile as
+    'select pg_catalog.clock_timestamp() + (select ms from clock_step) * interval ''1 millisecond''';
+  alter database "${database}" set search_path = public, pg_catalog`
+
+/** Two replicas of a server whose clock the test sets. The first is the janitor. */
+async function open() {
+  const { url, name } = await createDatabase()
+  await (await postgres.openWriteStore(url)).close()
+  await withClient(url, (client) => client.query(CLOCK(name)))
+  let passedMs = 0
+  const join = async (called: string) => {
+    const table = openReplicaTable(url, { answerTimeoutMs: 5000, monotonic: () => performance.now() + passedMs })
+    onTestFinished(() => table.close())
+    const replica = {
+      name: called,
+      version: '1',
+      configFingerprint: 'abc',
+      endpoints: [],
+      atRestKeys: [],
+      ttlMs: TTL_MS,
+      configuredAtMs: null,
+    }
+    const { id } = await table.register(replica)
+    return {
+      id,
+      renew: async () => await table.renew(id, TTL_MS),
+      /** Takes what is free, and returns who is janitor then. */
+      share: async () => {
+        await table.changeRoles(id, ({ holders }) => ({ take: holders.has('janitor') ? [] : JANITOR, giveUp: [] }))
+        return (await table.list()).find(({ roles }) => roles.includes('janitor'))?.name
+      },
+    }
+  }
+  const step = (ms: number) => withClient(url, (client) => client.query('update clock_step set ms = ms + $1', [ms]))
+  const [one, other] = [await join('one'), await join('other')]
+  expect(await one.share()).toBe('one')
+  return {
+    one,
+    other,
+    join,
+    step,
+    /** Time passes for the server and the replicas. */
+    async pass(ms: number) {
+      passedMs += ms
+      await step(ms)
+    },
+  }
+}
+
+test('a replica whose lease has run out by a right clock is replaced: the control', async () => {
+  const { other, pass } = await open()
+  await pass(TTL_MS - 60_000)
+  expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 0 }), 'one'])
+  await pass(60_001)
+  expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 1 }), 'other'])
+})
+
+test("P13: a step of the server's clock forward costs a live replica nothing, renewed or not", async () => {
+  const { one, other, pass, step } = await open()
+  await step(HOUR_MS)
+  // Each as the first that asks after it.
+  expect(await other.share()).toBe('one')
+  await other.renew()
+  expect(await other.share()).toBe('one')
+  await pass(TTL_MS - 60_000)
+  expect([await other.renew(), await other.share()]).toEqual([expect.anything(), 'one'])
+  expect(await one.renew()).not.toBeNull()
+  await pass(60_001)
+  expect([await other.renew(), await other.share(), await one.renew()]).toEqual([expect.anything(), 'one', expect.anything()])
+})
+
+test("a replica that dies as the server's clock steps forward is replaced in the usual time", async () => {
+  const { other, pass, step } = await open()
+  await step(HOUR_MS)
+  await other.renew()
+  expect(await other.share()).toBe('one')
+  await pass(TTL_MS + 1)
+  await other.renew()
+  expect(await other.share()).toBe('other')
+})
+
+test("P13: a replica that dies as the server's clock is put back is replaced in the usual time", async () => {
+  const { other, pass, step } = await open()
+  await step(-HOUR_MS)
+  expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 1 }), 'one'])
+  await pass(TTL_MS - 60_000)
+  expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 0 }), 'one'])
+  await pass(60_001)
+  expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 1 }), 'other'])
+})
+
+test("a live replica keeps its roles when the server's clock is put back", async () => {
+  const { one, other, pass, step } = await open()
+  await step(-HOUR_MS)
+  await other.renew()
+  expect(await other.share()).toBe('one')
+  expect(await one.renew()).not.toBeNull()
+  await pass(TTL_MS - 60_000)
+  expect([await other.renew(), await other.share(), await one.renew()]).toEqual([expect.anything(), 'one', expect.anything()])
+})
