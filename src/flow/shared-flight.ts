@@ -25,6 +25,8 @@ export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promis
 export interface Flight<Value> {
   readonly start: () => Promise<Value>
   readonly endOf: (value: Value) => FlightEnd
+  /** For how long `not_found` holds for those who come after the end, seconds at most: they may have begun to ask before it. */
+  readonly notFoundForMs: number
   /** What it means to those who waited. Null: nothing, and the caller starts it itself. */
   readonly read: (end: FlightEnd) => Value | null
 }
@@ -60,7 +62,7 @@ export function createSharedFlight({ flights, pause }: SharedFlightPorts): Share
   return async (key, flight) => {
     let waited = false
     for (let look = 0; look < LOOKS_MAX; look++) {
-      const turn = await flights.take({ key, leaseMs: LEASE_MS, waited })
+      const turn = await flights.take({ key, leaseMs: LEASE_MS, waited, notFoundForMs: flight.notFoundForMs })
       if (turn.kind === 'taken') return await fly(key, turn.holder, flight)
       const value = turn.kind === 'ended' ? flight.read(turn.end) : null
       if (value !== null) return value

@@ -53,7 +53,10 @@ interface KnownParcel {
 const RETRY_AFTER_MS = 30_000
 
 /** Creates the way from an app's question to the carrier and into the store. */
-export function createFetchOnce({ carrier, recorder, reads, write, together = alone }: FetchOncePorts): FetchOnce {
+export function createFetchOnce(
+  { carrier, recorder, reads, write, together = alone }: FetchOncePorts,
+  { notFoundForMs }: { readonly notFoundForMs: number },
+): FetchOnce {
   const flights = createSingleFlight<FetchOutcome>()
 
   const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<FetchOutcome> => {
@@ -79,7 +82,7 @@ export function createFetchOnce({ carrier, recorder, reads, write, together = al
   }
 
   const fly = (key: string, start: () => Promise<FetchOutcome>) =>
-    flights(key, () => together(key, { start, ...PASSED_ON }).catch(throwStorageTrouble))
+    flights(key, () => together(key, { start, notFoundForMs, ...PASSED_ON }).catch(throwStorageTrouble))
 
   return {
     aboutUnknown: ({ identifier, language }) =>

@@ -90,11 +90,15 @@ export interface HistoryReads {
 
 /** Flights of all replicas: of those that want the same at once, one asks the carrier. */
 export interface SharedFlights {
-  /** Takes the flight for `leaseMs`, unless it is held. `ended`: it is over, and that is its end. `waited`: the caller found it held before. */
+  /**
+   * Takes the flight for `leaseMs`, unless it is held. `ended`: it is over, and that is its end. `waited`: the caller found it held before. If not, an end
+   * is for the caller only if it was `not_found` within the last `notFoundForMs`, seconds at most.
+   */
   take(request: {
     readonly key: string
     readonly leaseMs: number
     readonly waited: boolean
+    readonly notFoundForMs: number
   }): Promise<
     | { readonly kind: 'taken'; readonly holder: string }
     | { readonly kind: 'held' }

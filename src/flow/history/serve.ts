@@ -111,7 +111,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
   const [defaultLanguage] = options.languages
   if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
   const { clock } = ports
-  const carrier = createFetchOnce(ports)
+  const carrier = createFetchOnce(ports, options)
   const askAboutUnknown = createFetchUnknown(ports, options, carrier, defaultLanguage)
   const askForMore = createFetchKnown(ports, options, carrier)
 

@@ -72,6 +72,8 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
     },
     refreshNow: (due) =>
       together(`refresh ${due.parcelId}`, {
+        // An order that comes later is carried out.
+        notFoundForMs: 0,
         start: async () => {
           const end = await pollOne(ports, due, { language: first, priority: 'app', further: () => others })
           return end === 'lapsed' ? 'unavailable' : end

@@ -29,7 +29,7 @@ async function startAsking(engine: Engine, answer: () => Promise<CarrierAnswer>)
   const questions = createFetchKnown(
     { notFound: new Map(), pauses: new Map(), rests: new Map(), admitUnknown: async () => null, log, clock },
     { languages: ['en', 'sv'], notFoundForMs: 1, fetchUnknown: true },
-    createFetchOnce({ carrier, recorder, reads, write }),
+    createFetchOnce({ carrier, recorder, reads, write }, { notFoundForMs: 1 }),
   )
   const refresh = createRefresh({ carrier, recorder, reads, write, meter: { pollEnded() {} }, clock }, { languages: ['en', 'sv'] })
   const view = async () => {

@@ -178,6 +178,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
         if (outcome instanceof Error) throw outcome
         return outcome
       },
+      notFoundForMs: 0,
       endOf: (kind: 'recorded' | 'not_found') => ({ kind, retryAfterMs: null }),
       read: ({ kind }: { readonly kind: string }) => (kind === 'recorded' || kind === 'not_found' ? kind : null),
     }
@@ -203,7 +204,7 @@ test('a flight whose replica was killed is taken over, and old rows go', async (
   const { url } = await createDatabase()
   const { flights, close } = openSharedCarrier(url)
   onTestFinished(close)
-  const take = (key: string, waited = false, leaseMs = 1000) => flights.take({ key, leaseMs, waited })
+  const take = (key: string, waited = false, leaseMs = 1000) => flights.take({ key, leaseMs, waited, notFoundForMs: 0 })
   expect((await take('one', false, 50)).kind).toBe('taken')
   await vi.waitFor(async () => expect((await take('one')).kind).toBe('taken'), { interval: 20 })
   const held = await take('two')

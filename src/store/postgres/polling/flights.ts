@@ -16,13 +16,14 @@ interface Ended {
   readonly retry_after_ms: number | null
 }
 
-/** Takes a row that is not there, has lapsed, or holds an end that is not for the caller; else changes nothing. */
-const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number }>()(
+/** Takes a row that is not there, has lapsed, or holds an end that is not for the caller; else changes nothing. `freshFromMs`: what is left of an end that holds for latecomers. */
+const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`
     insert into flight (key, holder, until_ms) values (${p.key}::text, ${p.holder}::text, ${BUDGET_MS} + ${p.leaseMs}::bigint)
     on conflict (key) do update set holder = excluded.holder, until_ms = excluded.until_ms, outcome = null, retry_after_ms = null
     where flight.until_ms <= ${BUDGET_MS}
-      or (flight.outcome is not null and ${p.waited}::bigint = 0)
+      or (flight.outcome is not null and ${p.waited}::bigint = 0
+        and not (flight.outcome = 'not_found' and flight.until_ms > ${BUDGET_MS} + ${p.freshFromMs}::bigint))
     returning holder`,
 )
 const read = rawStatement<{ key: string }>()(
@@ -48,11 +49,12 @@ const sweep = rawStatement()(
 /** Flights as lease rows: of those that want the same at once, over all replicas, one makes the call. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
-    async take({ waited, ...request }) {
+    async take({ key, leaseMs, waited, notFoundForMs }) {
       const holder = randomBytes(8).toString('hex')
-      const [taken] = await writer.transaction((session) => session.all(take, { ...request, holder, waited: waited ? 1 : 0 }))
+      const request = { key, leaseMs, holder, waited: waited ? 1 : 0, freshFromMs: Math.max(0, KEPT_MS - notFoundForMs) }
+      const [taken] = await writer.transaction((session) => session.all(take, request))
       if (taken !== undefined) return { kind: 'taken', holder }
-      const [ended] = waited ? await writer.transaction((session) => session.all(read, { key: request.key })) : []
+      const [ended] = await writer.transaction((session) => session.all(read, { key }))
       if (ended === undefined) return { kind: 'held' }
       return { kind: 'ended', end: { kind: ended.outcome, retryAfterMs: ended.retry_after_ms } }
     },
