@@ -48,7 +48,7 @@ test('P12: a relay that is killed again and again makes no more calls than the d
       json(response, 404, '{}')
     },
   })
-  const [callsPerDay, concurrency, kills] = byForm([20, 2, 3], [60, 2, 7])
+  const [callsPerDay, concurrency, kills] = byForm([14, 2, 2], [60, 2, 7])
   const path = writeConfig(temporaryFolder(), url, { ...ASLEEP, upstream: { callsPerDay, ratePerSecond: 100, concurrency } })
   for (let run = 0; run < kills; run++) {
     const relay = await startKillable(path)
@@ -81,7 +81,7 @@ test('P12: two relays on PostgreSQL, one of them killed again and again, keep to
     token: (_request, response) => witness(() => json(response, 200, '{"token":"t"}')),
     status: (_request, response) => witness(() => json(response, 404, '{}')),
   })
-  const limits = { callsPerDay: 200, ratePerSecond: 40, concurrency: 2 }
+  const limits = { callsPerDay: byForm(100, 200), ratePerSecond: 40, concurrency: 2 }
   const path = writeConfig(temporaryFolder(), url, { ...ASLEEP, ...(await onPostgres()), upstream: limits })
   const first = await startKillable(path)
   const asking = [askOn(first, 100)]
@@ -102,18 +102,21 @@ test('P12: two relays on PostgreSQL, one of them killed again and again, keep to
   expect(Math.max(...inASecond)).toBeLessThanOrEqual(1.5 * limits.ratePerSecond)
 })
 
-test.each(['status', 'token'] as const)('P5, P12: a Retry-After of the %s endpoint is obeyed after a kill', async (endpoint) => {
-  const { url, asked } = await openCarrier({
-    [endpoint]: (_: unknown, response: Parameters<typeof json>[0]) => json(response, 429, '', { 'retry-after': '600' }),
-  })
-  const path = writeConfig(temporaryFolder(), url, ASLEEP)
-  const first = await startKillable(path)
-  const refused = await ask(first.internalUrl, await logIn(first.internalUrl), '/v1/status/PAUSED0001/all')
-  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '600'])
-  await first.kill()
-  const calls = asked.token + asked.status
-  const second = await startKillable(path)
-  const again = await ask(second.internalUrl, await logIn(second.internalUrl), '/v1/status/PAUSED0002/all')
-  expect([again.status, asked.token + asked.status - calls]).toEqual([503, 0])
-  expect(Number(again.headers.get('retry-after'))).toBeGreaterThan(500)
-})
+test.each(byForm(['status'] as const, ['status', 'token'] as const))(
+  'P5, P12: a Retry-After of the %s endpoint is obeyed after a kill',
+  async (endpoint) => {
+    const { url, asked } = await openCarrier({
+      [endpoint]: (_: unknown, response: Parameters<typeof json>[0]) => json(response, 429, '', { 'retry-after': '600' }),
+    })
+    const path = writeConfig(temporaryFolder(), url, ASLEEP)
+    const first = await startKillable(path)
+    const refused = await ask(first.internalUrl, await logIn(first.internalUrl), '/v1/status/PAUSED0001/all')
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '600'])
+    await first.kill()
+    const calls = asked.token + asked.status
+    const second = await startKillable(path)
+    const again = await ask(second.internalUrl, await logIn(second.internalUrl), '/v1/status/PAUSED0002/all')
+    expect([again.status, asked.token + asked.status - calls]).toEqual([503, 0])
+    expect(Number(again.headers.get('retry-after'))).toBeGreaterThan(500)
+  },
+)

@@ -14,7 +14,7 @@ import { eventually } from './world.ts'
 
 const HOUR_MS = 3_600_000
 const { parcels, ratePerSecond } = byForm(
-  { parcels: 600, ratePerSecond: 50 },
+  { parcels: 300, ratePerSecond: 50 },
   { parcels: 1200, ratePerSecond: 100 },
   { parcels: 100_000, ratePerSecond: 1000 },
 )

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { byForm } from '../support/long-form.ts'
 import { postJson } from '../support/moves-of-relay.ts'
 import { makePipe } from '../support/named-pipe.ts'
 import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
@@ -26,10 +27,12 @@ async function serve(config: string): Promise<{ readonly code: number | null; re
   return await new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
 }
 
+/** `npm test` has the store itself and a file beside it. */
+const FILES = byForm(['relay.db', 'relay.db.key'], ['relay.db', 'relay.db-wal', 'relay.db.marker', 'relay.db.lock', 'relay.db.key'])
 const PIPE = 'NOT_A_FILE_BUT_A_NAMED_PIPE'
 
 describe('C1, S8: a start ends with the name of what it cannot open where opening would never end:', () => {
-  test.each(['relay.db', 'relay.db-wal', 'relay.db.marker', 'relay.db.lock', 'relay.db.key'])(
+  test.each(FILES)(
     'a named pipe in place of %s',
     async (name) => {
       const folder = temporaryFolder()
@@ -70,9 +73,11 @@ describe('C1, S8: a start ends with the name of what it cannot open where openin
   }, 60_000)
 })
 
-test('X1: a move to a place that never opens is refused, and a stop after it ends the relay with 0', async () => {
+test('X1: a move to a place that never opens is refused, and a stop after it ends the relay with 0; the folders of a store are made one by one', async () => {
   const folder = temporaryFolder()
-  await using relay = await runRelay(writeConfig(folder, NO_CARRIER))
+  mkdirSync(join(folder, 'a'))
+  await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'a/b/c/relay.db')}` }))
+  expect(existsSync(join(folder, 'a/b/c/relay.db'))).toBe(true)
   const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
   const pipe = makePipe(join(folder, 'pipe.db'))
   for (const [place, why] of [
@@ -87,13 +92,9 @@ test('X1: a move to a place that never opens is refused, and a stop after it end
   expect(await relay.stop()).toEqual({ code: 0, signal: null })
 }, 120_000)
 
-test('the folders of a store are made one by one, closed to others, whatever is there already', async () => {
+test('a file where a folder of the store would be made is named at the start', async () => {
   const folder = temporaryFolder()
-  mkdirSync(join(folder, 'a'))
   writeFileSync(join(folder, 'file'), '')
-  await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'a/b/c/relay.db')}` }))
-  expect(existsSync(join(folder, 'a/b/c/relay.db'))).toBe(true)
-  expect(await relay.stop()).toEqual({ code: 0, signal: null })
   const { code, said } = await serve(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'file/b/relay.db')}` }))
   expect([code, said]).toEqual([1, expect.stringContaining('(ENOTDIR)')])
 }, 120_000)

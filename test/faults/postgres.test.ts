@@ -1,24 +1,31 @@
 import { expect, test } from 'vitest'
 import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { pushBody } from '../support/builders.ts'
+import type { Asker } from '../support/caught-up.ts'
 import { internalRoutes, requestOf } from '../support/internal-routes.ts'
-import { LONG } from '../support/long-form.ts'
+import { byForm, LONG } from '../support/long-form.ts'
 import { takeConnections } from '../support/postgres-client.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { withinOwed } from '../support/real-time.ts'
 import { ask, push } from '../support/relay.ts'
+import type { RunningProcess } from '../support/relay-process.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
 
 import { expectNothingLost, RECOVERY_MS, recovery, startOn, startThroughProxy } from './postgres-world.ts'
 
 const SWALLOWED_MS = LONG ? 30_000 : 5000
 const PARCELS = 10
+/** Each is answered within a second of an outage, and pushes again. */
+const SENDERS = byForm(4, 16)
 const HIT = 'parcel-relay; hit'
 
-test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s each push and read is answered 503 within 1 s, and all is well within 5 s of its end`, async () => {
+type Server = Awaited<ReturnType<typeof startPostgres>>
+
+test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s each push and read is answered 503 within 1 s, and all is well within 5 s of its end; a stop then waits for no answer of the server`, async () => {
   const { proxy, relay, asker } = await startThroughProxy()
   const pushes = distinctPushes(PARCELS)
-  const load = startLoad(relay.publicUrl, 16, pushes.next)
-  await load.untilAnswered(200)
+  const load = startLoad(relay.publicUrl, SENDERS, pushes.next)
+  await load.untilAnswered(SENDERS * 12)
   const hot = '/v1/status/880003/all?language=en'
   for (let time = 0; time < 2; time++) expect((await ask(asker.internalUrl, asker.token, hot)).headers.get('cache-status')).toBe(HIT)
   const fromMs = performance.now()
@@ -53,10 +60,11 @@ test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s ea
   expect([refused.length > 0, longestMs < withinOwed(1000)]).toEqual([true, true])
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
   expect(relay.process.exitCode).toBeNull()
+  await expectStopped(relay, proxy)
 })
 
-test('S18: a relay that is stopped while the network swallows everything waits for no answer of the server, and ends within seconds', async () => {
-  const { proxy, relay } = await startThroughProxy()
+/** That a relay ends within seconds though it has asked and will not be answered. */
+async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<void> {
   const load = startLoad(relay.publicUrl, 16, distinctPushes(PARCELS).next)
   await load.untilAnswered(50)
   proxy.swallow()
@@ -66,11 +74,18 @@ test('S18: a relay that is stopped while the network swallows everything waits f
   console.log(`stopped in ${Math.round(tookMs)} ms`)
   expect(tookMs).toBeLessThan(withinOwed(10_000))
   await load.stop()
+}
+
+const fewConnections = { settings: { max_connections: '20' } }
+
+test('S18: every route that needs the store answers 503 storage_unavailable, never 500, while the server is down or has no connection to give, and all is well within 5 s', async () => {
+  await using server = await startPostgres(fewConnections)
+  const { relay, asker } = await startOn(server.url(), { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+  await expectNoConnections(server, relay, asker)
+  await expectDown(server, relay, asker)
 })
 
-test('S18: without a connection to be had from the server pushes and reads are answered 503, and all is well within 5 s of there being one', async () => {
-  await using server = await startPostgres({ settings: { max_connections: '20' } })
-  const { relay, asker } = await startOn(server.url())
+async function expectNoConnections(server: Server, relay: RunningProcess, asker: Asker): Promise<void> {
   expect((await push(relay.publicUrl, distinctPushes(1).next())).status).toBe(200)
   const giveBack = await takeConnections(server.url())
   const statuses = async () => [
@@ -83,14 +98,12 @@ test('S18: without a connection to be had from the server pushes and reads are a
   const recoveredMs = await recovery(relay, asker)
   console.log(`recovered ${Math.round(recoveredMs)} ms after connections were to be had`)
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
-})
+}
 
 /** Of these nothing is read from the store or written to it. */
 const NEED_NO_STORE = /^(?:HEAD|POST \/auth\/token|GET \/(?:healthz|metrics|relay\/upstream))\b/
 
-test('S18: every route that needs the store answers 503 storage_unavailable, never 500, while the server is down', async () => {
-  await using server = await startPostgres()
-  const { relay, asker } = await startOn(server.url(), { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+async function expectDown(server: Server, relay: RunningProcess, asker: Asker): Promise<void> {
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
   await server.stop('immediate')
   await expect.poll(async () => (await push(relay.publicUrl, pushBody())).status, { timeout: 60_000 }).toBe(503)
@@ -110,4 +123,4 @@ test('S18: every route that needs the store answers 503 storage_unavailable, nev
   expect(answers).toEqual(asked.map((route) => [route, 503, 'storage_unavailable']))
   await server.start()
   expect(await recovery(relay, asker)).toBeLessThan(RECOVERY_MS)
-})
+}

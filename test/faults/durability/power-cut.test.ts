@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { LONG } from '../../support/long-form.ts'
+import { byForm, LONG } from '../../support/long-form.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { seeded } from '../../support/seeded.ts'
 import { createDisk, LOSSES, readStore } from '../../support/simulated-disk.ts'
@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../support/temporary.ts'
 import { testWith } from '../../support/test-with.ts'
 
 /** Many images by `npm run faults`, enough to notice in every run of the tests. */
-const IMAGES = LONG ? 8000 : 240
+const IMAGES = byForm(100, 240, 8000)
 const PUSHES = LONG ? 400 : 80
 /** Small, so that changes are carried over to the database often and power is cut then, too. */
 const CHECKPOINT = { wal_autocheckpoint: 60 }
