@@ -16,6 +16,7 @@ import { VERSION } from '../package-files.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createServerClock, type ServerClock, type TimeSample } from '../runtime/server-clock.ts'
 import { systemClock } from '../runtime/system-clock.ts'
+import type { LostCommits } from '../store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../store/postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../store/postgres/server-watch.ts'
 
@@ -63,9 +64,15 @@ export interface Joined {
   readonly lessons: LessonTable
 }
 
+/** What the lease and the store of a replica watch together. */
+export interface SharedWithStore {
+  readonly watch: ServerWatch
+  readonly lostCommits: LostCommits
+}
+
 /** Joins the replicas on a database. From then on the lease is renewed. */
-export async function openReplicas(url: string, watch: ServerWatch, config: Config, log: Log): Promise<Joined> {
-  const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS, watch })
+export async function openReplicas(url: string, shared: SharedWithStore, config: Config, log: Log): Promise<Joined> {
+  const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS, ...shared })
   let clock: ServerClock | null = null
   const onServerTime = (sample: TimeSample) => {
     clock ??= createServerClock(systemClock.monotonic, sample)

@@ -11,7 +11,7 @@ import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
-import { createLostCommits, type Timeline, timelineIn } from './admin/lost-commits.ts'
+import { createLostCommits, type LostCommits, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { namesIn, proveHeld } from './admin/replica-fence.ts'
 import { metAnother } from './conflicts.ts'
 import { announceOrder, readLastSequence } from './counter.ts'
@@ -74,6 +74,8 @@ export interface PostgresWriteOptions {
   readonly replicaId: () => number | null
   /** Whether the server says which timeline it writes. If not, replicas join anew after each restart of it. */
   readonly hasTimeline?: boolean
+  /** The same as that of the replica's lease. */
+  readonly lostCommits?: LostCommits
 }
 
 export const ALONE: PostgresWriteOptions = { replicaId: () => null }
@@ -84,10 +86,9 @@ export const ALONE: PostgresWriteOptions = { replicaId: () => null }
  */
 export function createPostgresWriteStore(
   writer: PostgresWriter,
-  { replicaId, hasTimeline = false }: PostgresWriteOptions = ALONE,
+  { replicaId, hasTimeline = false, lostCommits = createLostCommits() }: PostgresWriteOptions = ALONE,
 ): WriteStore {
   const memory: Memory = { watch: createStandingWatch(), kept: nothingKept() }
-  const lostCommits = createLostCommits()
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {

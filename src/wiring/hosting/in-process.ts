@@ -6,6 +6,7 @@ import { queueInProcess } from '../../runtime/commit-queue.ts'
 import { createDiskSign, troubleOn } from '../../runtime/disk-watch.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../../runtime/threads/change-table.ts'
+import { createLostCommits } from '../../store/postgres/admin/lost-commits.ts'
 import { postgresMoves } from '../../store/postgres/moving/postgres-moves.ts'
 import { openSharedCarrier } from '../../store/postgres/polling/shared-carrier.ts'
 import { postgres } from '../../store/postgres/postgres-engine.ts'
@@ -29,8 +30,9 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
   const watch = watchServer(url)
   let replicas: Replicas | null = null
   // First: it makes the tables.
-  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null }, watch)
-  const joined = await openReplicas(url, watch, config, log).catch(async (error: unknown) => {
+  const lostCommits = createLostCommits()
+  const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null, lostCommits }, watch)
+  const joined = await openReplicas(url, { watch, lostCommits }, config, log).catch(async (error: unknown) => {
     await store.close()
     throw error
   })

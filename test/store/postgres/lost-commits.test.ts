@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { SERVER_USER } from '../../../src/cli/demo/postgres/programs.ts'
 import { type PostgresServer, startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
+import { createLostCommits } from '../../../src/store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
@@ -61,8 +62,9 @@ const LONG_MS = 600_000
 async function joinOn(server: PostgresServer) {
   const place = server.url()
   const current = { id: 0 }
-  const store = await postgres.openWriteStore(place, { replicaId: () => current.id })
-  const table = openReplicaTable(place, { answerTimeoutMs: 5000 })
+  const lostCommits = createLostCommits()
+  const store = await postgres.openWriteStore(place, { replicaId: () => current.id, lostCommits })
+  const table = openReplicaTable(place, { answerTimeoutMs: 5000, lostCommits })
   onTestFinished(async () => {
     await table.close()
     await store.close()

@@ -9,6 +9,8 @@ export interface ReplicaStanding extends Standing {
   readonly started_at_ms: number
   /** When the replica was last seen, as of before the statement. */
   readonly seen_at_ms: number
+  /** When it is seen by the statement itself; absent: the statement does not write it. */
+  readonly now_ms?: number
 }
 
 /**
@@ -42,7 +44,10 @@ export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timelin
 /** The standing that goes with a row of `replica`, in a statement that joins the row `sequence` of `counter`. */
 export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
 
-/** Notices that a server does not hold any more what a replica wrote or read before: what the replica claimed may be another's now. */
+/**
+ * Notices that a server does not hold any more what a replica wrote or read before: what the replica claimed may be another's now. Whoever asks for a replica
+ * has the same one, or one would refuse what another goes on with.
+ */
 export interface LostCommits {
   /**
    * To be called when the statement is sent. The result is to be called with the answer, and tells whether the replica with this number has lost what it
@@ -77,7 +82,8 @@ export function createLostCommits(): LostCommits {
           return true
         }
         const isNewer = known?.server === found.server && known.sequence < found.sequence
-        if (known === before || known?.replicaId !== replicaId || isNewer) known = { ...found, replicaId, timeline }
+        if (known === before || known?.replicaId !== replicaId || isNewer)
+          known = { ...found, seen_at_ms: found.now_ms ?? found.seen_at_ms, replicaId, timeline }
         return false
       }
     },

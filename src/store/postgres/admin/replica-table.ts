@@ -7,7 +7,7 @@ import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
 import { SERVER_STARTED } from '../standing.ts'
-import { createLostCommits, type ReplicaStanding, timelineOf } from './lost-commits.ts'
+import { createLostCommits, type LostCommits, type ReplicaStanding, timelineOf } from './lost-commits.ts'
 import { refuseOtherKeys } from './refuse-other-keys.ts'
 import { namesIn } from './replica-fence.ts'
 import { createTrustedTime } from './trusted-time.ts'
@@ -89,16 +89,22 @@ export interface ReplicaTableOptions {
   readonly answerTimeoutMs: number
   readonly watch?: ServerWatch
   readonly monotonic?: () => number
+  /** The same as that of the store in which this replica writes. */
+  readonly lostCommits?: LostCommits
 }
 
 /** The table of replicas and of the roles they hold, on connections of its own: a renewal waits for no batch. */
 export function openReplicaTable(
   place: string,
-  { answerTimeoutMs, watch = watchServer(place), monotonic = () => performance.now() }: ReplicaTableOptions,
+  {
+    answerTimeoutMs,
+    watch = watchServer(place),
+    monotonic = () => performance.now(),
+    lostCommits = createLostCommits(),
+  }: ReplicaTableOptions,
 ): ReplicaTable & { readonly lessons: LessonTable } {
   const watched = watch.openPool({ connectionsMax: CONNECTIONS, connectTimeoutMs: CONNECT_TIMEOUT_MS, answerTimeoutMs })
   const { pool, run, close } = watched
-  const lostCommits = createLostCommits()
   const trusted = createTrustedTime(monotonic)
   const timeline = () => run(() => timelineOf(pool))
   /** The numbers that this process had, and when it was registered under each. */

@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
+import { pushBody } from '../support/builders.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { ADMIN, ask, logIn, push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+/** Only a hang takes longer. */
+const LATE = { timeout: 60_000, interval: 50 }
+
+/** An endpoint that answers 200, but holds back its answers to what names a status. */
+async function startHolding(status: string) {
+  const texts: string[] = []
+  const held: ServerResponse[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(Buffer.from(chunk))
+    const text = Buffer.concat(chunks).toString()
+    texts.push(text)
+    if (text.includes(status)) held.push(response)
+    else response.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return {
+    url: `http://127.0.0.1:${address.port}/hooks`,
+    received: (text: string) => texts.filter((one) => one.includes(text)).length,
+    answer() {
+      for (const response of held.splice(0)) response.end()
+    },
+  }
+}
+
+test("S18: an attempt that ends after the server lost its delivery settles no other's", { timeout: 240_000 }, async () => {
+  await using server = await startPostgres()
+  const [data, before] = [join(server.folder, 'data'), join(server.folder, 'before')]
+  const shop = await startHolding('Lost')
+  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, {
+    delivery: { allowNetworks: ['127.0.0.0/8'] },
+    endpoints: [{ name: 'shop', url: shop.url, sharedKey: 'the-key-of-this-endpoint' }],
+    ...(await onPostgres(server.url())),
+  })
+  onTestFinished(() => relay.stop())
+  const token = await logIn(relay.internalUrl, ADMIN)
+  const pushed = async (id: string, status: string) => {
+    const body = pushBody({ trackingIds: [id], status })
+    await vi.waitFor(async () => expect((await push(relay.publicUrl, body)).status).toBe(200), LATE)
+  }
+  const lastInFeed = async () => {
+    const answer = await ask(relay.internalUrl, token, '/relay/events?after=0')
+    return JSON.stringify(await answer.json())
+  }
+  await pushed('880001', 'Kept')
+  await vi.waitFor(() => expect(shop.received('Kept')).toBe(1), LATE)
+  await server.stop()
+  execFileSync('cp', ['-a', data, before])
+  await server.start()
+  await pushed('880002', 'Lost')
+  await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
+  expect(await lastInFeed()).toContain('Lost')
+
+  await server.stop('immediate')
+  execFileSync('rm', ['-rf', data])
+  execFileSync('cp', ['-a', before, data])
+  await server.start()
+  // It has the number of the delivery that is lost.
+  await pushed('880003', 'Another')
+  shop.answer()
+  await vi.waitFor(() => expect(shop.received('Another')).toBe(1), LATE)
+  await vi.waitFor(async () => expect(await lastInFeed()).toContain('Another'), LATE)
+  expect(await lastInFeed()).not.toContain('Lost')
+})

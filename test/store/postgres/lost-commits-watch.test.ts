@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { createLostCommits, type ReplicaStanding, type Timeline } from '../../../src/store/postgres/admin/lost-commits.ts'
+
+const FOUND: ReplicaStanding = { server: 1, sequence: 10, started_at_ms: 100, seen_at_ms: 5000 }
+const REPLICA = 7
+
+/** What one asks after another about a replica: whether it has lost what it holds, each time. */
+async function askedOf(...found: readonly (Partial<ReplicaStanding> & { readonly timeline?: Timeline })[]): Promise<readonly boolean[]> {
+  const lostCommits = createLostCommits()
+  const answers: boolean[] = []
+  for (const { timeline = 'one', ...one } of [{}, ...found]) {
+    answers.push(await lostCommits.asking(REPLICA)({ ...FOUND, ...one }, async () => timeline))
+  }
+  return answers.slice(1)
+}
+
+test('S18: a server that was only started anew has lost nothing', async () => {
+  expect(await askedOf({ server: 2 }, { server: 3, sequence: 11, seen_at_ms: 6000 })).toEqual([false, false])
+})
+
+test.each([
+  ['writes another timeline', { server: 2, timeline: 'two' }],
+  ['cannot say which timeline it writes', { server: 2, timeline: null }],
+  ['has a lower counter', { server: 2, sequence: 9 }],
+  ['has seen the replica last earlier than it was', { server: 2, sequence: 50, seen_at_ms: 4000 }],
+  ['has given the number of the replica to another', { server: 2, started_at_ms: 200 }],
+])('S18: a server that was started anew and %s has lost commits, for as long as the number is the same', async (_, found) => {
+  expect(await askedOf(found, { server: 2 }, {})).toEqual([true, true, true])
+})
+
+test('a renewal that knows less than a transaction is refused with it: both ask the same', async () => {
+  const lostCommits = createLostCommits()
+  const timeline = async () => 'one'
+  expect(await lostCommits.asking(REPLICA)({ ...FOUND, seen_at_ms: 4000, now_ms: 5000 }, timeline)).toBe(false)
+  expect(await lostCommits.asking(REPLICA)({ ...FOUND, seen_at_ms: 5000 }, timeline)).toBe(false)
+  const renewal = lostCommits.asking(REPLICA)
+  expect(await lostCommits.asking(REPLICA)({ ...FOUND, server: 2, seen_at_ms: 4500 }, timeline)).toBe(true)
+  expect(await renewal({ ...FOUND, server: 2, seen_at_ms: 4500, now_ms: 9000 }, timeline)).toBe(true)
+  expect(await lostCommits.asking(REPLICA + 1)({ ...FOUND, server: 2 }, timeline)).toBe(false)
+})
+
+test('what is asked before another has learnt more, and answered after, is no sign of a loss', async () => {
+  const lostCommits = createLostCommits()
+  const timeline = async () => 'one'
+  await lostCommits.asking(REPLICA)(FOUND, timeline)
+  const late = lostCommits.asking(REPLICA)
+  expect(await lostCommits.asking(REPLICA)({ ...FOUND, sequence: 20 }, timeline)).toBe(false)
+  expect(await late({ ...FOUND, sequence: 15 }, timeline)).toBe(false)
+  expect(await lostCommits.asking(REPLICA)({ ...FOUND, sequence: 19 }, timeline)).toBe(true)
+})
