@@ -34,7 +34,7 @@ test('X1: on SIGTERM under load every push that was begun is answered, none that
   const acknowledged: string[] = []
   for (const answeredBefore of [50, 170, 310]) {
     await using relay = await runRelay(configIn(folder))
-    const load = startLoad(relay.publicUrl, 32, pushes.next)
+    const load = startLoad(relay.publicUrl, 32, pushes.next, { restMs: 0 })
     await load.untilAnswered(answeredBefore)
     const signalledAtMs = performance.now()
     expect(load.inFlight()).toBeGreaterThan(0)

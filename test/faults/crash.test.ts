@@ -42,7 +42,7 @@ test.each(STORES)(
       ).toEqual([])
       if (cycle === CYCLES) break
 
-      const load = startLoad(relay.publicUrl, AT_ONCE, pushes.next)
+      const load = startLoad(relay.publicUrl, AT_ONCE, pushes.next, { restMs: 0 })
       await load.untilAnswered(1 + Math.floor(random() * 150))
       const inFlight = load.inFlight()
       relay.process.kill('SIGKILL')

@@ -1,6 +1,9 @@
 import { setTimeout as rest } from 'node:timers/promises'
 import { pushBody } from './builders.ts'
+import { byForm } from './long-form.ts'
 import { push } from './relay.ts'
+
+const REST_MS = byForm(20, 0)
 
 export interface Answered {
   readonly body: string
@@ -51,14 +54,14 @@ export interface LoadOptions {
 }
 
 /**
- * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each. `isPatient`: even while
- * the relay is gone.
+ * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each, by default a short one in
+ * `npm test`, where none is about load. `isPatient`: even while the relay is gone.
  */
 export function startLoad(
   publicUrl: string,
   atOnce: number,
   next: () => string,
-  { restMs = 0, isPatient = false }: LoadOptions = {},
+  { restMs = REST_MS, isPatient = false }: LoadOptions = {},
 ): Load {
   const answered: Answered[] = []
   const waiting = new Set<{ readonly count: number; readonly resolve: () => void }>()
