@@ -18,13 +18,15 @@ const LATE = { timeout: 60_000, interval: 50 }
 async function startHolding(status: string) {
   const texts: string[] = []
   const held: ServerResponse[] = []
-  const server = createServer(async (request, response) => {
+  const server = createServer((request, response) => {
     const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(Buffer.from(chunk))
-    const text = Buffer.concat(chunks).toString()
-    texts.push(text)
-    if (text.includes(status)) held.push(response)
-    else response.end()
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString()
+      texts.push(text)
+      if (text.includes(status)) held.push(response)
+      else response.end()
+    })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
