@@ -1,4 +1,4 @@
-import type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../../domain/admin/replica.ts'
 import type { ReplicaTable } from '../../../flow/admin/ports.ts'
@@ -7,6 +7,8 @@ import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
 import { SERVER_STARTED } from '../standing.ts'
+import { alone, whole } from './alone.ts'
+import { createLessonTable } from './lesson-table.ts'
 import { createLostCommits, type LostCommits, type ReplicaStanding, timelineOf } from './lost-commits.ts'
 import { refuseOtherKeys } from './refuse-other-keys.ts'
 import { namesIn } from './replica-fence.ts'
@@ -19,9 +21,6 @@ const CONNECTIONS = 2
 /** The time of the server in milliseconds: clocks of replicas may differ. */
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 const BEGIN = `begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = ${IDLE_MS_MAX}`
-
-/** Shorter than the driver's own wait, so that a statement which is given up does not go on waiting on the server while commits hang there. */
-const ALONE_LOCK_TIMEOUT_MS = 1000
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
 const STANDING = `${SERVER_STARTED} as server, (select value from counter where name = 'sequence') as sequence`
@@ -44,10 +43,6 @@ const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, configur
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
-
-const takingLessons = (replicaId: number, limit: number) =>
-  `with alive as (select id from replica where id = ${whole(replicaId)} for key share)
-  delete from lesson where id in (select id from lesson order by id limit ${whole(limit)}) and exists (select 1 from alive) returning id, body`
 
 interface Registered extends ReplicaStanding {
   readonly id: number
@@ -175,15 +170,7 @@ export function openReplicaTable(
         await client.query(ROLES_CHANGED)
       })
     },
-    lessons: {
-      async add(lesson) {
-        await run(() => pool.query('insert into lesson (body) values ($1)', [lesson]))
-      },
-      async take(replicaId, limit) {
-        const rows = await run(() => alone<{ id: number; body: string }>(pool, takingLessons(replicaId, limit)))
-        return rows.toSorted((a, b) => a.id - b.id).map(({ body }) => body)
-      },
-    },
+    lessons: createLessonTable(watched),
     close,
   }
 }
@@ -200,23 +187,6 @@ async function register(
   if (row === undefined) throw new Error('a replica could not be registered')
   await client.query(ROLES_CHANGED)
   return row
-}
-
-/**
- * Runs one statement that waits for locks only so long. The server makes one transaction of the one message, so that nothing is left open between two and
- * a pooler keeps nothing of it; such a message has no parameters.
- */
-async function alone<R extends QueryResultRow>(pool: Pool, statement: string): Promise<readonly R[]> {
-  const results: unknown = await pool.query(`set local lock_timeout = ${ALONE_LOCK_TIMEOUT_MS}; ${statement}`)
-  // The driver answers several statements with a list, which its types do not know.
-  const [, { rows }] = results as readonly [QueryResult, QueryResult<R>]
-  return rows
-}
-
-/** A number as it is written in a statement. */
-function whole(number: number): string {
-  if (!Number.isSafeInteger(number)) throw new RangeError('not a whole number')
-  return String(number)
 }
 
 /** In a transaction that nobody else changes replicas or roles beside. */
