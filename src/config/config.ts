@@ -45,14 +45,26 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): 
   // Parsed twice: the first run reports warnings as marked issues, because only issues have a path; the second yields the settings.
   // `jitless` because compiling the schema pays only if it is used often.
   const once = { jitless: true }
-  const noted = configSchema({ env, warn: true }).safeParse(read.values, once).error?.issues ?? []
+  const { warning, plain } = schemasOf(env)
+  const noted = warning.safeParse(read.values, once).error?.issues ?? []
   const findings = [...source.findings, ...findingsOf(noted, read.values, configJsonSchema(), source), ...crossCheck(read.values, source)]
-  const result = configSchema({ env, warn: false }).safeParse(read.values, once)
+  const result = plain.safeParse(read.values, once)
   const masks = maskedSpans(source, unknownPaths(noted))
   const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
   if (!result.success || ofSeverity(findings, 'problem').length > 0) throw new ConfigError(present('problem'))
   const conflicts = presentAll(path, source, conflictsIn(result.data, source), masks)
   return { ...result.data, warnings: present('warning'), conflicts }
+}
+
+type Schema = ReturnType<typeof configSchema>
+
+/** By environment: building them takes many times as long as reading a file by them. */
+const schemas = new WeakMap<NodeJS.ProcessEnv, { readonly warning: Schema; readonly plain: Schema }>()
+
+function schemasOf(env: NodeJS.ProcessEnv) {
+  const known = schemas.get(env) ?? { warning: configSchema({ env, warn: true }), plain: configSchema({ env, warn: false }) }
+  schemas.set(env, known)
+  return known
 }
 
 const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })

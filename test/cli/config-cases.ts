@@ -12,18 +12,21 @@ export const minimal = `webhook: { sharedKeys: [${CANARY}] }
 upstream: { baseUrl: https://carrier.example, username: acme, password: ${CANARY} }
 `
 
+/** One, since a config is read by a schema that is built for its environment. */
+const NO_ENVIRONMENT = {}
+
 export function fileOf(text: string | Uint8Array, name = 'relay.yaml'): string {
   const path = join(temporaryFolder(), name)
   writeFileSync(path, text)
   return path
 }
 
-export function load(text: string, env: NodeJS.ProcessEnv = {}): Config {
+export function load(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): Config {
   return loadConfig(fileOf(text), env)
 }
 
 /** The problems of a config that must not load, without the folder of the file. */
-export function problemsOf(text: string, env: NodeJS.ProcessEnv = {}): readonly string[] {
+export function problemsOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): readonly string[] {
   const path = fileOf(text)
   try {
     loadConfig(path, env)
@@ -35,7 +38,7 @@ export function problemsOf(text: string, env: NodeJS.ProcessEnv = {}): readonly 
 }
 
 /** Only what stands before the excerpt. */
-export function headlinesOf(text: string, env: NodeJS.ProcessEnv = {}): readonly string[] {
+export function headlinesOf(text: string, env: NodeJS.ProcessEnv = NO_ENVIRONMENT): readonly string[] {
   return problemsOf(text, env).map((problem) => problem.split('\n', 1)[0] ?? '')
 }
 

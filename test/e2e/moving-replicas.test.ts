@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
+import { byForm } from '../support/long-form.ts'
 import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
@@ -13,6 +14,10 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
+
+/** How much is pushed before the move and after it, and how fast. */
+const SOME = byForm(10, 60)
+const LOAD = { atOnce: byForm(1, 2), restMs: byForm(10, 0) }
 
 const askerOf = async ({ internalUrl }: RunningProcess) => ({ internalUrl, token: await logIn(internalUrl, ADMIN) })
 
@@ -37,8 +42,8 @@ test('three replicas move to another database while all of them receive and rela
   })
 
   const { next } = distinctPushes(20)
-  const loads = relays.map(({ publicUrl }) => startLoad(publicUrl, 2, next, { isPatient: true }))
-  await Promise.all(loads.map((load) => load.untilAnswered(60)))
+  const loads = relays.map(({ publicUrl }) => startLoad(publicUrl, LOAD.atOnce, next, { isPatient: true, restMs: LOAD.restMs }))
+  await Promise.all(loads.map((load) => load.untilAnswered(SOME)))
   expect(await endedJob(asker, await startMove(asker, to))).toMatchObject({ state: 'done', failure: null })
   const isOnNew = async (relay: RunningProcess) => {
     const { replicas } = Object(await (await ask(relay.internalUrl, asker.token, '/relay/replicas')).json())
@@ -47,7 +52,7 @@ test('three replicas move to another database while all of them receive and rela
   }
   for (const relay of relays) await vi.waitFor(() => isOnNew(relay), { timeout: 60_000 })
   const before = loads.map((load) => load.answered())
-  await Promise.all(loads.map((load, nth) => load.untilAnswered((before[nth] ?? 0) + 60)))
+  await Promise.all(loads.map((load, nth) => load.untilAnswered((before[nth] ?? 0) + SOME)))
   const answers = await Promise.all(loads.map((load) => load.stop()))
 
   for (const all of answers) {
@@ -71,7 +76,8 @@ test('a replica that was stopped while the store moved answers nothing from the 
   const pushes = distinctPushes(1)
   const pushOne = async () => {
     const body = pushes.next()
-    expect((await push(mover.publicUrl, body)).status).toBe(200)
+    // Until the mover has passed on to the new store, the carrier is to come again.
+    await vi.waitFor(async () => expect((await push(mover.publicUrl, body)).status).toBe(200))
     return pushes.entryOf(body)
   }
   await pushOne()

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { undoMove } from '../../src/wiring/moving/undo-move.ts'
+import { byForm } from '../support/long-form.ts'
 import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
@@ -17,6 +18,10 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
+
+/** How much is pushed between the moves, and how much at once. */
+const SOME = byForm(40, 200)
+const LOAD = { atOnce: byForm(2, 6), restMs: byForm(5, 0) }
 
 test('a relay moves its store to PostgreSQL and back while it receives and relays, and loses nothing', async () => {
   const folder = temporaryFolder()
@@ -34,15 +39,15 @@ test('a relay moves its store to PostgreSQL and back while it receives and relay
   expect(await postJson(asker, '/relay/endpoints', { name: 'shop', url: receiver.url })).toMatchObject({ status: 201 })
 
   const { next } = distinctPushes(20)
-  const load = startLoad(relay.publicUrl, 6, next, { isPatient: true })
-  await load.untilAnswered(200)
+  const load = startLoad(relay.publicUrl, LOAD.atOnce, next, { isPatient: true, restMs: LOAD.restMs })
+  await load.untilAnswered(SOME)
   const there = await startMove(asker, database)
   expect(await endedJob(asker, there)).toMatchObject({ state: 'done', failure: null })
   // By then the last connections to the relay before are closed.
-  await load.untilAnswered(load.answered() + 600)
+  await load.untilAnswered(load.answered() + 3 * SOME)
   const back = await startMove(asker, `sqlite:${file}`)
   expect(await endedJob(asker, back)).toMatchObject({ state: 'done' })
-  await load.untilAnswered(load.answered() + 300)
+  await load.untilAnswered(load.answered() + SOME)
   const answers = await load.stop()
 
   // While the listeners pass from one relay to the other, connections are refused for a moment, and each sender comes again at once.

@@ -12,14 +12,18 @@ import { type ReplicaProcess, startReplica, untilShared } from '../support/repli
 import { repeats, settledLedger } from '../support/settled-ledger.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const KILLS = byForm(2, 3, 20)
+const KILLS = byForm(1, 2, 20)
 const REPLICAS = 3
 const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
 /** Nobody listens there: nothing in this test is about polls. */
 const NO_CARRIER = 'http://127.0.0.1:9'
-const AT_ONCE = 3
+const AT_ONCE = byForm(1, 3)
+/** Little is refused while the database is down. */
+const REST_MS = byForm(200, 0)
+/** How much is pushed between the events. */
+const SOME = byForm(5, 30)
 
 /** How endpoints treat the first attempt of an event; they take it later. */
 const MOODS: Readonly<Record<string, (nth: number) => Mood>> = {
@@ -48,7 +52,7 @@ function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
   const answers: Answered[] = []
   return {
     answers,
-    pushTo: (replica: ReplicaProcess) => startLoad(replica.publicUrl, AT_ONCE, pushes.next),
+    pushTo: (replica: ReplicaProcess) => startLoad(replica.publicUrl, AT_ONCE, pushes.next, { restMs: REST_MS }),
     async end(load: ReturnType<typeof startLoad>) {
       answers.push(...(await load.stop()))
     },
@@ -62,7 +66,7 @@ function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
 const histories = (asker: Asker, parcels: readonly string[]) =>
   Promise.all(parcels.flatMap((id) => (['all', 'latest'] as const).map((kind) => textOf(asker, id, kind, 'sv'))))
 
-test(`of three replicas one is killed ${KILLS} times and the database restarted: each answers what a relay on SQLite does, and every event arrives in order`, async () => {
+test(`of three replicas one is killed, ${KILLS} in all, and the database restarted: each answers what a relay on SQLite does, and every event arrives in order`, async () => {
   await using stack = new AsyncDisposableStack()
   const server = stack.use(await startPostgres())
   const receivers = await startEndpoints(stack)
@@ -83,17 +87,17 @@ test(`of three replicas one is killed ${KILLS} times and the database restarted:
   const carrier = createCarrier(pushes)
   for (let kill = 1; kill <= KILLS; kill++) {
     const loads = replicas.map(carrier.pushTo)
-    await Promise.all(loads.map((load) => load.untilAnswered(30)))
+    await Promise.all(loads.map((load) => load.untilAnswered(SOME)))
     // Never the first: it stays to be asked.
     const at = 1 + (kill % (REPLICAS - 1))
     replicas[at]?.process.kill('SIGKILL')
     await replicas[at]?.ended
-    if (kill === 2) {
+    if (kill === Math.min(2, KILLS)) {
       await server.stop('immediate')
-      await loads[0]?.untilAnswered(60)
+      await loads[0]?.untilAnswered(2 * SOME)
       await server.start()
     }
-    await loads[0]?.untilAnswered(90)
+    await loads[0]?.untilAnswered(3 * SOME)
     for (const load of loads) await carrier.end(load)
     // Now and then so late that the others have taken over, else before they have.
     if (kill % 3 === 0) await untilShared(steady, REPLICAS - 1, receivers.size)
