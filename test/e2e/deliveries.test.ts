@@ -1,48 +1,67 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { writeDeliveries } from '../support/many-deliveries.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, startTestRelay } from '../support/relay.ts'
+import { relayOfFile } from '../support/relay-of-file.ts'
 import { changeStoredRows, storedNumber } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
-async function start() {
+const NOBODY = 'http://127.0.0.1:9'
+const SECTIONS = { delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
+const ofFile = relayOfFile(NOBODY, SECTIONS)
+
+let tests = 0
+beforeEach(() => {
+  tests += 1
+})
+
+/** A tracking id of this test alone. */
+const own = (id: string) => `${tests}${id}`
+
+async function start(relay = ofFile()) {
   const receiver = await startWebhookReceiver()
   onTestFinished(() => receiver[Symbol.asyncDispose]())
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', {
-    delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] },
-  })
-  onTestFinished(() => relay.stop())
   const operate = await operatorOf(relay)
-  const add = async (name: string, url = receiver.url) => String((await operate('POST', '/relay/endpoints', { name, url })).body.id)
-  return { receiver, operate, add, databasePath: relay.databasePath, push: (body: Uint8Array) => push(relay.publicUrl, body) }
+  const endpoints: string[] = []
+  const add = async (name: string, url = receiver.url) => {
+    const id = String((await operate('POST', '/relay/endpoints', { name, url })).body.id)
+    endpoints.push(id)
+    onTestFinished(async () => void (await operate('DELETE', `/relay/endpoints/${id}`)))
+    return id
+  }
+  /** The deliveries to the endpoints of this test. */
+  const listed = async (query = '') =>
+    (await listedBy(operate, query)).filter(({ endpoint }) => endpoints.includes(String(Object(endpoint).id)))
+  return { receiver, operate, add, listed, databasePath: relay.databasePath, push: (body: Uint8Array) => push(relay.publicUrl, body) }
 }
 
-const at = (minute: number, change: PushFields = {}) =>
-  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, ...change })
+/** A push of this test. */
+const at = (minute: number, trackingIds: readonly string[] = ['1001']) =>
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own) })
 
-/** Refuses what says `text`, and takes everything else. */
-function refuse(receiver: WebhookReceiver, text: string): void {
-  receiver.answer((nth) => (receiver.pushes[nth]?.body.includes(text) === true ? 422 : 200))
+/** Refuses what is of this parcel, and takes everything else. */
+function refuse(receiver: WebhookReceiver, parcel: string): void {
+  receiver.answer((nth) => (receiver.pushes[nth]?.body.includes(`"${parcel}"`) === true ? 422 : 200))
 }
 
 type Operate = Awaited<ReturnType<typeof operatorOf>>
 
-async function listed(operate: Operate, query = ''): Promise<readonly Record<string, unknown>[]> {
+async function listedBy(operate: Operate, query: string): Promise<readonly Record<string, unknown>[]> {
   const { deliveries } = (await operate('GET', `/relay/deliveries${query}`)).body
   return Array.isArray(deliveries) ? deliveries : []
 }
 
 /** One delivery that its receiver refused to the end, beside others that it took. */
 async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string> {
-  refuse(world.receiver, '"6666"')
-  await world.push(at(1, { trackingIds: ['6666'] }))
+  refuse(world.receiver, own('6666'))
+  await world.push(at(1, ['6666']))
   await vi.waitFor(() => expect(world.receiver.pushes.length).toBeGreaterThan(0))
-  for (const parcel of ['7001', '7002']) await world.push(at(1, { trackingIds: [parcel] }))
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=dead')).toHaveLength(1))
-  return String((await listed(world.operate, '?state=dead'))[0]?.id)
+  for (const parcel of ['7001', '7002']) await world.push(at(1, [parcel]))
+  await vi.waitFor(async () => expect(await world.listed('?state=dead')).toHaveLength(1))
+  return String((await world.listed('?state=dead'))[0]?.id)
 }
 
 test('a dead delivery tells that the receiver refused it, with every attempt and what was answered', async () => {
@@ -60,9 +79,9 @@ test('a dead delivery tells that the receiver refused it, with every attempt and
       answerStart: '',
     })),
   )
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(2))
-  expect(await listed(world.operate, `?endpoint=${endpoint}`)).toHaveLength(3)
-  expect(await listed(world.operate, '?endpoint=999')).toEqual([])
+  await vi.waitFor(async () => expect(await world.listed('?state=delivered')).toHaveLength(2))
+  expect(await world.listed(`?endpoint=${endpoint}`)).toHaveLength(3)
+  expect(await listedBy(world.operate, '?endpoint=999999')).toEqual([])
 })
 
 test('a delivery shows what was sent, of which parcel, and the answer as text where it is text', async () => {
@@ -70,12 +89,12 @@ test('a delivery shows what was sent, of which parcel, and the answer as text wh
   const endpoint = await world.add('shop')
   const answers = [Buffer.from('no such order: å…'), Buffer.from([0xff, 0xfe, 0x00]), Buffer.from('€'.repeat(2000))]
   world.receiver.answer((nth) => ({ status: 422, body: answers[nth] ?? '' }))
-  const body = at(1, { trackingIds: ['1001', '1002'] })
+  const body = at(1, ['1001', '1002'])
   await world.push(body)
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=retrying')).toHaveLength(1))
+  await vi.waitFor(async () => expect(await world.listed('?state=retrying')).toHaveLength(1))
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(3))
-  const [one] = await listed(world.operate)
-  expect(one).toMatchObject({ parcel: { identifiers: ['1001', '1002'] } })
+  const [one] = await world.listed()
+  expect(one).toMatchObject({ parcel: { identifiers: ['1001', '1002'].map(own) } })
   const shown = (await world.operate('GET', `/relay/deliveries/${String(one?.id)}`)).body
   expect(shown).toMatchObject({ status: 'TerminalArrived', detailedStatus: 'ArrivedT2', endpoint: { id: endpoint } })
   const { headers = {} } = world.receiver.pushes[0] ?? {}
@@ -99,24 +118,24 @@ test('a delivery shows what was sent, of which parcel, and the answer as text wh
 test('deliveries are listed by parcel, by any of its identifiers, and so many at a time', async () => {
   const world = await start()
   const endpoints = [await world.add('shop'), await world.add('billing')]
-  for (const minute of [1, 2, 3]) await world.push(at(minute, { trackingIds: ['1001', '1002'] }))
-  await world.push(at(1, { trackingIds: ['2002'] }))
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(8))
+  for (const minute of [1, 2, 3]) await world.push(at(minute, ['1001', '1002']))
+  await world.push(at(1, ['2002']))
+  await vi.waitFor(async () => expect(await world.listed('?state=delivered')).toHaveLength(8))
   const pages: number[] = []
   const ids = new Set<unknown>()
-  for (let query = '?parcel=1002&limit=4'; query !== ''; ) {
+  for (let query = `?parcel=${own('1002')}&limit=4`; query !== ''; ) {
     const { deliveries, next } = (await world.operate('GET', `/relay/deliveries${query}`)).body
     if (!Array.isArray(deliveries)) throw new Error('no list')
     pages.push(deliveries.length)
     for (const { id, parcel } of deliveries) {
-      expect(parcel).toEqual({ identifiers: ['1001', '1002'] })
+      expect(parcel).toEqual({ identifiers: ['1001', '1002'].map(own) })
       ids.add(id)
     }
-    query = typeof next === 'string' ? `?parcel=1002&limit=4&cursor=${next}` : ''
+    query = typeof next === 'string' ? `?parcel=${own('1002')}&limit=4&cursor=${next}` : ''
   }
   expect([pages, ids.size]).toEqual([[4, 2], 6])
-  expect(await listed(world.operate, `?parcel=1001&endpoint=${endpoints[0]}&state=delivered`)).toHaveLength(3)
-  expect((await world.operate('GET', '/relay/deliveries?parcel=9999')).status).toBe(404)
+  expect(await world.listed(`?parcel=${own('1001')}&endpoint=${endpoints[0]}&state=delivered`)).toHaveLength(3)
+  expect((await world.operate('GET', `/relay/deliveries?parcel=${own('9999')}`)).status).toBe(404)
   expect((await world.operate('GET', '/relay/deliveries?parcel=a%20b')).status).toBe(400)
 })
 
@@ -124,8 +143,8 @@ test('an attempt that got no answer tells why', async () => {
   const world = await start()
   await world.add('nobody', 'http://127.0.0.1:9/')
   await world.push(at(1))
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=retrying')).toHaveLength(1))
-  const [waiting] = await listed(world.operate)
+  await vi.waitFor(async () => expect(await world.listed('?state=retrying')).toHaveLength(1))
+  const [waiting] = await world.listed()
   const { body } = await world.operate('GET', `/relay/deliveries/${String(waiting?.id)}`)
   expect(body.attempts).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'refused' })]))
 })
@@ -138,7 +157,9 @@ test('O6: a replayed delivery arrives under the id it had', async () => {
   world.receiver.answer(() => 200)
   expect((await world.operate('POST', `/relay/deliveries/${id}/replay`)).status).toBe(202)
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(before + 1))
-  const idsOf6666 = world.receiver.pushes.filter(({ body }) => body.includes('"6666"')).map(({ headers }) => headers['webhook-id'])
+  const idsOf6666 = world.receiver.pushes
+    .filter(({ body }) => body.includes(`"${own('6666')}"`))
+    .map(({ headers }) => headers['webhook-id'])
   expect(idsOf6666).toHaveLength(4)
   expect(new Set(idsOf6666).size).toBe(1)
   await vi.waitFor(async () => expect((await world.operate('GET', `/relay/deliveries/${id}`)).body).toMatchObject({ state: 'delivered' }))
@@ -148,8 +169,8 @@ test('a replay of what is no longer kept ends as dead and says so; nothing is se
   const world = await start()
   await world.add('shop')
   await world.push(at(1))
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(1))
-  const id = String((await listed(world.operate))[0]?.id)
+  await vi.waitFor(async () => expect(await world.listed('?state=delivered')).toHaveLength(1))
+  const id = String((await world.listed())[0]?.id)
   await changeStoredRows(world.databasePath, 'update inbox set body = null')
   expect((await world.operate('POST', `/relay/deliveries/${id}/replay`)).status).toBe(202)
   await vi.waitFor(async () => {
@@ -165,20 +186,20 @@ test('a replay of an endpoint says beforehand how many it would be, takes what i
   const world = await start()
   const endpoint = await world.add('shop')
   await killOne(world)
-  for (const minute of [2, 3]) await world.push(at(minute, { trackingIds: ['7001'] }))
-  await vi.waitFor(async () => expect(await listed(world.operate, '?state=delivered')).toHaveLength(4))
+  for (const minute of [2, 3]) await world.push(at(minute, ['7001']))
+  await vi.waitFor(async () => expect(await world.listed('?state=delivered')).toHaveLength(4))
   const replay = async (order: object) => (await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, order)).body
   expect(await replay({ since: 0, dryRun: true })).toEqual({ count: 1, more: false, dryRun: true })
   expect(await replay({ since: '2026-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 4 })
   expect(await replay({ since: '2999-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 0 })
-  const [last] = await listed(world.operate, '?state=delivered')
+  const [last] = await world.listed('?state=delivered')
   expect(await replay({ sequence: last?.sequence, state: 'delivered', dryRun: true })).toMatchObject({ count: 1 })
   expect(await replay({ since: last?.sequence, state: 'delivered', dryRun: true })).toMatchObject({ count: 1 })
   const before = world.receiver.pushes.length
-  expect(await replay({ parcel: '7001', state: 'delivered' })).toEqual({ count: 3, dryRun: false })
+  expect(await replay({ parcel: own('7001'), state: 'delivered' })).toEqual({ count: 3, dryRun: false })
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(before + 3))
   const minutes = world.receiver.pushes.slice(before).map(({ body }) => body.toString())
-  expect(minutes).toEqual([1, 2, 3].map((minute) => at(minute, { trackingIds: ['7001'] }).toString()))
+  expect(minutes).toEqual([1, 2, 3].map((minute) => at(minute, ['7001']).toString()))
   expect((await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, {})).status).toBe(400)
 })
 
@@ -188,7 +209,7 @@ test('O16: what waited for a removed endpoint is listed as cancelled; what waits
   for (const id of [removed, disabled]) await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
   for (const minute of [1, 2]) await world.push(at(minute))
   await world.operate('DELETE', `/relay/endpoints/${removed}`)
-  const [cancelled, held] = [await listed(world.operate, '?state=cancelled'), await listed(world.operate, '?state=held')]
+  const [cancelled, held] = [await world.listed('?state=cancelled'), await world.listed('?state=held')]
   expect(cancelled.map(({ reason, endpoint }) => ({ reason, endpoint }))).toEqual(
     Array.from({ length: 2 }, () => ({ reason: 'endpoint_removed', endpoint: { id: removed, name: 'removed' } })),
   )
@@ -203,12 +224,12 @@ test('7.4: what a removed endpoint was owed can be sent to another, one by one o
   const removed = await world.add('removed')
   await world.operate('PATCH', `/relay/endpoints/${removed}`, { enabled: false })
   for (const minute of [3, 1, 2]) await world.push(at(minute))
-  await world.push(at(1, { trackingIds: ['7001'] }))
+  await world.push(at(1, ['7001']))
   await world.operate('DELETE', `/relay/endpoints/${removed}`)
   const heir = await world.add('heir')
   await world.push(at(4))
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(1))
-  const [newest, ...others] = await listed(world.operate, '?state=cancelled')
+  const [newest, ...others] = await world.listed('?state=cancelled')
   const replay = (order: object) => world.operate('POST', `/relay/endpoints/${heir}/replay`, order)
   expect((await replay({ of: removed, dryRun: true })).body).toEqual({ count: 4, more: false, dryRun: true })
   const one = `/relay/deliveries/${String(newest?.id)}/replay`
@@ -216,29 +237,29 @@ test('7.4: what a removed endpoint was owed can be sent to another, one by one o
   expect((await world.operate('POST', one, { to: heir })).status).toBe(202)
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(2))
   expect(world.receiver.pushes[1]).toMatchObject({
-    body: at(1, { trackingIds: ['7001'] }),
+    body: at(1, ['7001']),
     headers: { 'webhook-id': newest?.webhookId, 'relay-previous-sequence': '0' },
   })
   const oldest = others.at(-1)
-  expect((await replay({ of: removed, parcel: '1001' })).body).toEqual({ count: 3, dryRun: false })
+  expect((await replay({ of: removed, parcel: own('1001') })).body).toEqual({ count: 3, dryRun: false })
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(5))
   const arrived = world.receiver.pushes.slice(2)
   expect(arrived.map(({ body }) => body.toString())).toEqual([3, 1, 2].map((minute) => at(minute).toString()))
   expect(arrived[0]?.headers['webhook-id']).toBe(oldest?.webhookId)
   expect(arrived[1]?.headers['relay-previous-sequence']).toBe(arrived[0]?.headers['relay-sequence'])
-  expect(await listed(world.operate, '?state=cancelled')).toHaveLength(4)
+  expect(await world.listed('?state=cancelled')).toHaveLength(4)
   // The receiver has the last push before the relay has noted its answer.
-  await vi.waitFor(async () => expect(await listed(world.operate, `?endpoint=${heir}&state=delivered`)).toHaveLength(5))
+  await vi.waitFor(async () => expect(await world.listed(`?endpoint=${heir}&state=delivered`)).toHaveLength(5))
 })
 
 test('pages of deliveries hold each once', async () => {
   const world = await start()
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
-  await Promise.all(Array.from({ length: 250 }, (_, parcel) => world.push(at(1, { trackingIds: [String(8000 + parcel)] }))))
+  await Promise.all(Array.from({ length: 250 }, (_, parcel) => world.push(at(1, [String(8000 + parcel)]))))
   const seen: unknown[] = []
   for (let cursor = ''; cursor !== 'null'; ) {
-    const { body } = await world.operate('GET', `/relay/deliveries${cursor === '' ? '' : `?cursor=${cursor}`}`)
+    const { body } = await world.operate('GET', `/relay/deliveries?endpoint=${id}${cursor === '' ? '' : `&cursor=${cursor}`}`)
     if (Array.isArray(body.deliveries)) seen.push(...body.deliveries.map((delivery) => delivery.id))
     cursor = String(body.next)
   }
@@ -254,7 +275,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   await using receiver = await startMoodyReceiver(key, () => ({ status: 200, afterMs }))
   const folder = temporaryFolder()
   const startOne = async () => {
-    const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
+    const relay = await startTestRelay(folder, NOBODY, {
       endpoints: [{ name: 'slow', url: receiver.url, sharedKey: key, concurrency: 2 }],
       delivery: { allowNetworks: ['127.0.0.0/8'] },
     })
@@ -262,14 +283,14 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
     return relay
   }
   const first = await startOne()
-  for (let parcel = 0; parcel < 6; parcel++) await push(first.publicUrl, at(1, { trackingIds: [String(7000 + parcel)] }))
+  for (let parcel = 0; parcel < 6; parcel++) await push(first.publicUrl, at(1, [String(7000 + parcel)]))
   await vi.waitFor(() => expect(receiver.arrivals).toHaveLength(2))
   await first.stop()
   afterMs = 0
   const again = await startOne()
   const operate = await operatorOf(again)
-  await vi.waitFor(async () => expect(await listed(operate, '?state=delivered')).toHaveLength(6))
-  const ids = (await listed(operate)).map(({ id }) => String(id))
+  await vi.waitFor(async () => expect(await listedBy(operate, '?state=delivered')).toHaveLength(6))
+  const ids = (await listedBy(operate, '')).map(({ id }) => String(id))
   const told = await Promise.all(ids.map(async (id) => (await operate('GET', `/relay/deliveries/${id}`)).body.attempts))
   const interrupted = told.flat().filter((attempt) => Object(attempt).reason === 'interrupted')
   expect(interrupted).toHaveLength(2)
@@ -278,7 +299,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
 test('a replay of more than 10,000 is a job that a restart does not end: it says who asked and how far it is, and can be cancelled', async () => {
   const folder = temporaryFolder()
   const startOne = async () => {
-    const relay = await startTestRelay(folder, 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+    const relay = await startTestRelay(folder, NOBODY, { delivery: { allowNetworks: ['127.0.0.0/8'] } })
     onTestFinished(() => relay.stop())
     return { relay, operate: await operatorOf(relay) }
   }
@@ -310,13 +331,15 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
 })
 
 test('7.4: what waits for an endpoint when it is removed is written down as cancelled by a relay that starts later, too', async () => {
-  const world = await start()
+  const relay = await startTestRelay(temporaryFolder(), NOBODY, SECTIONS)
+  onTestFinished(() => relay.stop())
+  const world = await start(relay)
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
   await writeDeliveries(world.databasePath, { endpointId: id, count: 500, state: 1 })
   await world.operate('DELETE', `/relay/endpoints/${id}`)
-  expect(await listed(world.operate, '?state=cancelled')).toHaveLength(100)
-  expect(await listed(world.operate, '?state=held')).toHaveLength(0)
+  expect(await world.listed('?state=cancelled')).toHaveLength(100)
+  expect(await world.listed('?state=held')).toHaveLength(0)
   const written = () => storedNumber(world.databasePath, 'select count(*) from delivery where state = 4')
   await vi.waitFor(async () => expect(await written()).toBe(500))
 })

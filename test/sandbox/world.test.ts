@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Sandbox, SandboxParcel } from '../../src/sandbox/handle.ts'
 import { hardCases } from '../../src/sandbox/hard-cases.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
@@ -38,6 +38,13 @@ function counted(sandbox: Sandbox, count: (pulled: readonly Item[], pushed: read
   return sandbox.world.parcels().reduce((sum, parcel) => sum + count(entriesOf(parcel.answers.en), pushesOf(parcel), parcel), 0)
 }
 
+/** One for all that only look at it. */
+let whole: Awaited<ReturnType<typeof finishedWorld>>
+beforeAll(async () => {
+  whole = await finishedWorld(200)
+})
+afterAll(() => whole[Symbol.asyncDispose]())
+
 test('a world of 200 parcels holds at least twenty of every hard case', async () => {
   await using sandbox = await stillSandbox({ parcels: 200 })
   for (const name of hardCases) expect(sandbox.world.tally[name], name).toBeGreaterThanOrEqual(20)
@@ -51,41 +58,40 @@ test('a tidy world holds none, and a mix is counted and not rolled', async () =>
 })
 
 test('the tally is what the pushes and answers of the finished world show', async () => {
-  await using sandbox = await finishedWorld(200)
   const shownStatuses = /^(DeliverySucceeded|TerminalArrived|DeliveryStarted|TerminalUpdated|Ingested|Created)$/
   const shownDetails = /^(DeliverySucceededMailbox|ArrivedT[12]|ArrivedT3NoAlias|DeliveryStarted|ParcelUpdated|Ingested|Created)$/
-  const { tally } = sandbox.world
+  const { tally } = whole.world
   const pairs = (pulled: readonly Item[], pushed: readonly Item[]) =>
     pulled.map((item) => [item, pushed.find((push) => fits(item, push))] as const)
   expect({
     wholeSecondPulls: counted(
-      sandbox,
+      whole,
       (pulled, pushed) => pairs(pulled, pushed).filter(([pull, push]) => isWhole(pull.eventTimestamp) && !isWhole(push?.eventTime)).length,
     ),
     emptyPullLocation: counted(
-      sandbox,
+      whole,
       (pulled, pushed) => pairs(pulled, pushed).filter(([pull, push]) => pull.location === '' && placeOf(push ?? {}) !== '').length,
     ),
     emptyPushLocation: counted(
-      sandbox,
+      whole,
       (pulled, pushed) => pairs(pulled, pushed).filter(([pull, push]) => pull.location !== '' && placeOf(push ?? {}) === '').length,
     ),
     equalInstants: counted(
-      sandbox,
+      whole,
       (_, pushed) =>
         [...Map.groupBy(pushed, (push) => String(push.eventTime)).values()].filter((same) => sizes(same, groupOf).length > 1).length,
     ),
     twoPlaces: counted(
-      sandbox,
+      whole,
       (pulled) => [...Map.groupBy(pulled, groupOf).values()].filter((same) => sizes(same, placeOf).length > 1).length,
     ),
-    equalEntries: counted(sandbox, (pulled) => sizes(pulled, (item) => JSON.stringify(item)).filter((size) => size > 1).length),
+    equalEntries: counted(whole, (pulled) => sizes(pulled, (item) => JSON.stringify(item)).filter((size) => size > 1).length),
     unknownWords: counted(
-      sandbox,
+      whole,
       (pulled) =>
         pulled.filter((item) => !shownStatuses.test(String(item.status)) || !shownDetails.test(String(item.detailedStatus))).length,
     ),
-    unknownFields: counted(sandbox, (_, __, { answers, pushes }) =>
+    unknownFields: counted(whole, (_, __, { answers, pushes }) =>
       Number(
         [answers.en, ...pushes.map(({ body }) => body)].every(
           (text) => /12345678901234567890\b/.test(text) && /98765432109876543210\b/.test(text),
@@ -93,23 +99,23 @@ test('the tally is what the pushes and answers of the finished world show', asyn
       ),
     ),
     backDated: counted(
-      sandbox,
+      whole,
       (_, pushed) => pushed.filter((push, nth) => pushed.slice(0, nth).some((before) => instantOf(before) > instantOf(push))).length,
     ),
-    trackingIdsAdded: counted(sandbox, (_, pushed) =>
+    trackingIdsAdded: counted(whole, (_, pushed) =>
       Number(JSON.stringify(pushed[0]?.trackingIds) !== JSON.stringify(pushed.at(-1)?.trackingIds)),
     ),
-    spacedBodies: counted(sandbox, (_, __, { pushes }) => Number(pushes.every(({ body }) => body.includes('\r\n')))),
-    numberOnly: counted(sandbox, (_, __, { numberOnly }) => Number(numberOnly)),
+    spacedBodies: counted(whole, (_, __, { pushes }) => Number(pushes.every(({ body }) => body.includes('\r\n')))),
+    numberOnly: counted(whole, (_, __, { numberOnly }) => Number(numberOnly)),
     textsChanged: counted(
-      sandbox,
+      whole,
       (pulled, pushed) =>
         pairs(pulled, pushed).filter(
           ([pull, push]) => pull.detailedStatusDescription !== '' && pull.detailedStatusDescription !== englishOf(push),
         ).length,
     ),
     textsWithdrawn: counted(
-      sandbox,
+      whole,
       (pulled, pushed) =>
         pairs(pulled, pushed).filter(([pull, push]) => pull.detailedStatusDescription === '' && englishOf(push) !== '').length,
     ),
@@ -123,9 +129,8 @@ function englishOf(push: Item | undefined): string {
 }
 
 test('equal entries come two or three at a time, and so do their pushes, to the letter', async () => {
-  await using sandbox = await finishedWorld(100)
   const found = new Set<number>()
-  for (const parcel of sandbox.world.parcels()) {
+  for (const parcel of whole.world.parcels()) {
     const pushSizes = [...Map.groupBy(parcel.pushes, ({ body }) => body).values()].map((same) => same.length).filter((size) => size > 1)
     const pullSizes = sizes(entriesOf(parcel.answers.sv), (item) => JSON.stringify(item)).filter((size) => size > 1)
     expect(pushSizes).toEqual(pullSizes)
@@ -135,8 +140,7 @@ test('equal entries come two or three at a time, and so do their pushes, to the 
 })
 
 test('every entry of a pull is recognisably one push, and no other entry is', async () => {
-  await using sandbox = await finishedWorld(200)
-  for (const parcel of sandbox.world.parcels()) {
+  for (const parcel of whole.world.parcels()) {
     const pulled = entriesOf(parcel.answers.en)
     const distinctPushes = [...new Map(parcel.pushes.map(({ body }) => [body, parsed(body)])).values()]
     expect(pulled).toHaveLength(parcel.pushes.length)
@@ -149,9 +153,8 @@ test('every entry of a pull is recognisably one push, and no other entry is', as
 })
 
 test('a parcel keeps its first tracking id in every push and answer', async () => {
-  await using sandbox = await finishedWorld(100)
   let grown = 0
-  for (const parcel of sandbox.world.parcels()) {
+  for (const parcel of whole.world.parcels()) {
     const named = [...pushesOf(parcel), parsed(parcel.answers.en)].map(
       ({ trackingIds }) => new Set(Array.isArray(trackingIds) ? trackingIds.map(String) : []),
     )
@@ -160,7 +163,7 @@ test('a parcel keeps its first tracking id in every push and answer', async () =
     expect(parcel.trackingNumber).toMatch(/^[A-Z]{2}\d{9}SE$/)
     for (const id of parcel.trackingIds) expect(id).toMatch(/^\d+$/)
   }
-  expect(grown).toBe(sandbox.world.tally.trackingIdsAdded)
+  expect(grown).toBe(whole.world.tally.trackingIdsAdded)
 })
 
 test('pushes have exactly the fields of the specification, and texts for consumers only when they are for them', async () => {

@@ -1,0 +1,27 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from 'vitest'
+import { type Sections, startTestRelay } from './relay.ts'
+
+type TestRelay = Awaited<ReturnType<typeof startTestRelay>>
+
+/**
+ * One relay for all tests of a file that need just any: a start takes longer than most of them. A test uses parcels of its own and takes away what
+ * else it adds. Returns what returns the relay, once the tests run.
+ */
+export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => TestRelay {
+  let relay: TestRelay | null = null
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
+  beforeAll(async () => {
+    relay = await startTestRelay(folder, carrierUrl, sections)
+  })
+  afterAll(async () => {
+    await relay?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return () => {
+    if (relay === null) throw new Error('it is started before the first test')
+    return relay
+  }
+}
