@@ -1,10 +1,10 @@
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { type PushFields, pushBody } from '../support/builders.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { writeDeliveries } from '../support/many-deliveries.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, startTestRelay } from '../support/relay.ts'
-import { relayOfFile } from '../support/relay-of-file.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { changeStoredRows, storedNumber } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
@@ -13,13 +13,7 @@ const NOBODY = 'http://127.0.0.1:9'
 const SECTIONS = { delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NOBODY, SECTIONS)
 
-let tests = 0
-beforeEach(() => {
-  tests += 1
-})
-
-/** A tracking id of this test alone. */
-const own = (id: string) => `${tests}${id}`
+const own = idsOfTest()
 
 async function start(relay = ofFile()) {
   const receiver = await startWebhookReceiver()

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type PushFields, pushBody } from '../support/builders.ts'
+import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, type Sections, startTestRelay } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { pruneStoredFeed } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
@@ -17,11 +18,23 @@ async function startReceiver(): Promise<WebhookReceiver> {
   return receiver
 }
 
-async function start(folder = temporaryFolder(), sections: Sections = {}) {
-  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
-    delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] },
-    ...sections,
+const NOBODY = 'http://127.0.0.1:9'
+const SECTIONS = { delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
+const ofFile = relayOfFile(NOBODY, SECTIONS)
+const own = idsOfTest()
+
+/** The relay of the file; what endpoints are added to it are removed after the test. */
+async function share() {
+  const operate = await operatorOf(ofFile())
+  onTestFinished(async () => {
+    const { endpoints } = (await operate('GET', '/relay/endpoints')).body
+    for (const { id } of Array.isArray(endpoints) ? endpoints : []) await operate('DELETE', `/relay/endpoints/${id}`)
   })
+  return { ...ofFile(), operate }
+}
+
+async function start(folder = temporaryFolder(), sections: Sections = {}) {
+  const relay = await startTestRelay(folder, NOBODY, { ...SECTIONS, ...sections })
   let stopped = false
   const stop = async () => {
     if (!stopped) await relay.stop()
@@ -31,14 +44,15 @@ async function start(folder = temporaryFolder(), sections: Sections = {}) {
   return { ...relay, stop, operate: await operatorOf(relay), folder }
 }
 
-const at = (minute: number, change: PushFields = {}) =>
-  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, ...change })
+/** A push of this test. */
+const at = (minute: number, trackingId = '1001') =>
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: [own(trackingId)] })
 
 const bodiesOf = (receiver: WebhookReceiver) => receiver.pushes.map(({ body }) => body.toString())
 
 test('W4: an endpoint’s key is generated with 32 bytes, shown once, and signs what the endpoint is sent', async () => {
   const receiver = await startReceiver()
-  const { operate, publicUrl } = await start()
+  const { operate, publicUrl } = await share()
   const added = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
   expect(added.status).toBe(201)
   const key = String(added.body.sharedKey)
@@ -103,7 +117,7 @@ test('an endpoint’s key outlives a restart, and is not to be had without the k
 test('O3: a 410 disables; enabled again, all that waited is sent, in order', async () => {
   const receiver = await startReceiver()
   receiver.answer(() => 410)
-  const { operate, publicUrl } = await start()
+  const { operate, publicUrl } = await share()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
   const path = `/relay/endpoints/${String(body.id)}`
   await push(publicUrl, at(1))
@@ -118,7 +132,7 @@ test('O3: a 410 disables; enabled again, all that waited is sent, in order', asy
 
 test('O16: what comes for a disabled endpoint waits until it is enabled; a removed one gets nothing more', async () => {
   const [kept, removed] = [await startReceiver(), await startReceiver()]
-  const { operate, publicUrl } = await start()
+  const { operate, publicUrl } = await share()
   const keep = await operate('POST', '/relay/endpoints', { name: 'kept', url: kept.url, enabled: false })
   const remove = await operate('POST', '/relay/endpoints', { name: 'removed', url: removed.url, enabled: false })
   for (const minute of [1, 2]) await push(publicUrl, at(minute))
@@ -136,7 +150,7 @@ test('O16: what waits for a slow endpoint when it is removed is never sent', asy
   const other = await startReceiver()
   const { operate, publicUrl, stop } = await start()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'slow', url: slow.url, sharedKey: GIVEN, concurrency: 2 })
-  for (let parcel = 0; parcel < 8; parcel++) await push(publicUrl, at(1, { trackingIds: [String(7000 + parcel)] }))
+  for (let parcel = 0; parcel < 8; parcel++) await push(publicUrl, at(1, String(7000 + parcel)))
   await vi.waitFor(() => expect(slow.arrivals).toHaveLength(2))
   expect((await operate('DELETE', `/relay/endpoints/${String(body.id)}`)).status).toBe(204)
   await vi.waitFor(() => expect(slow.arrivals.filter(({ accepted }) => accepted)).toHaveLength(2))
@@ -183,7 +197,7 @@ test('an endpoint that is to start with what is no longer kept is refused, and t
 test('a test push is signed, marked, names no parcel and is no event', async () => {
   const receiver = await startReceiver()
   receiver.answer(() => 418)
-  const { operate } = await start()
+  const { operate } = await share()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url, sharedKey: GIVEN, enabled: false })
   const path = `/relay/endpoints/${String(body.id)}`
   expect((await operate('POST', `${path}/test`)).body).toMatchObject({ result: 'rejected', status: 418, reason: null })
@@ -220,12 +234,12 @@ const REFUSED = [
   [{ retries: 3 }, 'retries'],
   [{ name: '' }, 'name'],
   [{ schedule: ['5 minutes'] }, 'schedule'],
-  [{ from: 7 }, 'from'],
+  [{ from: 777_777 }, 'from'],
   [{ from: 'yesterday' }, 'from'],
 ] as const
 
 test('settings that cannot be are refused, and what is wrong is named', async () => {
-  const { operate } = await start()
+  const { operate } = await share()
   for (const [change, named] of REFUSED) {
     const refused = await operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', ...change })
     expect(refused).toMatchObject({ status: 400, body: { detail: expect.stringContaining(named) } })
@@ -234,7 +248,7 @@ test('settings that cannot be are refused, and what is wrong is named', async ()
 })
 
 test('endpoints are for operators only, and an id is of one or a 404', async () => {
-  const { internalUrl, operate } = await start()
+  const { internalUrl, operate } = await share()
   expect((await fetch(`${internalUrl}/relay/endpoints`)).status).toBe(401)
-  for (const id of ['7', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)
+  for (const id of ['777', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)
 })

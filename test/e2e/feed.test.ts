@@ -3,11 +3,18 @@ import { loadConfig } from '../../src/config/config.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/builders.ts'
 import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
+import { byForm } from '../support/long-form.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay, writeConfig } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { pruneStoredFeed } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const NOBODY = 'http://127.0.0.1:9'
+const ofFile = relayOfFile(NOBODY, { serve: { fetchUnknown: false } })
+const own = idsOfTest()
+const PARCELS = byForm(16, 40)
+/** Asked for at each step. */
+const SOME = byForm(3, 6)
 
 async function startRelay(carrierUrl = NOBODY, sections: Sections = {}) {
   const relay = await startTestRelay(temporaryFolder(), carrierUrl, { serve: { fetchUnknown: false }, ...sections })
@@ -17,21 +24,31 @@ async function startRelay(carrierUrl = NOBODY, sections: Sections = {}) {
     return stopping
   }
   onTestFinished(stop)
+  return { ...(await asAnApp(relay)), stop }
+}
+
+/** The relay of the file, and where its feed ends. */
+async function share() {
+  const relay = await asAnApp(ofFile())
+  const { lastSequence } = Object(await (await relay.get('/relay/events?after=999999999999999')).json())
+  return { ...relay, end: Number(lastSequence) }
+}
+
+async function asAnApp(relay: ReturnType<typeof ofFile>) {
   const token = await logIn(relay.internalUrl)
   const get = (path: string) => ask(relay.internalUrl, token, path)
   return {
     ...relay,
-    stop,
     token,
     get,
     all: async (id: string, language = 'en') => await (await get(`/v1/status/${id}/all?language=${language}`)).text(),
   }
 }
 
-type TestRelay = Awaited<ReturnType<typeof startRelay>>
+type TestRelay = Awaited<ReturnType<typeof asAnApp>>
 
 const at = (minute: number, trackingId = '1001') =>
-  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: [trackingId] })
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: [own(trackingId)] })
 
 interface FeedPage {
   readonly events: readonly {
@@ -83,7 +100,7 @@ async function openStream({ internalUrl, token }: TestRelay, path: string, lastE
 test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the way, in every language', async () => {
   const sandbox = await startSandbox({
     speed: 0,
-    parcels: 40,
+    parcels: PARCELS,
     seed: 11,
     hard: 0.5,
     sharedKey: SHARED_KEY,
@@ -102,7 +119,7 @@ test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the wa
   }
   for (let step = 0; step < 6; step++) {
     await sandbox.advance(10 * 3_600_000)
-    await Promise.all(numbers.slice(step * 6, step * 6 + 6).map((number) => relay.all(number)))
+    await Promise.all(numbers.slice(step * SOME, step * SOME + SOME).map((number) => relay.all(number)))
     await replayFeed(along, relay.internalUrl, relay.token, 7)
   }
   await sandbox.finish()
@@ -129,11 +146,11 @@ test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the wa
     { interval: 200 },
   )
   expect(late.kinds.get('join')).toBeGreaterThan(5)
-  expect(late.kinds.get('entry')).toBeGreaterThan(200)
+  expect(late.kinds.get('entry')).toBeGreaterThan(5 * PARCELS)
 })
 
 test('3.4: a scan that is told late is found by a consumer that goes on from its last sequence', async () => {
-  const relay = await startRelay()
+  const relay = await share()
   const consumer = createFeedConsumer()
   await push(relay.publicUrl, at(30))
   await push(relay.publicUrl, at(40))
@@ -142,28 +159,28 @@ test('3.4: a scan that is told late is found by a consumer that goes on from its
   await push(relay.publicUrl, at(5))
   await replayFeed(consumer, relay.internalUrl, relay.token)
   expect(consumer.next()).toBeGreaterThan(before)
-  expect(consumer.all('1001', ['en'])).toBe(await relay.all('1001'))
-  expect(consumer.all('1001', ['en'])?.match(/10:\d\d/g)).toEqual(['10:40', '10:30', '10:05'])
+  expect(consumer.all(own('1001'), ['en'])).toBe(await relay.all(own('1001')))
+  expect(consumer.all(own('1001'), ['en'])?.match(/10:\d\d/g)).toEqual(['10:40', '10:30', '10:05'])
 })
 
 test('a join names the parcel that goes on and the one that is no more', async () => {
-  const relay = await startRelay()
+  const relay = await share()
   await push(relay.publicUrl, at(1, '1001'))
   await push(relay.publicUrl, at(2, '2002'))
-  await push(relay.publicUrl, pushBody({ eventTime: '2026-03-01T10:03:00.000Z', trackingIds: ['2002', '1001'] }))
-  const { events } = await pageOf(await relay.get('/relay/events'))
+  await push(relay.publicUrl, pushBody({ eventTime: '2026-03-01T10:03:00.000Z', trackingIds: ['2002', '1001'].map(own) }))
+  const { events } = await pageOf(await relay.get(`/relay/events?after=${relay.end}`))
   expect(events.map(({ kind }) => kind)).toEqual(['entry', 'entry', 'join', 'entry'])
   expect(new Set(events.map(({ parcel }) => parcel.id)).size).toBe(1)
   const [, , joined] = events
-  expect(joined).toMatchObject({ entry: null, parcel: { identifiers: ['1001', '2002'] }, joined: { identifiers: ['2002'] } })
+  expect(joined).toMatchObject({ entry: null, parcel: { identifiers: ['1001', '2002'].map(own) }, joined: { identifiers: [own('2002')] } })
   expect(joined?.joined.id).not.toBe(joined?.parcel.id)
   expect(joined?.entries.map(({ id }) => id)).toEqual(joined?.parcel.history)
 })
 
 test('a request that waits is answered as soon as something is pushed, and with nothing when its time is over', async () => {
-  const relay = await startRelay()
-  expect(await (await relay.get('/relay/events?wait=50ms')).json()).toEqual({ events: [], next: 0 })
-  const waiting = relay.get('/relay/events?after=0&wait=30s')
+  const relay = await share()
+  expect(await (await relay.get(`/relay/events?after=${relay.end}&wait=50ms`)).json()).toEqual({ events: [], next: relay.end })
+  const waiting = relay.get(`/relay/events?after=${relay.end}&wait=30s`)
   const first = await Promise.race([waiting.then(() => 'answered'), relay.get('/healthz').then(() => 'waiting')])
   expect(first).toBe('waiting')
   // It was to wait for longer than this test may take.
@@ -173,9 +190,9 @@ test('a request that waits is answered as soon as something is pushed, and with 
 })
 
 test('a stream tells what was and what comes, and a reader that comes back goes on after the last it saw', async () => {
-  const relay = await startRelay()
+  const relay = await share()
   await push(relay.publicUrl, at(1))
-  const first = await openStream(relay, '/relay/events?after=0')
+  const first = await openStream(relay, `/relay/events?after=${relay.end}`)
   expect(first.response.headers.get('content-type')).toBe('text/event-stream')
   expect(first.response.headers.get('content-encoding')).toBeNull()
   await vi.waitFor(() => expect(first.events).toHaveLength(1))
@@ -189,7 +206,7 @@ test('a stream tells what was and what comes, and a reader that comes back goes 
 
   const consumer = createFeedConsumer()
   for (const { data } of [...first.events, ...second.events]) consumer.takeEvent(data)
-  expect(consumer.all('1001', ['en'])).toBe(await relay.all('1001'))
+  expect(consumer.all(own('1001'), ['en'])).toBe(await relay.all(own('1001')))
   const sequences = [...first.events, ...second.events].map(({ id }) => id)
   expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b))
 })
@@ -230,7 +247,7 @@ test('streams that take every place turn no plain page into a 503, and one app m
 })
 
 test('a bad parameter is a 400 that names it', async () => {
-  const relay = await startRelay()
+  const relay = await share()
   const named = async (query: string) => {
     const answer = await relay.get(`/relay/events?${query}`)
     const { type, errors } = JSON.parse(await answer.text())
@@ -255,7 +272,7 @@ test('a bad parameter is a 400 that names it', async () => {
 })
 
 test('the feed is for those who may ask', async () => {
-  const relay = await startRelay()
+  const relay = await share()
   expect((await fetch(`${relay.internalUrl}/relay/events`)).status).toBe(401)
 })
 
@@ -278,9 +295,9 @@ test('who asks for what is no longer kept is told the oldest sequence that is', 
 })
 
 test('a reader ahead of the end, as after a restored backup, is told where the feed ends', async () => {
-  const relay = await startRelay()
+  const relay = await share()
   await push(relay.publicUrl, at(1))
-  const { next } = await pageOf(await relay.get('/relay/events'))
+  const { next } = await pageOf(await relay.get(`/relay/events?after=${relay.end}`))
   expect((await relay.get(`/relay/events?after=${next}`)).status).toBe(200)
   for (const path of [
     `/relay/events?after=${next + 1}`,

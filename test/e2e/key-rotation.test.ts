@@ -2,17 +2,18 @@ import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
-import { push, startTestRelay } from '../support/relay.ts'
+import { push } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { changeStoredRows } from '../support/stored-rows.ts'
-import { temporaryFolder } from '../support/temporary.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 const BEFORE = Buffer.alloc(32, 7).toString('base64')
 const AFTER = Buffer.alloc(32, 8).toString('base64')
 
-/** On a machine that is busy with more. */
+const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+const own = idsOfTest()
 
-const at = (minute: number) => pushBody({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
+const at = (minute: number) => pushBody({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds: [own('1001')] })
 
 /** An endpoint, and its receiver, which checks the header of the specification with the key that the test says it has. */
 async function start(settings: object = {}) {
@@ -23,11 +24,12 @@ async function start(settings: object = {}) {
     const { body = Buffer.of(), headers = {} } = receiver.pushes[nth] ?? {}
     return headers['x-service-hmac-sha256'] === expectedSignature(body, key) ? 204 : 401
   })
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
-  onTestFinished(() => relay.stop())
+  const relay = ofFile()
   const operate = await operatorOf(relay)
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url, sharedKey: BEFORE, ...settings })
-  const path = `/relay/endpoints/${String(body.id)}`
+  const id = String(body.id)
+  const path = `/relay/endpoints/${id}`
+  onTestFinished(async () => void (await operate('DELETE', path)))
   const rotate = (order?: object) => operate('POST', `${path}/rotate`, order)
   const view = async () => (await operate('GET', path)).body
   const send = (body: Buffer) => push(relay.publicUrl, body)
@@ -35,14 +37,14 @@ async function start(settings: object = {}) {
   const deliver = async (body: Buffer, count: number) => {
     await send(body)
     await vi.waitFor(async () => {
-      const { deliveries } = (await operate('GET', '/relay/deliveries?state=delivered')).body
+      const { deliveries } = (await operate('GET', `/relay/deliveries?endpoint=${id}&state=delivered`)).body
       expect(deliveries).toMatchObject(Array.from({ length: count }, () => ({ attemptCount: 1 })))
     })
   }
   const haveKey = (next: string) => {
     key = next
   }
-  return { ...relay, operate, receiver, path, rotate, view, send, deliver, haveKey }
+  return { ...relay, operate, receiver, id, path, rotate, view, send, deliver, haveKey }
 }
 
 test('O9: a receiver that checks one header, with the old key and later with the new, loses nothing while the key is replaced', async () => {
@@ -77,12 +79,12 @@ test('O9: Standard Webhooks carries both signatures while a key is replaced, and
 })
 
 test('O9: a receiver that refuses both keys is sent an event twice in one attempt, and the overlap goes on', async () => {
-  const { operate, receiver, rotate, view, send, haveKey } = await start()
+  const { operate, receiver, id, rotate, view, send, haveKey } = await start()
   haveKey('neither of the two')
   const { nextKeyFrom } = (await rotate({ sharedKey: AFTER })).body
   await send(at(1))
   await vi.waitFor(async () => {
-    const { deliveries } = (await operate('GET', '/relay/deliveries')).body
+    const { deliveries } = (await operate('GET', `/relay/deliveries?endpoint=${id}`)).body
     expect(deliveries).toMatchObject([{ state: 'retrying', attemptCount: 1 }])
   })
   const [before, after] = [expectedSignature(at(1), BEFORE), expectedSignature(at(1), AFTER)]
@@ -115,11 +117,11 @@ test('O9: rotate makes a key and shows it once; "at": "now" ends the overlap, an
 })
 
 test('an overlap that an earlier version began, with the new key in the header of the specification, ends as it began', async () => {
-  const { databasePath, receiver, rotate, view, deliver, haveKey } = await start()
+  const { databasePath, receiver, id, rotate, view, deliver, haveKey } = await start()
   await rotate({ sharedKey: AFTER })
   const asBefore = `update endpoint set sealed_keys = json_object('current', sealed_keys ->> '$.next.sealed',
-    'previous', json_object('sealed', sealed_keys ->> '$.current', 'untilMs', sealed_keys ->> '$.next.fromMs'))`
-  await changeStoredRows(databasePath, asBefore)
+    'previous', json_object('sealed', sealed_keys ->> '$.current', 'untilMs', sealed_keys ->> '$.next.fromMs')) where id = ?`
+  await changeStoredRows(databasePath, asBefore, Number(id))
   haveKey(AFTER)
   await deliver(at(1), 1)
   expect(receiver.pushes.at(-1)?.headers).toMatchObject({ 'x-service-hmac-sha256-previous': expectedSignature(at(1), BEFORE) })

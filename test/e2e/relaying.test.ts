@@ -1,10 +1,14 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
 import { ADMIN, ask, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
 const KEY = 'the-key-of-the-endpoint'
+const NOBODY = 'http://127.0.0.1:9'
+const SCHEDULE = ['100ms', '200ms', '300ms']
 
 async function startReceiver(): Promise<WebhookReceiver> {
   const receiver = await startWebhookReceiver()
@@ -12,8 +16,8 @@ async function startReceiver(): Promise<WebhookReceiver> {
   return receiver
 }
 
-async function startWithEndpoints(endpoints: readonly object[], folder = temporaryFolder(), schedule = ['100ms', '200ms', '300ms']) {
-  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
+async function startWithEndpoints(endpoints: readonly object[], folder = temporaryFolder(), schedule = SCHEDULE) {
+  const relay = await startTestRelay(folder, NOBODY, {
     endpoints: endpoints.map((endpoint) => ({ sharedKey: KEY, ...endpoint })),
     delivery: { schedule, allowNetworks: ['127.0.0.0/8'] },
   })
@@ -26,12 +30,26 @@ async function startWithEndpoints(endpoints: readonly object[], folder = tempora
   return { ...relay, stop }
 }
 
-const at = (minute: number, change: PushFields = {}) =>
-  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, ...change })
+const ofFile = relayOfFile(NOBODY, { delivery: { schedule: SCHEDULE, allowNetworks: ['127.0.0.0/8'] } })
+const own = idsOfTest()
+
+/** Adds endpoints to the relay of the file until the test is over. */
+async function withEndpoints(endpoints: readonly object[]) {
+  const operate = await operatorOf(ofFile())
+  for (const endpoint of endpoints) {
+    const { id } = (await operate('POST', '/relay/endpoints', { sharedKey: KEY, ...endpoint })).body
+    onTestFinished(async () => void (await operate('DELETE', `/relay/endpoints/${String(id)}`)))
+  }
+  return ofFile()
+}
+
+/** A push of this test. */
+const at = (minute: number, { trackingIds = ['1001'], ...change }: PushFields & { readonly trackingIds?: readonly string[] } = {}) =>
+  pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own), ...change })
 
 test('7.1: an endpoint gets the exact bytes of a push, signed with its own key', async () => {
   const receiver = await startReceiver()
-  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url }])
+  const relay = await withEndpoints([{ name: 'shop', url: receiver.url }])
   const body = Buffer.from(`${at(1).toString().slice(0, -1)} ,\r\n "big": 12345678901234567890 }`)
   await push(relay.publicUrl, body)
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
@@ -48,7 +66,7 @@ test('7.1: an endpoint gets the exact bytes of a push, signed with its own key',
 test('7.3: a parcel’s events arrive in order of sequence, each naming the one before it', async () => {
   const receiver = await startReceiver()
   receiver.answer((nth) => (nth % 2 === 0 ? 503 : 200))
-  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url }])
+  const relay = await withEndpoints([{ name: 'shop', url: receiver.url }])
   const bodies = [5, 3, 4, 1, 2].map((minute) => at(minute))
   for (const body of bodies) await push(relay.publicUrl, body)
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(10))
@@ -62,7 +80,7 @@ test('7.3: a parcel’s events arrive in order of sequence, each naming the one 
 
 test('7.3: an endpoint that hangs holds back no other', async () => {
   const healthy = await startReceiver()
-  const relay = await startWithEndpoints([
+  const relay = await withEndpoints([
     { name: 'blackhole', url: 'http://127.0.0.1:9/nobody' },
     { name: 'shop', url: healthy.url },
   ])
@@ -72,7 +90,7 @@ test('7.3: an endpoint that hangs holds back no other', async () => {
 
 test('I12: a push repeated many times is one event to an endpoint', async () => {
   const receiver = await startReceiver()
-  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url }])
+  const relay = await withEndpoints([{ name: 'shop', url: receiver.url }])
   await Promise.all(Array.from({ length: 100 }, () => push(relay.publicUrl, at(1))))
   await push(relay.publicUrl, at(2))
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2))
@@ -115,7 +133,7 @@ test('7.4: 410 disables an endpoint; what comes meanwhile waits', async () => {
 
 test('filters and backfill decide what an endpoint gets', async () => {
   const [all, delivered] = [await startReceiver(), await startReceiver()]
-  const relay = await startWithEndpoints([
+  const relay = await withEndpoints([
     { name: 'all', url: all.url },
     { name: 'delivered', url: delivered.url, filters: { status: ['DeliverySucceeded'] } },
   ])
@@ -123,13 +141,13 @@ test('filters and backfill decide what an endpoint gets', async () => {
   await push(relay.publicUrl, at(2, { status: 'DeliverySucceeded', detailedStatus: 'DeliverySucceededMailbox' }))
   await vi.waitFor(() => expect([all.pushes.length, delivered.pushes.length]).toEqual([2, 1]))
   const token = await logIn(relay.internalUrl, ADMIN)
-  expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
+  expect((await ask(relay.internalUrl, token, `/v1/status/${own('1001')}/all`)).status).toBe(200)
   expect(SHARED_KEY).not.toBe(KEY)
 })
 
 test('O6: an endpoint with a rate is sent no more than that', async () => {
   const receiver = await startReceiver()
-  const relay = await startWithEndpoints([{ name: 'shop', url: receiver.url, rate: 10 }])
+  const relay = await withEndpoints([{ name: 'shop', url: receiver.url, rate: 10 }])
   const startedMs = performance.now()
   await Promise.all(Array.from({ length: 20 }, (_, parcel) => push(relay.publicUrl, at(1, { trackingIds: [String(6000 + parcel)] }))))
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(20))

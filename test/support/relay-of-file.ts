@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type Sections, startTestRelay } from './relay.ts'
 
 type TestRelay = Awaited<ReturnType<typeof startTestRelay>>
@@ -24,4 +24,13 @@ export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => 
     if (relay === null) throw new Error('it is started before the first test')
     return relay
   }
+}
+
+/** Returns what makes of a tracking id one that only the running test has. */
+export function idsOfTest(): (id: string) => string {
+  let tests = 0
+  beforeEach(() => {
+    tests += 1
+  })
+  return (id) => `${tests}${id}`
 }
