@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { runScenario, silenceFound } from '../../bench/polling/scenarios.ts'
+import { byForm } from '../support/long-form.ts'
 
 /** A small part of what `npm run bench -- polling` measures, so that a change that spoils it is seen at once. */
 const PARCELS = 150
+const SILENT = byForm(60, PARCELS)
 
 test('lost entries are known sooner than by a fixed poller with as many calls', async () => {
   const { relay, fixed, oracleMs } = await runScenario({ name: 'loss', scanRate: 'daily', loss: 0.05 }, PARCELS)
@@ -14,7 +16,7 @@ test('lost entries are known sooner than by a fixed poller with as many calls', 
 
 test('a silence of the pushes is noticed while it lasts, and forgiven when it is over', async () => {
   const silence = { fromMs: Date.UTC(2026, 9, 7, 17), toMs: Date.UTC(2026, 9, 7, 23) }
-  const { relay } = await runScenario({ name: 'silence', scanRate: 'daily', loss: 0, silence }, PARCELS)
+  const { relay } = await runScenario({ name: 'silence', scanRate: 'daily', loss: 0, silence }, SILENT)
   const found = silenceFound(relay, silence)
   expect(found?.noticedAfterMs).toBeLessThan(silence.toMs - silence.fromMs)
   expect(found?.trustedAfterMs).toBeGreaterThan(0)

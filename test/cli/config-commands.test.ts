@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { parseOptions, verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
+import { shipped } from '../support/shipped.ts'
 import { ownGroup, tieToTest } from '../support/tied-process.ts'
 import { CANARY, fileOf, HASH, minimal, withLines } from './config-cases.ts'
 
@@ -11,20 +12,15 @@ interface Run {
   readonly err: string
 }
 
-const COMMANDS = {
-  config: ['config-print', 'configCommand'],
-  'hash-password': ['hash-password', 'hashPasswordCommand'],
-  'generate-key': ['generate-key', 'generateKeyCommand'],
-} as const
+type Name = 'config' | 'hash-password' | 'generate-key'
 
 /** Runs one command in a process of its own. */
-async function run(name: keyof typeof COMMANDS, args: readonly string[], input = '', env: NodeJS.ProcessEnv = {}): Promise<Run> {
-  const [file, maker] = COMMANDS[name]
-  const program = `import { ${maker} } from './src/cli/${file}.ts'; await ${maker}().parseAsync(process.argv.slice(1), { from: 'user' })`
+async function run(name: Name, args: readonly string[], input = '', env: NodeJS.ProcessEnv = {}): Promise<Run> {
+  const relay = shipped()
   const child = tieToTest(
-    spawn(process.execPath, ['--input-type=module', '-e', program, '--', ...args], {
+    spawn(process.execPath, [...relay.args, name, ...args], {
       ...ownGroup,
-      env: { PATH: process.env.PATH, ...env },
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: relay.env.NODE_COMPILE_CACHE, ...env },
     }),
   )
   child.stdin.end(input)

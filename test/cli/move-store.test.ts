@@ -26,13 +26,22 @@ async function moveStore(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   )
 }
 
-test('move-store moves the store of a running relay, a line a step, and --undo takes the old one back into use', async () => {
+test('move-store says what must be configured first, moves the store of a running relay, a line a step, and --undo takes the old one back into use', async () => {
   const folder = temporaryFolder()
   const config = writeConfig(folder, NO_CARRIER)
   const moved = join(folder, 'moved.db')
   {
     await using relay = await runRelay(config)
     expect((await push(relay.publicUrl, pushBody())).status).toBe(200)
+    const nowhere = await moveStore(['--url', relay.internalUrl, '--to', 'mysql://x'])
+    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('must be sqlite:PATH or postgres://')])
+    const bare = await moveStore(['--url', relay.internalUrl], { RELAY_MOVE_TO: 'postgres://relay@127.0.0.1:9/relay' })
+    expect([bare.code, bare.stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        'PostgreSQL needs secrets.atRestKeys. First write secrets: { atRestKeys: [{ file: PATH }] } with the path of relay.db.key',
+      ),
+    ])
     const { code, stdout, stderr } = await moveStore(['--url', relay.internalUrl, '--to', `sqlite:${moved}`])
     expect([code, stdout]).toEqual([
       0,
@@ -58,29 +67,16 @@ test('move-store moves the store of a running relay, a line a step, and --undo t
   expect(await moveStore(['--undo', '--config', config])).toMatchObject({ code: 1, stderr: expect.stringContaining('was not moved') })
 })
 
-test('a move to PostgreSQL says what must be configured first, and takes the address from the environment', async () => {
+test('a move to PostgreSQL takes the address from the environment', async () => {
   const folder = temporaryFolder()
   const { url } = await createDatabase('nothing')
-  {
-    await using relay = await runRelay(writeConfig(folder, NO_CARRIER))
-    const refused = await moveStore(['--url', relay.internalUrl], { RELAY_MOVE_TO: url })
-    expect([refused.code, refused.stderr]).toEqual([
-      1,
-      expect.stringContaining(
-        'PostgreSQL needs secrets.atRestKeys. First write secrets: { atRestKeys: [{ file: PATH }] } with the path of relay.db.key',
-      ),
-    ])
-    const nowhere = await moveStore(['--url', relay.internalUrl, '--to', 'mysql://x'])
-    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('must be sqlite:PATH or postgres://')])
-    const mistyped = await moveStore(['--url', relay.internalUrl], { RELAY_MOVE_TO: `${url}?sslmod=require` })
-    expect([mistyped.code, mistyped.stderr]).toEqual([
-      1,
-      expect.stringContaining('The new place has a parameter in its address that is not known'),
-    ])
-    await relay.stop()
-  }
   const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(url)).secrets })
   await using relay = await runRelay(config)
+  const mistyped = await moveStore(['--url', relay.internalUrl], { RELAY_MOVE_TO: `${url}?sslmod=require` })
+  expect([mistyped.code, mistyped.stderr]).toEqual([
+    1,
+    expect.stringContaining('The new place has a parameter in its address that is not known'),
+  ])
   const done = await moveStore(['--url', relay.internalUrl, '--json'], { RELAY_MOVE_TO: url })
   expect([done.code, JSON.parse(done.stdout)]).toMatchObject([0, { kind: 'move', state: 'done' }])
   expect(done.stdout).not.toContain('only-for-tests')

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
 import { answerBody } from '../support/builders.ts'
 import { ADMIN } from '../support/relay.ts'
@@ -12,15 +12,23 @@ import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 const OPERATOR = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 
-/** A relay, and commands that ask it. */
-async function start() {
-  const world = await startWorld()
-  onTestFinished(() => world.stop())
+type World = Awaited<ReturnType<typeof startWorld>>
+
+/** For those that look only at what they named themselves. */
+let shared: World
+beforeAll(async () => {
+  shared = await startWorld()
+})
+afterAll(() => shared.stop())
+
+/** Commands that ask a relay, and what its carrier says. */
+function start(world = shared) {
   async function run(args: readonly string[], env: NodeJS.ProcessEnv = OPERATOR) {
+    const relay = shipped()
     const child = tieToTest(
-      spawn(process.execPath, [...shipped().args, ...args, '--url', world.internalUrl], {
+      spawn(process.execPath, [...relay.args, ...args, '--url', world.internalUrl], {
         ...ownGroup,
-        env: { PATH: process.env.PATH, ...env },
+        env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: relay.env.NODE_COMPILE_CACHE, ...env },
       }),
     )
     const code = new Promise<number | null>((resolve) => child.on('close', resolve))
@@ -31,7 +39,9 @@ async function start() {
 }
 
 test('parcels are watched, refreshed and shown by command', async () => {
-  const { says, run } = await start()
+  const own = await startWorld()
+  onTestFinished(() => own.stop())
+  const { says, run } = start(own)
   says.set('CLI00001', () => answerBody({ trackingIds: ['95000001'] }))
   expect(await run(['watch', 'cli00001'])).toEqual({ code: 0, out: 'CLI00001: watched\n', err: '' })
   expect(await run(['refresh', 'CLI00001'])).toMatchObject({ code: 0, out: 'CLI00001: recorded (1 of 1)\n' })
@@ -44,7 +54,7 @@ test('parcels are watched, refreshed and shown by command', async () => {
 })
 
 test('a file is watched in parts, with a line a step and the counts of the whole once, and its bad lines are reported by their number in the file', async () => {
-  const { run } = await start()
+  const { run } = start()
   const file = join(temporaryFolder(), 'many.csv')
   const lines = Array.from({ length: 6000 }, (_, at) => `x,CLF${String(at).padStart(6, '0')}`)
   lines[5500] = 'x,!'
@@ -62,7 +72,7 @@ test('a file is watched in parts, with a line a step and the counts of the whole
 })
 
 test('a column of a UTF-16 file is watched, and numbers are typed as they are printed', async () => {
-  const { says, run } = await start()
+  const { says, run } = start()
   says.set('CLU00001SE', () => answerBody({ trackingIds: ['95000002'] }))
   const file = join(temporaryFolder(), 'unicode.csv')
   writeFileSync(file, Buffer.from('\ufeffOrder\tKolli-ID\r\n1\tCLU 000 01 SE\r\n2\tCLU-00002-SE\r\n', 'utf16le'))
@@ -76,7 +86,7 @@ test('a column of a UTF-16 file is watched, and numbers are typed as they are pr
 })
 
 test('commands called wrongly exit with 2, and those that cannot do it with 1', async () => {
-  const { run } = await start()
+  const { run } = start()
   expect((await run(['watch'])).code).toBe(2)
   expect((await run(['refresh', '--all', 'X'])).code).toBe(2)
   const told = await run(['history', 'CLI00001', '--password', 'guess'])

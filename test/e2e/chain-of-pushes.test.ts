@@ -1,13 +1,13 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/builders.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
 import { storedRows } from '../support/stored-rows.ts'
-import { temporaryFolder } from '../support/temporary.ts'
 
 const NOBODY = 'http://127.0.0.1:9'
 
@@ -21,13 +21,18 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
+const things = new AsyncDisposableStack()
+afterAll(() => things.disposeAsync())
+
 /** A → B → C → A: each relay's one endpoint is the next one's webhook, the key that signs for it the key that next one knows. */
-async function startCircle(carrierOfA = NOBODY) {
+async function startCircle(carrierOfA: string) {
+  const root = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
+  things.defer(() => rmSync(root, { recursive: true, force: true }))
   const names = ['a', 'b', 'c']
   const ports = await Promise.all(names.map(freePort))
   const circle = await Promise.all(
     names.map(async (name, nth) => {
-      const folder = join(temporaryFolder(), name)
+      const folder = join(root, name)
       mkdirSync(folder)
       const next = ports[(nth + 1) % names.length] ?? 0
       const relay = await startTestRelay(folder, nth === 0 ? carrierOfA : NOBODY, {
@@ -36,7 +41,7 @@ async function startCircle(carrierOfA = NOBODY) {
         endpoints: [{ name: 'next', url: `http://127.0.0.1:${next}/webhooks/status`, sharedKey: SHARED_KEY, backfill: true }],
         delivery: { schedule: ['50ms', '100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
       })
-      onTestFinished(() => relay.stop())
+      things.defer(() => relay.stop())
       const token = await logIn(relay.internalUrl, ADMIN)
       return {
         ...relay,
@@ -49,7 +54,7 @@ async function startCircle(carrierOfA = NOBODY) {
   )
   const [a, b, c] = circle
   if (a === undefined || b === undefined || c === undefined) throw new Error('three relays were started')
-  return { a, b, c, circle }
+  return { a, b, c }
 }
 
 const COUNTS = `
@@ -65,8 +70,31 @@ interface Counts {
   readonly delivered: number
 }
 
+let sandbox: Awaited<ReturnType<typeof startSandbox>>
+let a: Relay
+let b: Relay
+let c: Relay
+type Relay = Awaited<ReturnType<typeof startCircle>>['a']
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ speed: 0, parcels: 2, seed: 3, hard: 0, sharedKey: SHARED_KEY, ...CARRIER_LOGIN })
+  things.defer(() => sandbox.stop())
+  await sandbox.finish()
+  ;({ a, b, c } = await startCircle(sandbox.url))
+})
+
+const counts = () => Promise.all([a, b, c].map((relay) => relay.count()))
+
+/** What each relay counts from now on. */
+async function countsFromNow() {
+  const before = await counts()
+  const since = (after: Counts | undefined, nth: number) =>
+    Object.fromEntries(Object.entries(after ?? {}).map(([name, count]) => [name, count - Number(Object(before[nth])[name])]))
+  return async () => (await counts()).map(since)
+}
+
 test('three relays that push to each other in a circle end with equal histories, each event going round once', async () => {
-  const { a, b, c, circle } = await startCircle()
+  const counted = await countsFromNow()
   const bodies = Array.from({ length: 12 }, (_, nth) =>
     pushBody({ eventTime: `2026-03-01T10:${String(nth + 10)}:00.250Z`, trackingIds: [String(1001 + (nth % 3))] }),
   )
@@ -74,9 +102,8 @@ test('three relays that push to each other in a circle end with equal histories,
 
   // Round once: each relay keeps each push once, hands it on once, and is handed it once more by the last that learns of it.
   const round = { pushes: 12, entries: 12, delivered: 12, waiting: 0 }
-  const counts = () => Promise.all(circle.map((relay) => relay.count()))
-  await vi.waitFor(async () => expect(await counts()).toMatchObject([round, round, round]))
-  expect((await counts()).map((count) => count?.repeats)).toEqual([4, 4, 4])
+  await vi.waitFor(async () => expect(await counted()).toMatchObject([round, round, round]))
+  expect((await counted()).map(({ repeats }) => repeats)).toEqual([4, 4, 4])
   for (const id of ['1001', '1002', '1003']) {
     const history = await a.all(id)
     expect(history.match(/eventTimestamp/g)).toHaveLength(4)
@@ -85,10 +112,7 @@ test('three relays that push to each other in a circle end with equal histories,
 })
 
 test('an event that the first found by a poll goes round once, and changes nothing when it comes back', async () => {
-  const sandbox = await startSandbox({ speed: 0, parcels: 2, seed: 3, hard: 0, sharedKey: SHARED_KEY, ...CARRIER_LOGIN })
-  onTestFinished(() => sandbox.stop())
-  await sandbox.finish()
-  const { a, b, c, circle } = await startCircle(sandbox.url)
+  const counted = await countsFromNow()
   const [parcel] = sandbox.world.parcels()
   const number = parcel?.trackingNumber ?? ''
   const polled = await a.all(number)
@@ -96,8 +120,7 @@ test('an event that the first found by a poll goes round once, and changes nothi
   expect(entries).toBeGreaterThan(3)
 
   await vi.waitFor(async () => {
-    const counts = await Promise.all(circle.map((relay) => relay.count()))
-    expect(counts).toMatchObject(
+    expect(await counted()).toMatchObject(
       Array.from({ length: 3 }, () => ({ pushes: entries, repeats: 0, entries, delivered: entries, waiting: 0 })),
     )
   })

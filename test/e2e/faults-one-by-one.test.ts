@@ -7,11 +7,14 @@ import { noFaults } from '../../src/sandbox/faults.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import type { SandboxStats } from '../../src/sandbox/stats.ts'
 import { knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
+import { byForm } from '../support/long-form.ts'
 import { ADMIN, CARRIER_LOGIN, logIn, SHARED_KEY, startTestRelay } from '../support/relay.ts'
 import { inSeconds } from '../support/relay-process.ts'
 
+type Case = readonly [name: string, faults: Partial<Faults>, met: 'pushes' | 'calls' | 'nothing to count']
+
 /** Each fault, and what shows that it was met. */
-const CASES: readonly (readonly [name: string, faults: Partial<Faults>, met: 'pushes' | 'calls' | 'nothing to count'])[] = [
+const EACH: readonly Case[] = [
   ['a third of the pushes lost', { loss: 0.33 }, 'pushes'],
   ['half of the pushes sent twice', { duplicates: 0.5 }, 'pushes'],
   ['pushes out of order', { reorder: 20 }, 'pushes'],
@@ -24,6 +27,20 @@ const CASES: readonly (readonly [name: string, faults: Partial<Faults>, met: 'pu
   ['no pushes at all', { silence: true }, 'pushes'],
 ]
 
+/** All of them in fewer worlds. */
+const TOGETHER: readonly Case[] = [
+  ['pushes lost, sent twice, late and out of order', { loss: 0.33, duplicates: 0.5, reorder: 20, delayMs: 300 }, 'pushes'],
+  [
+    'calls refused as unauthorized, and tokens that live for a fifth of a second',
+    { unauthorized: 0.33, tokenLifetimeMs: 200, loss: 0.3 },
+    'calls',
+  ],
+  ['calls refused as too many, and calls failing', { rateLimited: 0.25, serverErrors: 0.25, loss: 0.3 }, 'calls'],
+  ['half of the texts in one language only, and no pushes at all', { languageGaps: 0.5, silence: true }, 'pushes'],
+]
+
+const CASES = byForm(TOGETHER, EACH)
+
 function refusedCalls(calls: SandboxStats['calls']): number {
   const refused = Object.entries(calls['/v1/status/{number}/all'] ?? {}).filter(([status]) => !['200', '404'].includes(status))
   return refused.reduce((sum, [, count]) => sum + count, 0)
@@ -31,7 +48,7 @@ function refusedCalls(calls: SandboxStats['calls']): number {
 
 // Each has a carrier and a relay of its own and mostly waits: some at a time are soon done. The limit is longer than the wait for the last
 // answer, which says who is behind.
-describe.concurrent('one fault at a time', () => {
+describe.concurrent('faults of the carrier', () => {
   test.for(CASES)(
     'with %s, every history is the carrier’s own in the end, byte for byte',
     async ([_name, faults, met], { expect, onTestFinished }) => {

@@ -11,7 +11,10 @@ import { temporaryFolder } from '../support/temporary.ts'
 /** Nobody listens there. */
 const NO_CARRIER = 'http://127.0.0.1:9'
 
-const CYCLES = byForm(1, 3, 20)
+const CYCLES = byForm(1, 2, 20)
+/** How much is pushed at once, and how much between what goes wrong. */
+const AT_ONCE = byForm(4, 16)
+const SOME = byForm(30, 100)
 
 test(`S1, S18: of pushes that were answered 200, kills of the relay and of the server lose none, ${CYCLES} times each`, async () => {
   await using server = await startPostgres()
@@ -25,20 +28,20 @@ test(`S1, S18: of pushes that were answered 200, kills of the relay and of the s
     const all = histories.join('\n')
     expect(acknowledged.map(pushes.entryOf).filter((entry) => !all.includes(entry))).toEqual([])
     if (cycle === CYCLES) break
-    const load = startLoad(relay.publicUrl, 16, pushes.next)
-    await load.untilAnswered(100)
+    const load = startLoad(relay.publicUrl, AT_ONCE, pushes.next, { restMs: byForm(20, 0) })
+    await load.untilAnswered(SOME)
     await server.stop('immediate')
-    await load.untilAnswered(300)
+    await load.untilAnswered(3 * SOME)
     await server.start()
     // It takes pushes again without a restart.
     await vi.waitFor(async () => expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200), { timeout: 60_000 })
-    await load.untilAnswered(500)
+    await load.untilAnswered(load.answered() + 2 * SOME)
     relay.process.kill('SIGKILL')
     const answers = await load.stop()
     await relay.ended
     expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
     const accepted = answers.filter(({ status }) => status === 200)
-    expect(accepted.length).toBeGreaterThan(100)
+    expect(accepted.length).toBeGreaterThan(SOME)
     acknowledged.push(...accepted.map(({ body }) => body))
   }
 })

@@ -1,20 +1,32 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
-import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, writeConfig } from '../support/relay.ts'
+import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, startTestRelay, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 const OTHER_KEY = 'another-shared-key-for-tests'
-/** What a reload may take. */
 /** Ten times the second that is owed. */
 const SOON = { timeout: 10_000, interval: 20 }
 
+const NOBODY = 'http://127.0.0.1:9'
+const BASE = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
+
+/** A relay that is handed what was read again. */
+async function startHere(sections: Sections = {}) {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, NOBODY, { ...BASE, ...sections })
+  onTestFinished(() => relay.stop())
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...BASE, ...changed }), process.env))
+  return { ...relay, reload }
+}
+
+/** A relay process, which reads its config again on SIGHUP. */
 async function start(sections: Sections = {}) {
   const folder = temporaryFolder()
-  const base = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
-  const write = (changed: Sections) => writeConfig(folder, 'http://127.0.0.1:9', { ...base, ...changed })
+  const write = (changed: Sections) => writeConfig(folder, NOBODY, { ...BASE, ...changed })
   const relay = await spawnRelay(write(sections))
   let said = ''
   relay.process.stdout?.on('data', (chunk) => {
@@ -38,28 +50,28 @@ async function statusOfKey(publicUrl: string, key: string): Promise<number> {
 }
 
 test('I10: while two keys are listed both are right; the old one is wrong within a second of the reload that drops it', async () => {
-  const { publicUrl, reload } = await start({ webhook: { sharedKeys: [SHARED_KEY, OTHER_KEY] } })
+  const { publicUrl, reload } = await startHere({ webhook: { sharedKeys: [SHARED_KEY, OTHER_KEY] } })
   expect([await statusOfKey(publicUrl, SHARED_KEY), await statusOfKey(publicUrl, OTHER_KEY)]).toEqual([200, 200])
-  reload({ webhook: { sharedKeys: [OTHER_KEY] } })
+  await reload({ webhook: { sharedKeys: [OTHER_KEY] } })
   await vi.waitFor(async () => expect(await statusOfKey(publicUrl, SHARED_KEY)).toBe(401), SOON)
   expect(await statusOfKey(publicUrl, OTHER_KEY)).toBe(200)
 })
 
 test('R3: an app that is taken out of the config is out within a second, the token it holds included', async () => {
-  const { internalUrl, reload } = await start()
+  const { internalUrl, reload } = await startHere()
   const token = await logIn(internalUrl, SHOP)
   expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).not.toBe(401)
-  reload({ apps: [] })
+  await reload({ apps: [] })
   await vi.waitFor(async () => expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).toBe(401), SOON)
 })
 
 test('a reload changes the endpoints of the config and leaves managed ones alone', async () => {
   const receiver = await startWebhookReceiver()
   onTestFinished(() => receiver[Symbol.asyncDispose]())
-  const relay = await start({ endpoints: [{ name: 'old', url: 'http://127.0.0.1:9/', sharedKey: OTHER_KEY }] })
+  const relay = await startHere({ endpoints: [{ name: 'old', url: 'http://127.0.0.1:9/', sharedKey: OTHER_KEY }] })
   const operate = await operatorOf(relay)
   await operate('POST', '/relay/endpoints', { name: 'managed', url: 'http://127.0.0.1:9/', enabled: false })
-  relay.reload({ endpoints: [{ name: 'new', url: receiver.url, sharedKey: OTHER_KEY }] })
+  await relay.reload({ endpoints: [{ name: 'new', url: receiver.url, sharedKey: OTHER_KEY }] })
   const namesOf = async () => {
     const { endpoints } = (await operate('GET', '/relay/endpoints')).body
     return Array.isArray(endpoints) ? endpoints.map(({ name, origin, disabledBecause }) => [name, origin, disabledBecause]) : []

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Sandbox, SandboxParcel } from '../../src/sandbox/handle.ts'
 import { hardCases } from '../../src/sandbox/hard-cases.ts'
+import { byForm } from '../support/long-form.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 import { anchorMs, entriesOf, parsed, stillSandbox } from './sandbox-fixture.ts'
 
@@ -41,7 +42,7 @@ function counted(sandbox: Sandbox, count: (pulled: readonly Item[], pushed: read
 /** One for all that only look at it. */
 let whole: Awaited<ReturnType<typeof finishedWorld>>
 beforeAll(async () => {
-  whole = await finishedWorld(200)
+  whole = await finishedWorld(byForm(60, 200))
 })
 afterAll(() => whole[Symbol.asyncDispose]())
 
