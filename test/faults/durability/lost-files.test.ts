@@ -1,7 +1,8 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { pushBody } from '../../support/builders.ts'
+import { byForm } from '../../support/long-form.ts'
 import { operatorOf } from '../../support/manage.ts'
 import { push } from '../../support/relay.ts'
 import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/strace.ts'
@@ -30,84 +31,71 @@ async function stop(relay: TracedRelay): Promise<void> {
   await relay.ended
 }
 
-test('S11: a store under a second name is not opened twice: its lock is beside the file that a symbolic link leads to', async () => {
+test('S11: a store under a second name is not opened twice: its lock is beside the file that a link leads to, and the kernel says who has that of a hard link open', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
   const first = await startedOn(folder)
   const elsewhere = temporaryFolder()
   symlinkSync(store, join(elsewhere, 'link.db'))
   symlinkSync('link.db', join(elsewhere, 'relative.db'))
-  for (const name of ['link.db', 'relative.db']) {
-    const second = spawnTraced(elsewhere, { sections: { store: `sqlite:${join(elsewhere, name)}` } })
-    await expect(second).rejects.toMatchObject({
-      code: 1,
-      message: expect.stringContaining(`already running on ${store}, pid ${first.process.pid}`),
-    })
-  }
-  expect(await statusOf(first, 'still')).toBe(200)
-  await stop(first)
-  expect(
-    await statusOf(await startedOn(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } }), 'by the link'),
-  ).toBe(200)
-})
-
-test('S11: a store under a second name is not opened twice: the kernel says who has the file of a hard link open', async () => {
-  const folder = temporaryFolder()
-  const first = await startedOn(folder)
   const other = join(folder, 'other')
   mkdirSync(other)
-  linkSync(join(folder, 'relay.db'), join(other, 'relay.db'))
-  await expect(spawnTraced(other)).rejects.toMatchObject({
-    code: 1,
-    message: expect.stringContaining(
-      `has 2 names (hard links), and a relay is already running on it under another, pid ${first.process.pid}`,
-    ),
-  })
+  const pid = first.process.pid
+  const expectRefused = async (place: string, message: string) => {
+    const second = spawnTraced(elsewhere, { sections: { store: `sqlite:${place}` } })
+    await expect(second).rejects.toMatchObject({ code: 1, message: expect.stringContaining(message) })
+  }
+  // The second is a link to the first, by a relative name.
+  for (const name of byForm(['relative.db'], ['link.db', 'relative.db'])) {
+    await expectRefused(join(elsewhere, name), `already running on ${store}, pid ${pid}`)
+  }
+  linkSync(store, join(other, 'relay.db'))
+  await expectRefused(join(other, 'relay.db'), `has 2 names (hard links), and a relay is already running on it under another, pid ${pid}`)
+  expect(await statusOf(first, 'still')).toBe(200)
   await stop(first)
   // Nobody has it open: another name alone hurts nobody.
-  expect(await statusOf(await startedOn(folder), 'alone')).toBe(200)
+  const again = await startedOn(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } })
+  expect(await statusOf(again, 'by the link')).toBe(200)
 })
 
-test.each(['relay.db', 'relay.db-wal'])(
-  '%s deleted or replaced while the relay runs: pushes and orders are 503 within a second instead of a 200 into nothing, until it is back',
-  async (name) => {
-    const folder = temporaryFolder()
-    const file = join(folder, name)
-    const relay = await startedOn(folder)
-    const ask = await operatorOf(relay)
-    expect(await statusOf(relay, 'before')).toBe(200)
-    for (const fate of ['deleted', 'replaced']) {
-      renameSync(file, `${file}.away`)
-      if (fate === 'replaced') copyFileSync(`${file}.away`, file)
-      await expect.poll(() => statusOf(relay, fate), { interval: 50, timeout: 60_000 }).toBe(503)
-      expect(await readiness(relay)).toEqual({ status: 503, text: expect.stringContaining(`store_lost: ${name} was ${fate}`) })
-      expect(await ask('PUT', '/relay/parcels/1001/watch')).toMatchObject({
-        status: 503,
-        body: { type: expect.stringContaining('storage_unavailable') },
-      })
-      expect((await ask('GET', '/relay/parcels/1001')).status).toBe(200)
-      rmSync(file, { force: true })
-      renameSync(`${file}.away`, file)
-      await expect.poll(() => statusOf(relay, `after it was ${fate}`), { interval: 50, timeout: 60_000 }).toBe(200)
-      expect((await readiness(relay)).status).toBe(200)
-    }
-  },
-)
-
-test('with its folder a store is gone: pushes are 503 within a second', async () => {
-  const folder = join(temporaryFolder(), 'store')
-  const relay = await startedOn(join(folder, '..'), { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
+test('a file of the store deleted or replaced while the relay runs: pushes and orders are 503 within a second instead of a 200 into nothing, until it is back', async () => {
+  const outer = temporaryFolder()
+  const folder = join(outer, 'store')
+  const relay = await startedOn(outer, { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
   expect(await statusOf(relay, 'before')).toBe(200)
+  for (const name of ['relay.db', 'relay.db-wal']) await expectLossesSeen(relay, join(folder, name))
+  // With its folder the store is gone for good.
   rmSync(folder, { recursive: true })
-  await expect.poll(() => statusOf(relay, 'after'), { interval: 50, timeout: 60_000 }).toBe(503)
+  await expect.poll(() => statusOf(relay, 'without its folder'), { interval: 50, timeout: 60_000 }).toBe(503)
   expect((await readiness(relay)).text).toContain('store_lost: relay.db was deleted')
 })
 
-test.each([
-  ['damaged', (file: string) => writeFileSync(file, 'not a key\n')],
+async function expectLossesSeen(relay: TracedRelay, file: string): Promise<void> {
+  const ask = await operatorOf(relay)
+  for (const fate of ['deleted', 'replaced']) {
+    renameSync(file, `${file}.away`)
+    if (fate === 'replaced') copyFileSync(`${file}.away`, file)
+    await expect.poll(() => statusOf(relay, fate), { interval: 50, timeout: 60_000 }).toBe(503)
+    expect(await readiness(relay)).toEqual({ status: 503, text: expect.stringContaining(`store_lost: ${basename(file)} was ${fate}`) })
+    expect(await ask('PUT', '/relay/parcels/1001/watch')).toMatchObject({
+      status: 503,
+      body: { type: expect.stringContaining('storage_unavailable') },
+    })
+    expect((await ask('GET', '/relay/parcels/1001')).status).toBe(200)
+    rmSync(file, { force: true })
+    renameSync(`${file}.away`, file)
+    await expect.poll(() => statusOf(relay, `after ${basename(file)} was ${fate}`), { interval: 50, timeout: 60_000 }).toBe(200)
+    expect((await readiness(relay)).status).toBe(200)
+  }
+}
+
+const HARMS = [
   ['lost', (file: string) => rmSync(file)],
+  ['damaged', (file: string) => writeFileSync(file, 'not a key\n')],
   ['another', (file: string) => writeFileSync(file, `${Buffer.alloc(32, 7).toString('base64')}\n`)],
-])(
+] as const
+
+test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
   'a key file that is %s is named at the start, no second key is made, the relay lives, and what waited is delivered once it is restored',
   async (_name, harm) => {
     await using receiver = await startWebhookReceiver()

@@ -2,6 +2,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, t
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { byForm } from '../../support/long-form.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { readStore } from '../../support/simulated-disk.ts'
 import { spawnTraced } from '../../support/strace.ts'
@@ -94,7 +95,7 @@ testWith('strace')('S7: a disk that cannot be read at the start ends the relay w
   await relay.kill()
   copyFileSync(path, join(folder, 'before'))
   // The first reads of the database file by SQLite; the relay's own look at the header is one of another kind.
-  for (const when of ['1+', '2+']) {
+  for (const when of byForm(['2+'], ['1+', '2+'])) {
     const strace = ['-P', path, '-e', 'trace=pread64', '-e', `inject=pread64:error=EIO:when=${when}`, '-o', join(folder, 'trace')]
     await expect(spawnTraced(folder, { strace })).rejects.toMatchObject({ code: 1, message: expect.stringContaining(path) })
   }
