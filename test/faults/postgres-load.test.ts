@@ -14,6 +14,8 @@ const KILLS = byForm(2, 10, 200)
 const PARCELS = 10
 /** Of a flood. */
 const SENDERS = byForm(16, 64, 256)
+/** What is refused at once is not pushed on at once: that would be most of the work. */
+const PACE = { restMs: byForm(20, 0) }
 /** Of each of 64 readers. */
 const READS = byForm(2, 20, 200)
 
@@ -23,7 +25,7 @@ test(`S18: of backends that are ended at random under load, ${KILLS} times, each
   const { url, name } = await createDatabase('nothing')
   const { relay, asker } = await startOn(url)
   const pushes = distinctPushes(PARCELS)
-  const load = startLoad(relay.publicUrl, 16, pushes.next)
+  const load = startLoad(relay.publicUrl, 16, pushes.next, PACE)
   await load.untilAnswered(50)
   await withClient(url, async (client) => {
     // Which backend it is, is up to chance: one more until one was at work.
@@ -43,7 +45,7 @@ test(`S18: of backends that are ended at random under load, ${KILLS} times, each
 
 test('a server that is only busy makes nothing fail: in a flood of pushes each of them, and each read, is answered 200', async () => {
   const { relay, asker } = await startOn((await createDatabase('nothing')).url)
-  const parcels = 500
+  const parcels = byForm(100, 500)
   const load = startLoad(relay.publicUrl, SENDERS, distinctPushes(parcels).next)
   await load.untilAnswered(2 * parcels)
   const longestMs = await Promise.all(
@@ -66,6 +68,8 @@ test('a server that is only busy makes nothing fail: in a flood of pushes each o
 })
 
 const RESTARTS = byForm(1, 2, 10)
+/** Pushes to each restart. */
+const A_RESTART = byForm(100, 200)
 
 test(`S18: over ${RESTARTS} restarts of the server under load every event arrives at its endpoint at least once, and none overtakes another of its parcel`, async () => {
   await using server = await startPostgres()
@@ -76,12 +80,12 @@ test(`S18: over ${RESTARTS} restarts of the server under load every event arrive
     delivery: { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
   })
   const pushes = distinctPushes(PARCELS)
-  const load = startLoad(relay.publicUrl, 16, pushes.next)
+  const load = startLoad(relay.publicUrl, 16, pushes.next, PACE)
   const recoveredMs: number[] = []
   for (let restart = 1; restart <= RESTARTS; restart++) {
-    await load.untilAnswered(restart * 200)
+    await load.untilAnswered(restart * A_RESTART)
     await server.stop(restart % 2 === 0 ? 'fast' : 'immediate')
-    await load.untilAnswered(restart * 200 + 100)
+    await load.untilAnswered((restart + 0.5) * A_RESTART)
     await server.start()
     recoveredMs.push(await recovery(relay, asker))
   }

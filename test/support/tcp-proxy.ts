@@ -20,7 +20,14 @@ export interface TcpProxy {
  * Stands between a client and a port of this machine. `awayMs`: what the server says takes so long to arrive, so that a client has sent by then all that
  * it sends without waiting.
  */
-export async function startTcpProxy(target: number, { awayMs = 0 }: { readonly awayMs?: number } = {}): Promise<TcpProxy> {
+export async function startTcpProxy(target: number, options: { readonly awayMs?: number } = {}): Promise<TcpProxy> {
+  const proxy = await openTcpProxy(target, options)
+  onTestFinished(() => proxy[Symbol.asyncDispose]())
+  return proxy
+}
+
+/** The same, closed by who opens it: for the tests of a whole file. */
+export async function openTcpProxy(target: number, { awayMs = 0 }: { readonly awayMs?: number } = {}): Promise<TcpProxy & AsyncDisposable> {
   const pairs = new Set<readonly [Socket, Socket]>()
   let isSwallowing = false
   let trips = 0
@@ -53,13 +60,6 @@ export async function startTcpProxy(target: number, { awayMs = 0 }: { readonly a
   }
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  onTestFinished(async () => {
-    for (const pair of pairs) for (const socket of pair) socket.destroy()
-    if (!server.listening) return
-    const closed = once(server, 'close')
-    server.close()
-    await closed
-  })
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port')
   return {
@@ -83,5 +83,12 @@ export async function startTcpProxy(target: number, { awayMs = 0 }: { readonly a
       await once(server, 'listening')
     },
     trips: () => trips,
+    async [Symbol.asyncDispose]() {
+      for (const pair of pairs) for (const socket of pair) socket.destroy()
+      if (!server.listening) return
+      const closed = once(server, 'close')
+      server.close()
+      await closed
+    },
   }
 }
