@@ -1,3 +1,4 @@
+import { notAhead } from '../put-back.ts'
 import { clampRetryAfterMs } from '../retry-after.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 
@@ -171,13 +172,12 @@ export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): 
 
 /** Moves times that lie in the future to now, after the clock was put back. Otherwise they would count as later than everything to come. */
 export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
-  const past = (atMs: number | null) => (atMs === null ? null : Math.min(atMs, nowMs))
   const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs } = health
   return {
     ...health,
-    lastSuccessAtMs: past(lastSuccessAtMs),
-    failingSinceMs: past(failingSinceMs),
-    wokenAtMs: Math.min(wokenAtMs, nowMs),
+    lastSuccessAtMs: notAhead(lastSuccessAtMs, nowMs),
+    failingSinceMs: notAhead(failingSinceMs, nowMs),
+    wokenAtMs: notAhead(wokenAtMs, nowMs),
     probing: probing === null ? null : clampProbing(probing, nowMs),
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { notAhead } from '../put-back.ts'
 
 /**
  * When the carrier answered nobody. That time makes no parcel stale (DOMAIN 6.1): after an outage of a month every parcel would be. It lasts
@@ -28,6 +29,16 @@ export function afterAnswer(silence: CarrierSilence, atMs: number): CarrierSilen
 /** After a poll without an answer. */
 export function afterNoAnswer(silence: CarrierSilence, atMs: number): CarrierSilence {
   return silence.sinceMs === null ? { ...silence, sinceMs: atMs } : silence
+}
+
+/** A silence as of a clock that may have been put back: what lies ahead has not been. */
+export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): CarrierSilence {
+  const { sinceMs, past } = silence
+  if ((sinceMs ?? nowMs) <= nowMs && past.every(({ toMs }) => toMs <= nowMs)) return silence
+  return {
+    sinceMs: notAhead(sinceMs, nowMs),
+    past: past.filter(({ fromMs }) => fromMs < nowMs).map(({ fromMs, toMs }) => ({ fromMs, toMs: notAhead(toMs, nowMs) })),
+  }
 }
 
 /** How much of the time between two moments the carrier answered nobody; a silence that still lasts is taken to go on. */

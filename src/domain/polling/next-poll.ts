@@ -1,4 +1,5 @@
 import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
+import { notAhead } from '../put-back.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 
 /**
@@ -9,11 +10,11 @@ export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: 
   const { parcelId, latest, entryCount, watchedAtMs, activatedAtMs, checkedAtMs, failures } = parcel
   return {
     parcelId,
-    latest: latest === null ? null : { status: latest.status, atMs: Math.min(countsFromMs(latest), nowMs) },
+    latest: latest === null ? null : { status: latest.status, atMs: notAhead(countsFromMs(latest), nowMs) },
     entryCount,
-    watchedAtMs: watchedAtMs === null ? null : Math.min(watchedAtMs, nowMs),
-    activatedAtMs: Math.min(activatedAtMs, nowMs),
-    checkedAtMs: checkedAtMs === null ? null : Math.min(checkedAtMs, nowMs),
+    watchedAtMs: notAhead(watchedAtMs, nowMs),
+    activatedAtMs: notAhead(activatedAtMs, nowMs),
+    checkedAtMs: notAhead(checkedAtMs, nowMs),
     failures,
     unpollable,
   }

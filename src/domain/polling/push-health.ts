@@ -1,3 +1,5 @@
+import { notAhead } from '../put-back.ts'
+
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
@@ -78,6 +80,22 @@ const DAY_FADE = 0.8
 /** The estimated share of entries whose push is lost, near one in twenty while little is known. */
 export function estimatePushLoss({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.verdicts)
+}
+
+/**
+ * The channel as of a clock that may have been put back. With its last push ahead, no entry found by polls would have happened after it, and a silence
+ * would stay unnoticed for as long as the jump.
+ */
+export function clampChannelToClock(channel: PushChannel, nowMs: number): PushChannel {
+  const { lastPushAtMs, evidenceFromMs, dayOf } = channel
+  const day = Math.floor(nowMs / DAY_MS)
+  if ((lastPushAtMs ?? nowMs) <= nowMs && evidenceFromMs <= nowMs && dayOf <= day) return channel
+  return {
+    ...channel,
+    lastPushAtMs: notAhead(lastPushAtMs, nowMs),
+    evidenceFromMs: notAhead(evidenceFromMs, nowMs),
+    dayOf: Math.min(dayOf, day),
+  }
 }
 
 /** The channel after `count` pushes were recorded at about one time, whether or not polls had reported their entries before. */

@@ -128,7 +128,7 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
       addWait(known, sample)
     }
   }
-  return { asOfMs: Math.max(scanRate.asOfMs, nowMs), kinds: Object.fromEntries(kinds), places: Object.fromEntries(places) }
+  return { asOfMs: nowMs, kinds: Object.fromEntries(kinds), places: Object.fromEntries(places) }
 }
 
 /**

@@ -1,14 +1,16 @@
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
-import { afterAnswer, afterNoAnswer, type CarrierSilence, noSilence } from '../../domain/polling/carrier-silence.ts'
+import { afterAnswer, afterNoAnswer, type CarrierSilence, clampSilenceToClock, noSilence } from '../../domain/polling/carrier-silence.ts'
 import {
   afterMiss,
   afterPush,
   afterUnpushedEntries,
+  clampChannelToClock,
   estimatePushLoss,
   newPushChannel,
   type PushChannel,
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
+import { notAhead } from '../../domain/put-back.ts'
 
 /** What is learnt about the carrier as a whole: how it scans over the week, how reliable its pushes are, and when it answered nobody. */
 export interface CarrierModel {
@@ -66,6 +68,14 @@ export function createCarrierModelKeeper(
     scanSamples = []
   }
 
+  /** Takes in that the clock was put back, if it was. */
+  function followClock(): void {
+    const nowMs = clock.now()
+    channel = clampChannelToClock(channel, nowMs)
+    silence = clampSilenceToClock(silence, nowMs)
+    unpushed = unpushed.map((eventAtMs) => notAhead(eventAtMs, nowMs))
+  }
+
   return {
     current() {
       // A clock that was put back must not stop the learning.
@@ -92,6 +102,7 @@ export function createCarrierModelKeeper(
       silence = afterNoAnswer(silence, atMs)
     },
     review(graceMs) {
+      followClock()
       const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
       const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ScanSample } from '../../../src/domain/polling/scan-rate.ts'
+import { silentMs } from '../../../src/domain/polling/carrier-silence.ts'
+import { emptyScanRate, type ScanSample } from '../../../src/domain/polling/scan-rate.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 
 const HOUR_MS = 3_600_000
@@ -32,4 +33,63 @@ test('learns many lessons soon, but never so often that learning is all it does'
   expect(keeper.current().scanRate).toBe(second)
   nowMs += 60_000
   expect(keeper.current().scanRate).not.toBe(second)
+})
+
+/** A keeper whose clock goes on for an hour, or is put back by a day and goes on for that hour. */
+function overHour(jumpMs: number) {
+  let nowMs = START_MS
+  const keeper = createCarrierModelKeeper({ now: () => nowMs })
+  const putBack = () => {
+    nowMs -= jumpMs
+    keeper.review(GRACE_MS)
+  }
+  const wait = () => {
+    nowMs += HOUR_MS
+  }
+  return { keeper, putBack, wait, now: () => nowMs }
+}
+const GRACE_MS = 10 * 60_000
+const DAY_MS = 24 * HOUR_MS
+
+test.each([0, DAY_MS])('6.1: pushes that fall silent are noticed though the clock was put back by %i ms', (jumpMs) => {
+  const { keeper, putBack, wait: pass, now } = overHour(jumpMs)
+  for (let push = 0; push < 100; push++) keeper.pushed(now(), 1)
+  expect(keeper.current().pushHealth).toBe('healthy')
+  putBack()
+  pass()
+  for (let entry = 0; entry < 10; entry++) keeper.foundByPoll(now() - 2 * GRACE_MS)
+  for (let entry = 0; entry < 10; entry++) keeper.missed({ eventAtMs: now() - 2 * GRACE_MS, nowMs: now() })
+  keeper.review(GRACE_MS)
+  expect(keeper.current().pushHealth).toBe('silent')
+})
+
+test.each([0, DAY_MS])('6.1: a silence of the carrier that lasts counts though the clock was put back by %i ms', (jumpMs) => {
+  const { keeper, putBack, wait: pass, now } = overHour(jumpMs)
+  keeper.unanswered(now())
+  putBack()
+  pass()
+  const { silence } = keeper.learnt()
+  expect(silentMs(silence, now() - DAY_MS, now())).toBe(HOUR_MS)
+})
+
+test('6.1: time that a clock put ahead called silent is not silent when it comes', () => {
+  const { keeper, putBack, wait: pass, now } = overHour(2 * DAY_MS)
+  keeper.unanswered(now())
+  pass()
+  pass()
+  keeper.answered(now())
+  const { silence } = keeper.learnt()
+  expect(silentMs(silence, START_MS, now())).toBe(2 * HOUR_MS)
+  putBack()
+  expect(silentMs(keeper.learnt().silence, START_MS, START_MS + DAY_MS)).toBe(0)
+})
+
+test('a scan rate that was learnt ahead of the clock is as of the clock when it learns again', () => {
+  let nowMs = START_MS
+  const from = { ...createCarrierModelKeeper({ now: () => nowMs }).learnt(), scanRate: { ...emptyScanRate, asOfMs: START_MS + DAY_MS } }
+  const keeper = createCarrierModelKeeper({ now: () => nowMs }, from)
+  keeper.learn(wait)
+  nowMs += HOUR_MS
+  keeper.settle()
+  expect(keeper.learnt().scanRate.asOfMs).toBe(nowMs)
 })
