@@ -16,9 +16,9 @@ import { temporaryFolder } from '../support/temporary.ts'
  * One life of a small world, as its tests see it: a carrier, a process of its own, and a relay. A fifth of the pushes is lost, a tenth
  * comes twice, all come shuffled; the carrier's clock goes on in leaps, and the relay polls in between and afterwards.
  */
-const PARCELS = byForm(50, 200)
+const PARCELS = byForm(34, 200)
 /** So that there are twenty of each hard case and more. */
-const HARD = byForm('0.4', '0.2')
+const HARD = byForm('0.6', '0.2')
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '7', '--hard', HARD, '--loss', '0.2', '--duplicates', '0.1', '--reorder', '100']
 const LEAPS_HOURS = [12, 10, 8]
 const LANGUAGES = ['en', 'sv'] as const

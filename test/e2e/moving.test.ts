@@ -21,7 +21,7 @@ const NO_CARRIER = 'http://127.0.0.1:9'
 
 /** How much is pushed between the moves, and how much at once. */
 const SOME = byForm(40, 200)
-const LOAD = { atOnce: byForm(2, 6), restMs: byForm(5, 0) }
+const LOAD = { atOnce: byForm(2, 6), restMs: byForm(50, 0) }
 
 test('a relay moves its store to PostgreSQL and back while it receives and relays, and loses nothing', async () => {
   const folder = temporaryFolder()

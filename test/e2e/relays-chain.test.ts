@@ -8,7 +8,7 @@ import { inSeconds, metricOf } from '../support/relay-process.ts'
 import { spawnSandbox } from '../support/sandbox-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const PARCELS = byForm(30, 60)
+const PARCELS = byForm(15, 60)
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '5', '--hard', '0.4', '--loss', '0.2', '--language-gaps', '0.1']
 const LANGUAGES = ['en', 'sv'] as const
 const MID_LIFE_SECONDS = 20 * 3600
