@@ -1,0 +1,52 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
+import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { createWriteSide } from '../../../src/wiring/write-side.ts'
+import { aPoll } from '../../support/builders.ts'
+import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { startTcpProxy } from '../../support/tcp-proxy.ts'
+
+const NOW = Date.UTC(2026, 2, 1, 12)
+/** Longer than it takes to send a set. */
+const AWAY_MS = 20
+
+/** The round trips in which polls are brought forward when pushes fall silent, and how many of them are. */
+async function reschedule(parcels: number) {
+  let health: PushHealth = 'healthy'
+  const clock = { now: () => NOW, monotonic: () => performance.now() }
+  const keeper = createCarrierModelKeeper(clock)
+  const model = { ...keeper, current: () => ({ ...keeper.current(), pushHealth: health }) }
+  const log = { error: (fields: object) => void expect.fail(JSON.stringify(fields)) }
+  const { url } = await createDatabase()
+  const proxy = await startTcpProxy(Number(new URL(url).port), { awayMs: AWAY_MS })
+  const through = new URL(url)
+  through.port = String(proxy.port)
+  const store = await postgres.openWriteStore(through.href)
+  const reads = postgres.openReadStore(url)
+  const checkpoint = await openModelCheckpoint({ store, clock, log })
+  const writes = createWriteSide({ store, clock, log, checkpoint, model }, { record: recordOptions, deliver: deliverOptions })
+  onTestFinished(async () => {
+    await reads.close()
+    await writes.close()
+    await store.close()
+  })
+  const polls = Array.from({ length: parcels }, (_, at) => aPoll({ asked: `PA${at}`, trackingIds: [String(5000 + at)], askedAtMs: NOW }))
+  await writes.record(polls.map((observation) => ({ kind: 'poll', observation, watch: true })))
+  await writes.settleMissedPushes(NOW)
+  const plannedAtMs = async () => (await reads.inspectParcel(`PA${parcels - 1}`))?.state.nextPollAtMs ?? 0
+  const before = await plannedAtMs()
+  health = 'silent'
+  const tripsBefore = proxy.trips()
+  await writes.settleMissedPushes(NOW)
+  return { trips: proxy.trips() - tripsBefore, isForward: (await plannedAtMs()) < before }
+}
+
+test('polls are brought forward in as many round trips for 250 parcels as for ten', { timeout: 120_000 }, async () => {
+  const [few, many] = [await reschedule(10), await reschedule(250)]
+  expect([few.isForward, many.isForward]).toEqual([true, true])
+  // Rows of a larger set may come in two pieces.
+  expect(many.trips).toBeLessThanOrEqual(few.trips + 2)
+})
