@@ -1,6 +1,6 @@
 import { builtinModules } from 'node:module'
 import { posix } from 'node:path'
-import { ASSERTS_TYPES, AWAITS_IN_LOOPS, EMPTY_NAMES, READS_ENVIRONMENT, ROOMS, type Room, TOLD_THE_TIME } from './house-rules.ts'
+import { ASSERTS_TYPES, EMPTY_NAMES, READS_ENVIRONMENT, ROOMS, type Room, TOLD_THE_TIME } from './house-rules.ts'
 import type { Finding, SourceModule } from './source-module.ts'
 
 /** How much was read, and what breaks the rules: one line each, with its place. */
@@ -27,7 +27,7 @@ function checkModule(module: SourceModule, modules: readonly SourceModule[]): re
   const room = roomOf(path)
   const imports =
     room === undefined ? [`${path}: belongs to no room`] : module.imports.flatMap((site) => checkImport(path, room, site, modules))
-  return [...checkName(path), ...imports, ...module.findings.flatMap((finding) => checkFinding(path, finding)), ...checkLoops(module)]
+  return [...checkName(path), ...imports, ...module.findings.flatMap((finding) => checkFinding(path, finding))]
 }
 
 function checkName(path: string): readonly string[] {
@@ -60,14 +60,6 @@ function checkImport(path: string, room: Room, { specifier, line }: SourceModule
   return room.libraries.includes(packageOf(specifier)) ? [] : [`${at}: ${room.place} may not use the library ${packageOf(specifier)}`]
 }
 
-/** On a network each turn of such a loop is a way there and back, and what the transaction has locked stays locked for all of them. */
-function checkLoops({ path, findings }: SourceModule): readonly string[] {
-  const awaited = findings.filter(({ kind }) => kind === 'awaited-loop')
-  const excepted = AWAITS_IN_LOOPS.find(({ place }) => place === path)?.times ?? 0
-  if (!path.endsWith('.tx.ts') || awaited.length <= excepted) return []
-  return awaited.map(({ line }) => `${path}:${line}: waits in a loop within a transaction; ask for the whole set at once`)
-}
-
 function checkFinding(path: string, { kind, line }: Finding): readonly string[] {
   const at = `${path}:${line}`
   switch (kind) {
@@ -83,8 +75,6 @@ function checkFinding(path: string, { kind, line }: Finding): readonly string[] 
       return [`${at}: says any`]
     case 'non-null':
       return [`${at}: says !, that something is not null`]
-    case 'awaited-loop':
-      return []
     case 'syntax':
       return [`${at}: cannot be read as a module`]
   }

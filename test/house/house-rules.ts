@@ -168,24 +168,5 @@ export const ASSERTS_TYPES = [
   'domain/history/content.ts',
 ]
 
-/** Where transactions may wait in loops, how many times the code does, and why the loop is not over rows. */
-export const AWAITS_IN_LOOPS: readonly { readonly place: string; readonly times: number; readonly why: string }[] = [
-  {
-    place: 'flow/delivery/dispatching/settle.tx.ts',
-    times: 4,
-    why: 'each attempt is judged by the health that the one before left; endpoints are few',
-  },
-  { place: 'flow/delivery/unnamed-endpoints.tx.ts', times: 2, why: 'over endpoints that no config names, which are few and rare' },
-  {
-    place: 'flow/history/record.tx.ts',
-    times: 2,
-    why: 'what a decision lacks is loaded a bounded number of times; refused batches go one by one',
-  },
-  { place: 'flow/polling/claim-polls.tx.ts', times: 1, why: 'each turn is a transaction of its own' },
-  { place: 'flow/polling/reschedule-polls.tx.ts', times: 1, why: 'each turn is a transaction of its own' },
-  { place: 'flow/polling/watch-parcels.tx.ts', times: 1, why: 'an endpoint that is known is sent without waiting' },
-  { place: 'flow/polling/poll-priority.tx.ts', times: 1, why: 'a bounded number of looks, each at a set' },
-]
-
 /** Names that say nothing of what is inside. */
 export const EMPTY_NAMES = ['common', 'helper', 'helpers', 'index', 'lib', 'misc', 'shared', 'type', 'types', 'util', 'utils']

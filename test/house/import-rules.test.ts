@@ -240,19 +240,6 @@ describe('a planted fault is seen', () => {
       { 'app.ts': "export const relay = (name: string) => import(name + '.ts')" },
       'app.ts:1: imports a computed name, which nobody can check',
     ],
-    [
-      'a statement for each row of a transaction',
-      {
-        'flow/x.tx.ts':
-          'export async function x(rows: readonly string[], save: (row: string) => Promise<void>) {\n  for (const row of rows) await save(row)\n}',
-      },
-      'flow/x.tx.ts:2: waits in a loop within a transaction; ask for the whole set at once',
-    ],
-    [
-      'the same under a condition',
-      { 'store/x.tx.ts': 'export async function x(more: () => Promise<boolean>) {\n  while (await more()) continue\n}' },
-      'store/x.tx.ts:2: waits in a loop within a transaction; ask for the whole set at once',
-    ],
     ['an asserted type', { 'http/status.routes.ts': SOUND['http/status.routes.ts'] }, 'http/status.routes.ts:3: asserts a type'],
     ['any', { 'domain/x.ts': 'export const x = (y: any) => y' }, 'domain/x.ts:1: says any'],
     [
@@ -267,8 +254,6 @@ describe('a planted fault is seen', () => {
 
   test('and what only looks like one is not', () => {
     const innocent = {
-      'flow/x.tx.ts':
-        'export async function x(list: () => Promise<string[]>, see: (row: string) => void) {\n  for (const row of await list()) see(row)\n}',
       'domain/x.ts': "// import '../store/open.ts'\nexport const x = \"import y from 'koa'\"\nexport const y = ['a'] as const",
       'store/codec.ts':
         "import type { Entry } from '../domain/entry.ts'\nexport const decode = (text: string) => JSON.parse(text) as Entry",

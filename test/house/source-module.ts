@@ -11,7 +11,7 @@ export interface ImportSite {
 
 /** Something else in a module that a house rule speaks of. */
 export interface Finding {
-  readonly kind: 're-export' | 'environment' | 'assertion' | 'any' | 'non-null' | 'clock' | 'awaited-loop' | 'syntax'
+  readonly kind: 're-export' | 'environment' | 'assertion' | 'any' | 'non-null' | 'clock' | 'syntax'
   readonly line: number
 }
 
@@ -42,11 +42,6 @@ export function parseModule(path: string, source: string): SourceModule {
   const findings: Finding[] = errors.map(() => ({ kind: 'syntax', line: 1 }))
   const find = (kind: Finding['kind'], { start }: { readonly start: number }) => void findings.push({ kind, line: lineAt(start) })
 
-  /** Where loops repeat what is in them: of a loop over a list, the list itself is asked for once. */
-  const repeated: { readonly start: number; readonly end: number }[] = []
-  const awaited: { readonly start: number }[] = []
-  const loop = (node: { readonly body: { readonly start: number; readonly end: number } }) => void repeated.push(node.body)
-
   // The parser tells `export { a }` of an imported `a` as what it is: an export from elsewhere, at the place of the import.
   for (const statement of module.staticExports) {
     const requests = new Set(statement.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []))
@@ -74,12 +69,6 @@ export function parseModule(path: string, source: string): SourceModule {
     CallExpression(node) {
       if (TIMERS.has(nameOf(node.callee) ?? '')) find('clock', node)
     },
-    ForOfStatement: loop,
-    ForInStatement: loop,
-    ForStatement: loop,
-    WhileStatement: (node) => void repeated.push(node),
-    DoWhileStatement: (node) => void repeated.push(node),
-    AwaitExpression: (node) => void awaited.push(node),
     TSAsExpression(node) {
       const { typeAnnotation: type } = node
       if (type.type !== 'TSTypeReference' || nameOf(type.typeName) !== 'const') find('assertion', node)
@@ -88,7 +77,6 @@ export function parseModule(path: string, source: string): SourceModule {
     TSAnyKeyword: (node) => find('any', node),
     TSNonNullExpression: (node) => find('non-null', node),
   }).visit(program)
-  for (const node of awaited) if (repeated.some(({ start, end }) => start <= node.start && node.start < end)) find('awaited-loop', node)
   return { path, imports, findings }
 }
 
