@@ -146,7 +146,7 @@ test('O16: what comes for a disabled endpoint waits until it is enabled; a remov
 })
 
 test('O16: what waits for a slow endpoint when it is removed is never sent', async () => {
-  await using slow = await startMoodyReceiver(GIVEN, () => ({ status: 200, afterMs: 300 }))
+  await using slow = await startMoodyReceiver(GIVEN, () => ({ status: 200, afterMs: 5_000 }))
   const other = await startReceiver()
   const { operate, publicUrl, stop } = await start()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'slow', url: slow.url, sharedKey: GIVEN, concurrency: 2 })

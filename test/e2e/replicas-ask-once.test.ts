@@ -4,10 +4,13 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { closeOpened, goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
+import { byForm } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createLastingDatabase } from '../support/postgres-database.ts'
 import { ADMIN, logIn, startTestRelay } from '../support/relay.ts'
 
+/** At each relay. */
+const QUESTIONS = byForm(40, 200)
 /** What the carrier does not know. */
 const UNKNOWN = 'AB300000000SE'
 
@@ -53,9 +56,9 @@ async function askOne({ internalUrl, token }: Relay, path: string, method: strin
 const askBoth = (count: number, path: string, method = 'GET') =>
   Promise.all(relays.flatMap((relay) => Array.from({ length: count }, () => askOne(relay, path, method))))
 
-test('P10: 200 questions at each of two relays about one unknown parcel are one call, and as many equal answers', async () => {
+test(`P10: ${QUESTIONS} questions at each of two relays about one unknown parcel are one call, and as many equal answers`, async () => {
   const number = 'AB100000000SE'
-  const answers = await askBoth(200, `/v1/status/${number}/all?language=en`)
+  const answers = await askBoth(QUESTIONS, `/v1/status/${number}/all?language=en`)
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   expect(new Set(answers.map(({ body }) => body)).size).toBe(1)
   expect([callsAbout(number).length, asked.token]).toEqual([1, 1])
