@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
 import { runScenario, silenceFound } from '../../bench/polling/scenarios.ts'
-import { byForm, SHORT } from '../support/long-form.ts'
+import { byForm } from '../support/long-form.ts'
 
 /** A small part of what `npm run bench -- polling` measures, so that a change that spoils it is seen at once. */
 const PARCELS = 150
 const SILENT = byForm(60, PARCELS)
 
-// What is left of chance is too much in fewer parcels.
-test.skipIf(SHORT)('lost entries are known sooner than by a fixed poller with as many calls', async () => {
+test('lost entries are known sooner than by a fixed poller with as many calls', async () => {
   const { relay, fixed, oracleMs } = await runScenario({ name: 'loss', scanRate: 'daily', loss: 0.05 }, PARCELS)
   expect(relay.staleness.lost.count).toBeGreaterThan(30)
   expect(relay.staleness.lost.meanMs).toBeLessThan(0.8 * fixed.staleness.lost.meanMs)

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { byForm, SHORT } from '../../support/long-form.ts'
+import { byForm } from '../../support/long-form.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { startDemo } from './demo-process.ts'
 
@@ -25,20 +25,17 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test.skipIf(SHORT)(
-  'with --store postgres two replicas share the pushes and the roles, and at the end both answer what the carrier does',
-  async () => {
-    const demo = startDemo(FLAGS)
-    expect(await demo.ended).toEqual([0, null])
-    const said = demo.lines.join('\n')
-    expect(said).toMatch(/All 6 histories are complete: .*\n\(asked of replica 1 and replica 2\) is byte for byte/)
-    const [one, other] = [lastOf(demo.lines, 'replica 1'), lastOf(demo.lines, 'replica 2')]
-    expect(Math.abs(one.pushes - other.pushes)).toBeLessThanOrEqual(3)
-    expect([...one.roles.split(', '), ...other.roles.split(', ')].toSorted()).toEqual(['delivers', 'keeps house', 'polls'])
-    expect(said).not.toMatch(/has ended;|wrong signature/)
-    expect(demo.isAlone()).toBe(true)
-  },
-)
+test('with --store postgres two replicas share the pushes and the roles, and at the end both answer what the carrier does', async () => {
+  const demo = startDemo(FLAGS)
+  expect(await demo.ended).toEqual([0, null])
+  const said = demo.lines.join('\n')
+  expect(said).toMatch(/All 6 histories are complete: .*\n\(asked of replica 1 and replica 2\) is byte for byte/)
+  const [one, other] = [lastOf(demo.lines, 'replica 1'), lastOf(demo.lines, 'replica 2')]
+  expect(Math.abs(one.pushes - other.pushes)).toBeLessThanOrEqual(3)
+  expect([...one.roles.split(', '), ...other.roles.split(', ')].toSorted()).toEqual(['delivers', 'keeps house', 'polls'])
+  expect(said).not.toMatch(/has ended;|wrong signature/)
+  expect(demo.isAlone()).toBe(true)
+})
 
 test('when one of the two is killed, the other takes its roles and every history completes', async () => {
   const demo = startDemo(FLAGS)
@@ -56,7 +53,7 @@ test('when one of the two is killed, the other takes its roles and every history
   expect(demo.isAlone()).toBe(true)
 })
 
-test.skipIf(SHORT)('a demo that is killed leaves nothing running', async () => {
+test('a demo that is killed leaves nothing running', async () => {
   const demo = startDemo(FLAGS)
   await demo.said('replica 2')
   const pids = [...demo.lines.join('\n').matchAll(/process (\d+)$/gm)].map(([, pid]) => Number(pid))
