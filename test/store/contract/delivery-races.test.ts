@@ -4,14 +4,14 @@ import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../../support/builders.ts'
 import { createCourier } from '../../support/courier.ts'
 import { engines } from '../../support/engines.ts'
-import { casesOf } from '../../support/long-form.ts'
+import { byForm } from '../../support/long-form.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
-const RACES = casesOf(200, 20)
+const RACES = byForm(20, 100, 200)
 const WAITING = 'select count(*) from delivery where state < 2'
 
 async function openRaced(engine: Engine) {

@@ -4,7 +4,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { openAnswersAt } from '../../support/answers-at.ts'
 import { pushBody } from '../../support/builders.ts'
 import { newPlace } from '../../support/engines.ts'
-import { casesOf, LONG } from '../../support/long-form.ts'
+import { byForm, casesOf, LONG } from '../../support/long-form.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { seeded } from '../../support/seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from '../../support/seeded-observations.ts'
@@ -13,7 +13,7 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 const NOON = Date.UTC(2026, 2, 1, 12)
 const LATER = NOON + 30 * 86_400_000
 /** Hundreds where they are repeated. */
-const RACES = casesOf(200, 40)
+const RACES = byForm(40, 100, 200)
 const HOUR_MS = 3_600_000
 const STEPS = LONG ? 400 : casesOf(100, 40)
 

@@ -3,7 +3,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { createCourier } from '../../support/courier.ts'
 import { newPlace } from '../../support/engines.ts'
-import { casesOf } from '../../support/long-form.ts'
+import { byForm, casesOf } from '../../support/long-form.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
@@ -11,7 +11,7 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
-const RACES = casesOf(200, 20)
+const RACES = byForm(20, 100, 200)
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)
 
