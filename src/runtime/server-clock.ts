@@ -1,11 +1,5 @@
+import type { TimeSample } from '../flow/admin/ports.ts'
 import type { Clock } from '../flow/ports.ts'
-
-/** What a server said the time was, epoch milliseconds, and when it was asked and answered, monotonic milliseconds. */
-export interface TimeSample {
-  readonly serverMs: number
-  readonly askedMs: number
-  readonly heardMs: number
-}
 
 export interface ServerClock extends Clock {
   follow(sample: TimeSample): void

@@ -6,11 +6,11 @@ export interface Elsewhere {
   committed(): void
   /** What waits for endpoints, or the endpoints themselves, have changed. */
   reordered(): void
-  /** A replica has come, gone or been configured anew. */
+  /** A replica has come or gone, or its config has changed. */
   replicasChanged(): void
   /** The store is being moved by another. */
   moving(): void
-  /** The server may not hold any more what was read from it. */
+  /** The server may have lost what was read from it. */
   setBack(): void
 }
 

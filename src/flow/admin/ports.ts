@@ -50,9 +50,16 @@ export interface AdminReads {
   findJob(jobId: number): Promise<Job | null>
 }
 
+/** What a server said the time was, epoch milliseconds, and when it was asked and answered, monotonic milliseconds. */
+export interface TimeSample {
+  readonly serverMs: number
+  readonly askedMs: number
+  readonly heardMs: number
+}
+
 /** The counters that rise with what other replicas have committed. */
 export interface Watermarks {
-  /** When the server was started: where another answers, or the same anew, commits may be lost. */
+  /** When the server was started. If it differs from before, another server answers or this one was restarted, and commits may be lost. */
   readonly server: number
   /** The last sequence of the feed. */
   readonly sequence: number

@@ -1,5 +1,5 @@
 import type { Clock, Log } from '../ports.ts'
-import type { ReplicaConfig, ReplicaTable } from './ports.ts'
+import type { ReplicaConfig, ReplicaTable, TimeSample } from './ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
@@ -30,7 +30,7 @@ export interface ReplicaLeasePorts {
   readonly clock: Clock
   readonly log: Log
   /** Called with the time of the store, and with when it was asked for and known, monotonic milliseconds. */
-  readonly onServerTime: (sample: { readonly serverMs: number; readonly askedMs: number; readonly heardMs: number }) => void
+  readonly onServerTime: (sample: TimeSample) => void
   /** Other replicas are no longer seen. */
   readonly onOthersLapsed: () => void
   /** It has run out. */

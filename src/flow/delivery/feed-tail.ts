@@ -19,7 +19,7 @@ export interface FeedTail {
    * object, so that what is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
-  /** The store may not hold any more what was read from it: whoever reads from now on is given nothing that was read before. */
+  /** Drops the pages kept in memory, because the store may have lost what they hold. Later reads go to the store. */
   forget(): void
 }
 

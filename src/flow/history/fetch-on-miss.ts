@@ -96,7 +96,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
 
   return async (view: ParcelView, { identifier }: ParsedQuestion, { language, isMissing, isLacking }: Wanted): Promise<Asked> => {
     const { parcelId } = view
-    // By what the carrier is asked about: a server that has lost commits gives numbers of parcels anew.
+    // By identifier, because a server that has lost commits gives a parcel's number to another.
     const key = `${identifier} ${language}`
     const pause = pauses.get(key)
     const pausedMs = (pause?.untilMs ?? 0) - clock.monotonic()

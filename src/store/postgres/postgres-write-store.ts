@@ -72,7 +72,7 @@ const STATUSES_REMEMBERED = 2000
 export interface PostgresWriteOptions {
   /** This relay among those that share the store; null: it has not joined them. */
   readonly replicaId: () => number | null
-  /** Whether the server says which timeline it writes. If not, replicas join anew after each restart of it. */
+  /** Whether the server can name the timeline it writes. If not, replicas join again after each of its restarts. */
   readonly hasTimeline?: boolean
   /** The same as that of the replica's lease. */
   readonly lostCommits?: LostCommits

@@ -14,7 +14,7 @@ async function askedOf(...found: readonly (Partial<ReplicaStanding> & { readonly
   return answers.slice(1)
 }
 
-test('S18: a server that was only started anew has lost nothing', async () => {
+test('S18: a server that was only restarted has lost nothing', async () => {
   expect(await askedOf({ server: 2 }, { server: 3, sequence: 11, seen_at_ms: 6000 })).toEqual([false, false])
 })
 
@@ -24,7 +24,7 @@ test.each([
   ['has a lower counter', { server: 2, sequence: 9 }],
   ['has seen the replica last earlier than it was', { server: 2, sequence: 50, seen_at_ms: 4000 }],
   ['has given the number of the replica to another', { server: 2, started_at_ms: 200 }],
-])('S18: a server that was started anew and %s has lost commits, for as long as the number is the same', async (_, found) => {
+])('S18: a server that was restarted and %s has lost commits, for as long as the number is the same', async (_, found) => {
   expect(await askedOf(found, { server: 2 }, {})).toEqual([true, true, true])
 })
 

@@ -45,13 +45,13 @@ export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timelin
 export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
 
 /**
- * Notices that a server does not hold any more what a replica wrote or read before: what the replica claimed may be another's now. Whoever asks for a replica
- * has the same one, or one would refuse what another goes on with.
+ * Notices that a server has lost what a replica wrote or read: what the replica claimed may be another's now. All that ask on behalf of one replica share one
+ * of these; otherwise one would refuse what another goes on with.
  */
 export interface LostCommits {
   /**
-   * To be called when the statement is sent. The result is to be called with the answer, and tells whether the replica with this number has lost what it
-   * holds; if so, it has for good. `timeline` is asked for only when the server was started anew.
+   * Call it when the statement is sent, and the function it returns with the answer. That resolves with whether the replica of this number has lost what it
+   * holds; once it has, it stays so. `timeline` is called only after the server was restarted.
    */
   asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
 }
@@ -62,8 +62,8 @@ interface Known extends ReplicaStanding {
 }
 
 /**
- * A server that was only started anew has lost nothing, and costs nothing. It has lost commits if it writes another timeline, if its counter has gone back,
- * or if the replica's own row has: files may be put back without a new timeline, and by the time of the question others may have raised the counter again.
+ * A server that was only restarted has lost nothing. It has lost commits if it writes another timeline, or if its counter or the replica's own row has gone
+ * back: files may be restored without a new timeline, and others may have raised the counter again before this replica asks.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null

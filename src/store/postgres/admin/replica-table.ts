@@ -105,7 +105,7 @@ export function openReplicaTable(
   /** The numbers that this process had, and when it was registered under each. */
   const own = new Map<number, number>()
 
-  /** Frees the roles of a number that is given up. If that fails they fall free when it lapses; the row may be of another that was given the number anew. */
+  /** Frees the roles held under a number that is given up; if that fails, they are freed when its lease lapses. By now the number may be another replica's. */
   async function removeLost(id: number): Promise<void> {
     const remove = async (client: PoolClient) => {
       await client.query('delete from replica where id = $1 and started_at_ms = $2', [id, own.get(id)])
@@ -119,7 +119,7 @@ export function openReplicaTable(
       const askedMs = monotonic()
       const row = await withRoles(watched, async (client) => {
         let registered = await register(client, replica)
-        // A server that has lost commits may give numbers anew, and this relay is refused under those it had.
+        // A server that has lost commits may give this relay a number it had before, under which it is refused.
         while (own.has(registered.id)) {
           await client.query('delete from replica where id = $1', [registered.id])
           registered = await register(client, replica)

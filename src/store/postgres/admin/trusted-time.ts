@@ -1,9 +1,4 @@
-/** What a server said the time was, epoch milliseconds, and when it was asked and answered, monotonic milliseconds. */
-interface TimeSample {
-  readonly serverMs: number
-  readonly askedMs: number
-  readonly heardMs: number
-}
+import type { TimeSample } from '../../../flow/admin/ports.ts'
 
 /** The time of a server's clock without its steps forward: after one, leases that were just renewed seem to have lapsed long ago. */
 export interface TrustedTime {
