@@ -35,6 +35,28 @@ const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, 
     .limit(1),
 )
 
+/** The same for several parcels, a look into that index for each. */
+const firstsWaiting = statement<{ endpointId: number; parcelIds: readonly number[] }>()((db, p, { rowsOf }) =>
+  db
+    .selectFrom('delivery')
+    .select('id')
+    .where('id', 'in', (of) =>
+      of
+        .selectFrom(rowsOf(p.parcelIds).as('parcel'))
+        .select((each) =>
+          each
+            .selectFrom('delivery as waiting')
+            .select('waiting.id')
+            .where('waiting.endpoint_id', '=', p.endpointId)
+            .whereRef('waiting.parcel_id', '=', 'parcel.value')
+            .where('waiting.state', '<', DELIVERY_STATE.delivered)
+            .orderBy('waiting.sequence')
+            .limit(1)
+            .as('id'),
+        ),
+    ),
+)
+
 const insertDelivery = statement<{
   endpointId: number
   parcelId: number
@@ -57,11 +79,11 @@ const insertDelivery = statement<{
   }),
 )
 
-const hold = statement<{ id: number }>()((db, p) =>
-  db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
+const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', 'in', oneOf(p.ids)).where('state', '=', DELIVERY_STATE.due),
 )
-/** Makes a delivery due as of when it was queued. After a failure it keeps its retry time, which the receiver may have set (Retry-After). */
-const release = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
+/** Makes deliveries due as of when they were queued. After a failure one keeps its retry time, which the receiver may have set (Retry-After). */
+const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
   db
     .updateTable('delivery')
     .set((row) => ({
@@ -73,7 +95,7 @@ const release = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
         .else(least(row.ref('next_attempt_at_ms'), row.val(p.nowMs)))
         .end(),
     }))
-    .where('id', '=', p.id)
+    .where('id', 'in', oneOf(p.ids))
     .where('state', '=', DELIVERY_STATE.behind),
 )
 
@@ -83,7 +105,7 @@ export async function queueDelivery(session: Session, { endpointId, parcelId, se
   const [last] = await session.all(lastOfParcel, place)
   const first = last === undefined ? null : await findFirst(session, place)
   const isFirst = first === null || sequence < first.sequence
-  if (first !== null && isFirst) await session.run(hold, { id: first.id })
+  if (first !== null && isFirst) await session.run(hold, { ids: [first.id] })
   const state = isFirst ? DELIVERY_STATE.due : DELIVERY_STATE.behind
   await session.run(insertDelivery, { ...place, sequence, previousSequence: last?.sequence ?? 0, inboxId, state, nowMs })
 }
@@ -164,33 +186,29 @@ export async function moveDeliveries(
   const first = await findFirst(session, place)
   if (first === null) return
   await session.run(holdOthers, { ...place, first: first.id })
-  await session.run(release, { id: first.id, nowMs: join.nowMs })
+  await session.run(release, { ids: [first.id], nowMs: join.nowMs })
 }
 
-interface Place {
-  readonly endpointId: number
-  readonly parcelId: number
-}
-
-/** The first delivery of a parcel that has not ended. Only this one can be sent. */
-export interface FirstDelivery {
-  readonly id: number
-  readonly sequence: number
-}
-
-export async function findFirst(session: Session, { endpointId, parcelId }: Place): Promise<FirstDelivery | null> {
-  const [first] = await session.all(firstWaiting, { endpointId, parcelId })
+async function findFirst(session: Session, place: { readonly endpointId: number; readonly parcelId: number }) {
+  const [first] = await session.all(firstWaiting, place)
   return first ?? null
 }
 
-/** Makes the first waiting delivery due and holds the ones in `before`. Call it after a change that may put another delivery first. */
-export async function reorderDeliveries(
-  session: Session,
-  place: Place,
-  before: readonly (FirstDelivery | null)[],
-  nowMs: number,
-): Promise<void> {
-  const first = await findFirst(session, place)
-  for (const one of before) if (one !== null && one.id !== first?.id) await session.run(hold, { id: one.id })
-  if (first !== null) await session.run(release, { id: first.id, nowMs })
+interface Queues {
+  readonly endpointId: number
+  readonly parcelIds: readonly number[]
+}
+
+/** The first deliveries of some parcels that have not ended. Only these can be sent. */
+export async function findFirsts(session: Session, queues: Queues): Promise<readonly number[]> {
+  const rows = await session.all(firstsWaiting, { ...queues })
+  return rows.map(({ id }) => id)
+}
+
+/** Makes the first waiting deliveries due and holds the ones that were first before. Call it after a change that may put others first. */
+export async function reorderDeliveries(session: Session, queues: Queues, before: readonly number[], nowMs: number): Promise<void> {
+  const firsts = await findFirsts(session, queues)
+  const still = new Set(firsts)
+  session.enqueueWrite(hold, { ids: before.filter((id) => !still.has(id)) })
+  session.enqueueWrite(release, { ids: firsts, nowMs })
 }

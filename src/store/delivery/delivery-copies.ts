@@ -1,82 +1,99 @@
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
-import { survivorOf } from './read-feed.ts'
+import { survivorOf } from './survivors.ts'
 
-const one = statement<{ id: number }>()((db, p) =>
-  db.selectFrom('delivery').select(['parcel_id', 'sequence', 'inbox_id']).where('id', '=', p.id),
-)
-const sameEvent = statement<{ endpointId: number; parcelId: number; sequence: number }>()((db, p) =>
+const eventsOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .selectFrom('delivery')
-    .select(['id', 'state'])
-    .where('endpoint_id', '=', p.endpointId)
-    .where('parcel_id', '=', p.parcelId)
-    .where('sequence', '=', p.sequence),
+    .select((row) => [survivorOf(row.ref('delivery.parcel_id'), row.ref('delivery.sequence')).as('parcel_id'), 'sequence', 'inbox_id'])
+    .where('id', 'in', oneOf(p.ids))
+    .orderBy('sequence'),
 )
-const before = statement<{ endpointId: number; parcelId: number; sequence: number }>()((db, p) =>
+/** By parcel, each of which has few: looked up by sequence too, it would be each of one list with each of the other. */
+const sameEvents = statement<{ endpointId: number; parcelIds: readonly number[]; sequences: readonly number[] }>()((db, p, dialect) =>
   db
     .selectFrom('delivery')
-    .select('sequence')
+    .select(['id', 'parcel_id', 'sequence', 'state'])
     .where('endpoint_id', '=', p.endpointId)
-    .where('parcel_id', '=', p.parcelId)
-    .where('sequence', '<', p.sequence)
-    .orderBy('sequence', 'desc')
-    .limit(1),
+    .where('parcel_id', 'in', dialect.oneOf(p.parcelIds))
+    .where((row) => row(dialect.unindexed(row.ref('sequence')), 'in', dialect.oneOf(p.sequences))),
 )
 const insertBehind = statement<{
   endpointId: number
   parcelId: number
   sequence: number
-  previousSequence: number
   inboxId: number | null
+  queuedAtMs: number
   nowMs: number
-}>()((db, p) =>
+}>()((db, p, { integer }) =>
   db
     .insertInto('delivery')
-    .values({
+    .values((of) => ({
       endpoint_id: p.endpointId,
       parcel_id: p.parcelId,
       sequence: p.sequence,
-      previous_sequence: p.previousSequence,
+      previous_sequence: of.fn.coalesce(
+        of
+          .selectFrom('delivery as before')
+          .select('before.sequence')
+          .where('before.endpoint_id', '=', p.endpointId)
+          .where('before.parcel_id', '=', p.parcelId)
+          .where('before.sequence', '<', p.sequence)
+          .orderBy('before.sequence', 'desc')
+          .limit(1),
+        integer(0),
+      ),
       inbox_id: p.inboxId,
       state: DELIVERY_STATE.behind,
       attempts: 0,
-      queued_at_ms: p.nowMs,
+      queued_at_ms: p.queuedAtMs,
       next_attempt_at_ms: p.nowMs,
-    })
-    .returning('id'),
+    }))
+    .onConflict((conflict) => conflict.doNothing()),
 )
 
-export interface Copied {
-  /** The delivery at the other endpoint. If it has ended, the caller queues it again. */
-  readonly id: number
+/** An event to deliver to another endpoint too. */
+export interface Copy {
   readonly parcelId: number
-  readonly isWaiting: boolean
+  readonly sequence: number
+  readonly inboxId: number | null
 }
 
-/** Returns the parcels that the copies of these deliveries will belong to. */
-export async function parcelsOfCopies(session: Session, deliveries: readonly { readonly id: number }[]): Promise<readonly number[]> {
-  const parcelIds = new Set<number>()
-  for (const { id } of deliveries) {
-    const [row] = await session.all(one, { id })
-    if (row !== undefined) parcelIds.add(await survivorOf(session, row.parcel_id, row.sequence))
-  }
-  return [...parcelIds]
+/**
+ * The events of some deliveries, in their order, with the parcels that hold them now: a join does not move the deliveries of removed endpoints, so those may name
+ * a parcel that no longer exists.
+ */
+export async function findCopies(session: Session, deliveries: readonly { readonly id: number }[]): Promise<readonly Copy[]> {
+  const rows = await session.all(eventsOf, { ids: deliveries.map(({ id }) => id) })
+  return rows.map((row) => ({ parcelId: row.parcel_id, sequence: row.sequence, inboxId: row.inbox_id }))
 }
 
-/** Finds the delivery of the same event at another endpoint; if there is none, inserts one in state `behind`. */
-export async function copyDelivery(session: Session, id: number, endpointId: number, nowMs: number): Promise<Copied | null> {
-  const [row] = await session.all(one, { id })
-  if (row === undefined) return null
-  const { sequence, inbox_id: inboxId } = row
-  // A join does not move the deliveries of removed endpoints, so the row may name a parcel that no longer exists.
-  const parcelId = await survivorOf(session, row.parcel_id, sequence)
-  const [same] = await session.all(sameEvent, { endpointId, parcelId, sequence })
-  if (same !== undefined) {
-    return { id: same.id, parcelId, isWaiting: same.state === DELIVERY_STATE.behind || same.state === DELIVERY_STATE.due }
+/** Finds which of these events an endpoint already has, as deliveries that have ended or wait, and which it lacks. */
+export async function findSame(
+  session: Session,
+  endpointId: number,
+  copies: readonly Copy[],
+): Promise<{ readonly endedIds: readonly number[]; readonly missing: readonly Copy[] }> {
+  const rows = await session.all(sameEvents, {
+    endpointId,
+    parcelIds: [...new Set(copies.map(({ parcelId }) => parcelId))],
+    sequences: copies.map(({ sequence }) => sequence),
+  })
+  const nameOf = (parcelId: number, sequence: number) => `${parcelId} ${sequence}`
+  const known = new Set(rows.map((row) => nameOf(row.parcel_id, row.sequence)))
+  return {
+    endedIds: rows.filter(({ state }) => state >= DELIVERY_STATE.delivered).map(({ id }) => id),
+    missing: copies.filter(({ parcelId, sequence }) => !known.has(nameOf(parcelId, sequence))),
   }
-  const [last] = await session.all(before, { endpointId, parcelId, sequence })
-  const [made] = await session.all(insertBehind, { endpointId, parcelId, sequence, previousSequence: last?.sequence ?? 0, inboxId, nowMs })
-  return made === undefined ? null : { id: made.id, parcelId, isWaiting: false }
+}
+
+/** Inserts deliveries in state `behind`, sent together. Returns how many were inserted. */
+export async function insertCopies(
+  session: Session,
+  copies: readonly Copy[],
+  queued: { readonly endpointId: number; readonly queuedAtMs: number; readonly nowMs: number },
+): Promise<number> {
+  const inserted = await Promise.all(copies.map((copy) => session.run(insertBehind, { ...copy, ...queued })))
+  return inserted.reduce((sum, { rows }) => sum + rows, 0)
 }

@@ -7,10 +7,17 @@ import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
-import { feedParcel, survivorOf } from './read-feed.ts'
+import { feedParcel } from './read-feed.ts'
+import { survivorOf } from './survivors.ts'
 
 const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
-  db.selectFrom('feed').selectAll().where('sequence', '>', p.after).orderBy('sequence').limit(p.limit),
+  db
+    .selectFrom('feed')
+    .selectAll()
+    .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
+    .where('sequence', '>', p.after)
+    .orderBy('sequence')
+    .limit(p.limit),
 )
 const keptBody = statement<{ id: number }>()((db, p) =>
   db.selectFrom('inbox').select('id').where('id', '=', p.id).where('body', 'is not', null),
@@ -39,9 +46,8 @@ export async function readFeedEntries(
   const read: FeedRow[] = []
   for (const row of rows) {
     if (row.carries === null) continue
-    const parcelId = await survivorOf(session, row.parcel_id, row.sequence)
-    const parcel = parcels.get(parcelId) ?? (await feedParcel(session, contents, parcelId))
-    parcels.set(parcelId, parcel)
+    const parcel = parcels.get(row.holder) ?? (await feedParcel(session, contents, row.holder))
+    parcels.set(row.holder, parcel)
     const inboxId = inboxIdOf(row.carries)
     const hasBody = inboxId !== null && (await session.all(keptBody, { id: inboxId })).length > 0
     read.push({ row, parcel, hasBody })

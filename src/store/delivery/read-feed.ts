@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { FeedItem, FeedParcel } from '../../domain/delivery/feed-event.ts'
 import { decodeFeedKind, decodeJoined } from '../codec.ts'
@@ -8,20 +7,16 @@ import { viewParcel } from '../history/parcel-view.ts'
 import { findParcel } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
 import { prunedTo } from './feed.ts'
+import { survivorOf } from './survivors.ts'
 
 const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
-  db.selectFrom('feed').selectAll().where('sequence', '>', p.after).orderBy('sequence').limit(p.limit),
-)
-// The kind is a literal, because the planner uses a partial index only if the query repeats its condition.
-const nextJoin = statement<{ parcelId: number; after: number }>()((db, p) =>
   db
     .selectFrom('feed')
-    .select(['sequence', 'parcel_id'])
-    .where('kind', '=', sql.lit(4))
-    .where('entry', '=', p.parcelId)
+    .selectAll()
+    .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
     .where('sequence', '>', p.after)
     .orderBy('sequence')
-    .limit(1),
+    .limit(p.limit),
 )
 const auditOf = statement<{ sequence: number }>()((db, p) => db.selectFrom('audit').select('detail').where('sequence', '=', p.sequence))
 
@@ -36,9 +31,8 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
   const parcels = new Map<number, FeedParcel | null>()
   const items: FeedItem[] = []
   for (const row of rows) {
-    const parcelId = await survivorOf(session, row.parcel_id, row.sequence)
-    const parcel = parcels.get(parcelId) ?? (await feedParcel(session, contents, parcelId))
-    parcels.set(parcelId, parcel)
+    const parcel = parcels.get(row.holder) ?? (await feedParcel(session, contents, row.holder))
+    parcels.set(row.holder, parcel)
     // The parcel was erased since; its events are left out.
     if (parcel === null) continue
     const kind = decodeFeedKind(row.kind)
@@ -51,17 +45,6 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
     next: rows.at(-1)?.sequence ?? request.after,
     ended: rows.length < request.limit,
     prunedTo: await prunedTo(session),
-  }
-}
-
-/** Follows joins to the parcel that now holds another's history. Only joins after `sequence` count, because early versions reused parcel ids. */
-export async function survivorOf(session: Session, parcelId: number, sequence: number): Promise<number> {
-  let [id, after] = [parcelId, sequence]
-  for (;;) {
-    const [join] = await session.all(nextJoin, { parcelId: id, after })
-    if (join === undefined) return id
-    id = join.parcel_id
-    after = join.sequence
   }
 }
 

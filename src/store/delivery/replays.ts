@@ -2,11 +2,11 @@ import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/deliver
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
-import { type FirstDelivery, findFirst, reorderDeliveries } from './deliveries.ts'
-import { copyDelivery, parcelsOfCopies } from './delivery-copies.ts'
+import { findFirsts, reorderDeliveries } from './deliveries.ts'
+import { findCopies, findSame, insertCopies } from './delivery-copies.ts'
 import { findEnded } from './ended-deliveries.ts'
 
-const keepAccepted = statement<{ id: number }>()((db, p) =>
+const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .insertInto('attempt')
     .columns(['delivery_id', 'at_ms', 'duration_ms', 'status'])
@@ -14,13 +14,13 @@ const keepAccepted = statement<{ id: number }>()((db, p) =>
       of
         .selectFrom('delivery')
         .select(['id', 'accepted_at_ms', 'accepted_duration_ms', 'accepted_status'])
-        .where('id', '=', p.id)
+        .where('id', 'in', oneOf(p.ids))
         .where('accepted_at_ms', 'is not', null)
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
     ),
 )
-/** Requeues a delivery unless its state is below `leastState`. */
-const requeue = statement<{ id: number; leastState: number; queuedAtMs: number; nowMs: number }>()((db, p) =>
+/** Of those that have not ended any more, others have queued some meanwhile. */
+const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')
     .set({
@@ -37,14 +37,14 @@ const requeue = statement<{ id: number; leastState: number; queuedAtMs: number; 
       accepted_duration_ms: null,
       accepted_status: null,
     })
-    .where('id', '=', p.id)
-    .where('state', '>=', p.leastState),
+    .where('id', 'in', oneOf(p.ids))
+    .where('state', '>=', DELIVERY_STATE.delivered),
 )
 
 /**
  * Queues ended deliveries again, or queues their events for another endpoint. Each takes its place by sequence among its parcel's waiting
  * deliveries. `lock`: for engines with concurrent writers, locks the waiting deliveries of these parcels. Other writers may have queued some of
- * them before the lock is held.
+ * them before the lock is held. On such an engine each wait here is a round trip with the locks held, so there are as many for a thousand as for one.
  */
 export async function replayDeliveries(
   session: Session,
@@ -54,22 +54,21 @@ export async function replayDeliveries(
   const { selection, after, limit, nowMs, untilMs } = request
   const endpointId = Number(request.to)
   const { ended, next } = await findEnded(session, { selection, after, limit, untilMs })
-  const isCopied = request.to !== selection.endpointId
-  if (lock !== null) lock(isCopied ? await parcelsOfCopies(session, ended) : ended.map(({ parcelId }) => parcelId))
-  /** The first waiting delivery of each parcel before the replay. */
-  const parcels = new Map<number, FirstDelivery | null>()
-  let count = 0
-  for (const row of ended) {
-    const own = { id: row.id, parcelId: row.parcelId, isWaiting: false }
-    const queued = isCopied ? await copyDelivery(session, row.id, endpointId, nowMs) : own
-    if (queued === null || queued.isWaiting) continue
-    const { parcelId } = queued
-    if (!parcels.has(parcelId)) parcels.set(parcelId, await findFirst(session, { endpointId, parcelId }))
-    await session.run(keepAccepted, { id: queued.id })
-    // Queued after `untilMs`, so this replay does not find the delivery again once it has ended.
-    const leastState = isCopied ? DELIVERY_STATE.behind : DELIVERY_STATE.delivered
-    count += (await session.run(requeue, { id: queued.id, leastState, queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs })).rows
-  }
-  for (const [parcelId, first] of parcels) await reorderDeliveries(session, { endpointId, parcelId }, [first], nowMs)
-  return { count, next }
+  if (ended.length === 0) return { count: 0, next }
+  const copies = request.to === selection.endpointId ? null : await findCopies(session, ended)
+  const parcelIds = [...new Set((copies ?? ended).map(({ parcelId }) => parcelId))]
+  if (lock !== null) lock(parcelIds)
+  const [firsts, { endedIds, missing }] = await Promise.all([
+    findFirsts(session, { endpointId, parcelIds }),
+    copies === null ? { endedIds: ended.map(({ id }) => id), missing: [] } : findSame(session, endpointId, copies),
+  ])
+  // Queued after `untilMs`, so this replay does not find the deliveries again once they have ended.
+  const times = { queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs }
+  session.enqueueWrite(keepAccepted, { ids: endedIds })
+  const [requeued, inserted] = await Promise.all([
+    session.run(requeue, { ids: endedIds, ...times }),
+    insertCopies(session, missing, { endpointId, ...times }),
+  ])
+  await reorderDeliveries(session, { endpointId, parcelIds }, firsts, nowMs)
+  return { count: requeued.rows + inserted, next }
 }

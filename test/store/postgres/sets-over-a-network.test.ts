@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { storedNumber } from '../../support/stored-rows.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -26,6 +29,8 @@ async function openBehindProxy() {
   return { ...store, tripsOf }
 }
 
+const [DELIVERED, DELIVERIES, EVENTS_EACH] = [2, 500, 10]
+
 const identifiers = Array.from({ length: 2000 }, (_, nth) => `AB${100_000_000 + nth}SE`)
 
 test('a list of 2,000 identifiers is watched in a handful of round trips, new and known', { timeout: 120_000 }, async () => {
@@ -48,4 +53,22 @@ test('overdue parcels are ranked in a handful of round trips, however many there
   const trips = await tripsOf(async () => expect(await claim()).toHaveLength(20))
   // Four looks of up to 512 parcels each.
   expect(trips).toBeLessThanOrEqual(4 * TRIPS_MAX)
+})
+
+test('500 ended deliveries of 50 parcels are replayed in a handful of round trips', { timeout: 120_000 }, async () => {
+  const { writes, path, tripsOf } = await openBehindProxy()
+  const [own, other] = [await addEndpoint(writes, NOON), await addEndpoint(writes, NOON, { name: 'other' })]
+  await writeDeliveries(path, { endpointId: own.id, count: DELIVERIES, state: DELIVERED, eventsEach: EVENTS_EACH })
+  const any = { states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null } as const
+  const replay = async (to: string) => {
+    const request = { selection: { endpointId: own.id, ...any }, to, after: null, limit: DELIVERIES + 1, nowMs: NOON, untilMs: NOON }
+    expect(await writes.replayDeliveries(request)).toEqual({ count: DELIVERIES, next: null })
+  }
+  const asCopies = await tripsOf(() => replay(other.id))
+  const asTheyAre = await tripsOf(() => replay(own.id))
+  expect([asCopies, asTheyAre].filter((trips) => trips > TRIPS_MAX)).toEqual([])
+  // Of each parcel the first event goes next; the others wait behind it.
+  const due = `select count(*) from delivery where endpoint_id = ? and state = 1 and (sequence - 1) % ${EVENTS_EACH} = 0`
+  const dueOf = ({ id }: { readonly id: string }) => storedNumber(path, due, Number(id))
+  expect([await dueOf(own), await dueOf(other)]).toEqual([DELIVERIES / EVENTS_EACH, DELIVERIES / EVENTS_EACH])
 })

@@ -4,6 +4,7 @@ import type { FeedParcel } from '../../../domain/delivery/feed-event.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../domain/history/history.ts'
 import { presentParcel } from '../../../domain/history/parcel-record.ts'
 import { feedEntriesOf } from '../../delivery/feed-entries.ts'
+import { survivorOf } from '../../delivery/survivors.ts'
 import { loadIdentifiersOf } from '../../history/parcels.ts'
 import type { Tables } from '../../schema.ts'
 import { metAnother } from '../conflicts.ts'
@@ -16,20 +17,10 @@ type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'carries'
   readonly has_body: boolean
 }
 
-/** The kind of a join is a literal, because the planner uses a partial index only if the query repeats its condition. */
 const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number }>()(
   (p) => sql<HeldRow>`
     select sequence, entry, carries, told_before,
-      case when carries is not null then (
-        with recursive holder (id, at) as (
-          select feed.parcel_id, feed.sequence
-          union all
-          select following.parcel_id, following.sequence from holder cross join lateral (
-            select joined.parcel_id, joined.sequence from feed as joined
-            where joined.kind = 4 and joined.entry = holder.id and joined.sequence > holder.at order by joined.sequence limit 1
-          ) as following
-        ) select id from holder order by at desc limit 1
-      ) end as holder,
+      case when carries is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder,
       exists (select 1 from inbox where inbox.id = feed.carries and inbox.body is not null) as has_body
     from feed where sequence > ${p.after} and sequence <= ${p.upTo} order by sequence limit ${p.limit}`,
 )
