@@ -32,6 +32,8 @@ export interface Hosted<V> {
    * the thread might idle meanwhile. Cheap if there is no reply.
    */
   readonly drainReplies: () => void
+  /** Ends the thread, whatever it waits for. Calls in flight are rejected. */
+  readonly end: () => Promise<unknown>
 }
 
 /** The channel for replies, with a shared count of them that can be checked without receiving. */
@@ -85,7 +87,7 @@ export async function hostOnThread<V extends Verbs<V>>(
   await Promise.race([isReady(worker), died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error))))])
   const { verbs, drainReplies, fail } = openCalls<V>(worker, names)
   void died.then(fail)
-  return { verbs, died, drainReplies }
+  return { verbs, died, drainReplies, end: () => worker.terminate() }
 }
 
 export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {

@@ -28,7 +28,7 @@ interface OnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerb
   dispatchRound(turn: EncodedRound): Promise<EncodedReport>
 }
 
-export interface HostedWriter extends Omit<Hosted<unknown>, 'verbs'> {
+export interface HostedWriter extends Pick<Hosted<unknown>, 'died' | 'drainReplies'> {
   readonly verbs: Omit<WriteSide, 'record'>
   /** The queue for observations from this thread. */
   readonly queue: CommitQueue

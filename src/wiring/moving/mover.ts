@@ -26,27 +26,42 @@ const RETRY_AFTER_MS = 5000
 /** Pages of some megabytes live for one batch. */
 const YOUNG_MB = 32
 
+export interface MoverPorts {
+  /** Throws if the store may not be moved. */
+  readonly check: () => Promise<void>
+  /** Aborted when nobody waits for the stores to open any more. */
+  readonly signal: AbortSignal
+}
+
 /**
- * Hosts a move on a thread of its own. The old store is opened first, because one that takes no writes cannot be moved either. `check` throws if it may not be
- * moved; `not_movable` is thrown if the new store cannot be taken, `storage_unavailable` if the old one cannot be moved now.
+ * Hosts a move on a thread of its own. The old store is opened first, because one that takes no writes cannot be moved either. `not_movable` is thrown if the new
+ * store cannot be taken, `storage_unavailable` if the old one cannot be moved now.
  */
-export async function hostMover(data: MoverData, check: () => Promise<void>): Promise<Mover> {
+export async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
   // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./mover-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB }, VERBS)
+  const { verbs, end } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB }, VERBS)
   let closed: Promise<void> | null = null
+  const closeAll = async () => {
+    try {
+      await verbs.close()
+    } finally {
+      // It may still wait for a server that says nothing.
+      await end()
+    }
+  }
   const close = () => {
-    closed ??= verbs.close()
+    closed ??= closeAll()
     return closed
   }
   const take = async () => {
     await check()
-    await verbs.openTarget().catch((cause: unknown) => {
+    await unlessAborted(verbs.openTarget(), signal).catch((cause: unknown) => {
       throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new store cannot be opened.', { cause })
     })
   }
   try {
-    await verbs.openSource().catch((cause: unknown) => {
+    await unlessAborted(verbs.openSource(), signal).catch((cause: unknown) => {
       const why = cause instanceof Error ? cause.message.replace(/^store: /, '').replace(/\.$/, '') : 'it cannot be opened'
       throw new AppError('storage_unavailable', `The store cannot be moved now: ${why}.`, { cause, retryAfterMs: RETRY_AFTER_MS })
     })
@@ -59,4 +74,16 @@ export async function hostMover(data: MoverData, check: () => Promise<void>): Pr
     throw error
   }
   return { ...verbs, to: movesOf(data.to).nameOf(data.to.place), close }
+}
+
+async function unlessAborted<T>(opening: Promise<T>, signal: AbortSignal): Promise<T> {
+  const stopping = Promise.withResolvers<never>()
+  const abort = () => stopping.reject(new Error('the relay is stopping'))
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  try {
+    return await Promise.race([opening, stopping.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
 }

@@ -71,7 +71,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
       throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new place does not open.', { cause })
     })
     const known = { from: placeOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
-    return await hostMover({ ...known, address: (await encodeMoveAddress(config, to)) ?? '' }, () => refuse(to))
+    return await hostMover({ ...known, address: (await encodeMoveAddress(config, to)) ?? '' }, { check: () => refuse(to), signal })
   }
 
   const manage = createManageMoves({

@@ -1,13 +1,16 @@
 import { expect, test, vi } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
 import { createStoreMove } from '../../../src/flow/admin/move-store.ts'
+import { openPostgresMoveTarget } from '../../../src/store/postgres/moving/postgres-move-target.ts'
 import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
 import { contentsOf, DIRECTIONS, moveStore, movesOf, openMove, placeOf, seededPlace, untilWaiting } from '../../support/moving.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
+import { startSilentAfterGreeting } from '../../support/silent-after-greeting.ts'
 import { changeStoredRows, storedBodies, storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
@@ -255,4 +258,10 @@ test('replicas that go on recording while a database is moved lose nothing that 
   expect(acknowledged.length).toBeGreaterThan(20)
   expect(acknowledged.filter((body) => !arrived.has(body))).toEqual([])
   expect(failures.filter((error) => !isStorageFailure(error))).toEqual([])
+})
+
+test('a server that lets in and then says nothing is not moved to', async () => {
+  const silent = await startSilentAfterGreeting((await createDatabase('nothing')).url)
+  const side = { moveId: 'late', peer: '', address: '', atMs: 0, replicaId: 0 }
+  await expect(openPostgresMoveTarget(silent.url, side, 50)).rejects.toThrow(`no PostgreSQL answers at ${postgresMoves.nameOf(silent.url)}`)
 })

@@ -15,7 +15,7 @@ export interface MoveClient {
 
 const CONNECT_TIMEOUT_MS = 5000
 /** No statement of a move takes as long; a stop of the relay waits for it. */
-const ANSWER_TIMEOUT_MS = 30_000
+export const ANSWER_TIMEOUT_MS = 30_000
 
 /** `watch`: that of a relay, which does not wait for a server that has fallen silent; absent: it is waited for, as a move and a start do. */
 export async function openMoveClient(place: string, watch?: ServerWatch): Promise<MoveClient> {

@@ -7,7 +7,7 @@ import { migratePostgres } from '../postgres-migrate.ts'
 import { nameDatabase, openPool } from '../postgres-pool.ts'
 import { refuseUnsafeServer } from '../refuse-unsafe-server.ts'
 import { writeSharedCarrier } from './postgres-move-carrier.ts'
-import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import { ANSWER_TIMEOUT_MS, type MoveClient, openMoveClient } from './postgres-move-client.ts'
 import { releaseMark } from './postgres-move-end.ts'
 import { BESIDE_WRITERS, locking } from './postgres-move-locks.ts'
 import { isBeingSwitched, lockMark, MARK_IS_MINE, noteSwitch, readMark, writeMark } from './postgres-move-mark.ts'
@@ -19,9 +19,9 @@ const RUN = 10_000
 /** Everything is synced at the end, when it counts. */
 const COPYING = { synchronous_commit: 'off' }
 
-/** Fills a database. */
-export async function openPostgresMoveTarget(place: string, side: MoveSide): Promise<MoveTarget> {
-  await prepareSchema(place)
+/** Fills a database. `answerTimeoutMs`: how long its server may say nothing while it is prepared. */
+export async function openPostgresMoveTarget(place: string, side: MoveSide, answerTimeoutMs = ANSWER_TIMEOUT_MS): Promise<MoveTarget> {
+  await prepareSchema(place, answerTimeoutMs)
   const client = await openMoveClient(place)
   const { query, transaction } = client
   const name = nameDatabase(place)
@@ -82,10 +82,11 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide): Pro
 }
 
 /** Refuses a server that could lose what it confirms, and makes the tables. */
-async function prepareSchema(place: string): Promise<void> {
+async function prepareSchema(place: string, answerTimeoutMs: number): Promise<void> {
   const name = nameDatabase(place)
   const { url } = takePoolerParameter(place)
-  const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs: CONNECT_TIMEOUT_MS, onConnectionLost: () => undefined })
+  const connecting = { connectTimeoutMs: CONNECT_TIMEOUT_MS, onConnectionLost: () => undefined }
+  const pool = openPool(url, { ...connecting, connectionsMax: 1, answerTimeoutMs })
   try {
     await refuseUnsafeServer(pool, name)
     await migratePostgres(pool, name)

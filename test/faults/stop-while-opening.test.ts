@@ -1,0 +1,67 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { postJson } from '../support/moves-of-relay.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { ADMIN, logIn, type Sections, writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { startSilentAfterGreeting } from '../support/silent-after-greeting.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+/** Only a hang takes longer. */
+const LATE = { timeout: 60_000, interval: 20 }
+const STOPPING = { status: 409, body: { detail: 'the relay is stopping' } }
+
+/** A relay that begins to move its store, and the answer to that. */
+async function startMoving(to: string, { env = {}, ...sections }: Sections & { readonly env?: NodeJS.ProcessEnv } = {}) {
+  const relay = await runRelay(writeConfig(temporaryFolder(), NO_CARRIER, sections), env)
+  const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+  return { ...relay, answer: postJson(asker, '/relay/store/move', { to }) }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** A folder with a shell that stands still when it is to open a file of this name, and the process that does. */
+function shellThatHangsAt(name: string) {
+  const folder = temporaryFolder()
+  const [shell, sign] = [join(folder, 'sh'), join(folder, 'hangs')]
+  const hang = `echo 0; echo $$ > '${sign}.part'; mv '${sign}.part' '${sign}'; exec sleep 1000`
+  writeFileSync(shell, `#!/bin/sh\ncase "$*" in *${name}*) ${hang};; esac\nexec /bin/sh "$@"\n`)
+  chmodSync(shell, 0o755)
+  return {
+    folder,
+    async untilItHangs() {
+      await vi.waitFor(() => expect(existsSync(sign)).toBe(true), LATE)
+      return Number(readFileSync(sign, 'utf8'))
+    },
+  }
+}
+
+test('X1: a stop ends a relay whose move opens a file that hangs, and the process that opens it', async () => {
+  const shell = shellThatHangsAt('never.db')
+  const env = { PATH: `${shell.folder}:${process.env.PATH}` }
+  await using relay = await startMoving(`sqlite:${join(temporaryFolder(), 'never.db')}`, { env })
+  const pid = await shell.untilItHangs()
+  expect(isRunning(pid)).toBe(true)
+  expect(await relay.stop()).toEqual({ code: 0, signal: null })
+  expect(await relay.answer).toMatchObject(STOPPING)
+  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), LATE)
+})
+
+test('X1: a stop ends a relay whose move opens a server that says nothing', async () => {
+  const { url } = await createDatabase('nothing')
+  const silent = await startSilentAfterGreeting(url)
+  await using relay = await startMoving(silent.url, { secrets: (await onPostgres(url)).secrets })
+  await silent.untilAsked()
+  expect(await relay.stop()).toEqual({ code: 0, signal: null })
+  expect(await relay.answer).toMatchObject(STOPPING)
+})
