@@ -10,13 +10,16 @@ export interface HttpServer {
   stop(): Promise<void>
 }
 
+/** As long as the relay's own. After Node's 5 s, a client on a busy machine would send on connections that are just being closed. */
+const KEEP_ALIVE_MS = 72_000
+
 /** Serves `answer` and counts calls of the carrier's own paths. */
 export async function startHttp(
   { host, port }: { readonly host: string; readonly port: number },
   calls: CallCounter,
   answer: (call: Call) => Promise<Answer | null>,
 ): Promise<HttpServer> {
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     const call = callOf(request)
     answer(call)
       .then((found) => found ?? errorAnswer(404, 'No such path'))

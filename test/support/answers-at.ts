@@ -146,7 +146,7 @@ export async function openAnswersAt({ nowMs, ...sides }: Omit<StoreAt, 'clock'> 
   const store = { ...sides, clock: { now: () => nowMs, monotonic: () => 0 } }
   const authenticate = await authenticateAt(store)
   const feedSignal = createFeedSignal()
-  const server = createServer(await listenerAt(store, authenticate, feedSignal)).listen(0, '127.0.0.1')
+  const server = createServer({ keepAliveTimeout: 72_000 }, await listenerAt(store, authenticate, feedSignal)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const url = `http://127.0.0.1:${portOf(server.address())}`
   const token = await authenticate.issueToken({ username: 'keeper', password: 'secret' }, somebody)

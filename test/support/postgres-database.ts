@@ -1,13 +1,42 @@
 import { randomBytes } from 'node:crypto'
+import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
-import { addressOf, TEMPLATE, withClient } from './postgres-client.ts'
+import { addressOf, TEMPLATE } from './postgres-client.ts'
+
+let server: Promise<string> | null = null
 
 /** Returns the URL of the server that all tests share. The first call starts it. */
-export async function sharedServer(): Promise<string> {
+export function sharedServer(): Promise<string> {
+  server ??= askForServer()
+  return server
+}
+
+async function askForServer(): Promise<string> {
   const answer = await fetch(inject('postgresDoor'))
   const text = await answer.text()
   if (!answer.ok) throw new Error(text)
   return text
+}
+
+let keeper: Promise<pg.Client> | null = null
+
+/** One connection for all that this process makes and drops: the server takes longer to start one than to copy a database. */
+async function onServer(statement: string, values: readonly unknown[] = []): Promise<void> {
+  keeper ??= connectKeeper()
+  await (await keeper).query(statement, [...values])
+}
+
+async function connectKeeper(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: await sharedServer() })
+  // A test that cuts off everybody cuts off this one too; the next statement gets another.
+  client.on('error', () => undefined)
+  client.on('end', () => {
+    keeper = null
+  })
+  await client.connect()
+  // It does not keep the process running.
+  client.unref()
+  return client
 }
 
 /** Creates a database for one test on the shared server, with the current schema unless it is to be empty. It is dropped after the test. */
@@ -37,25 +66,16 @@ export async function withDatabase<T>(work: (url: string) => Promise<T>): Promis
 /** Another that holds the same; whoever is connected to the first is cut off. */
 export async function copyDatabase(url: string): Promise<string> {
   const original = new URL(url).pathname.slice(1)
-  await withClient(await sharedServer(), (client) =>
-    client.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [original]),
-  )
+  await onServer('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [original])
   const { url: copy, drop } = await make(`template ${original} ${AS_FILES}`)
   onTestFinished(drop)
   return copy
 }
 
 async function make(how: string): Promise<{ readonly url: string; readonly name: string; drop(): Promise<void> }> {
-  const server = await sharedServer()
   const name = `test_${randomBytes(6).toString('hex')}`
-  await withClient(server, (client) => client.query(`create database ${name} ${how}`))
-  return {
-    url: addressOf(server, name),
-    name,
-    async drop() {
-      await withClient(server, (client) => client.query(`drop database ${name} with (force)`))
-    },
-  }
+  await onServer(`create database ${name} ${how}`)
+  return { url: addressOf(await sharedServer(), name), name, drop: () => onServer(`drop database ${name} with (force)`) }
 }
 
 /** A template's files are copied as they are: without this each of their pages goes through the log, which takes three times as long. */

@@ -15,6 +15,8 @@ import { TEMPLATE, withClient } from './postgres-client.ts'
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   let started: Promise<PostgresServer> | null = null
   const door = createServer((_request, response) => {
+    // One connection for each question: a kept one may be closed from here just as a worker that had no time for it uses it again.
+    response.setHeader('connection', 'close')
     started ??= startWithTemplate()
     started.then(
       (server) => response.end(server.url()),
