@@ -11,20 +11,23 @@ import type { PollingTx } from './polling/ports.ts'
 export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx {}
 
 /** How a transaction concerns the replicas that share a store. Where one process has the store for itself, it means nothing. */
-export interface TransactionKind {
+export interface TransactionKind<T = unknown> {
   /**
    * It is for a role: it fails if this replica, as it was when the transaction was asked for, has been declared dead or does not hold that
    * role. `any`: whichever it is for, the caller knows that it was held under the same number.
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
-  /** Other replicas notice it, because it changes what waits for endpoints. */
-  readonly announced?: boolean
+  /**
+   * Other replicas notice it, because it changes what waits for endpoints. A function says by the result whether it did: what replicas do because one was
+   * noticed must not itself be noticed if it changed nothing, or they would keep each other busy for ever.
+   */
+  readonly announced?: boolean | ((result: T) => boolean)
 }
 
 /** The store, for writing. */
 export interface WriteStore {
   /** Commits durably when `work` resolves, and rolls back when it rejects. One transaction at a time. */
-  transaction<T>(work: (tx: WriteTx) => Promise<T>, kind?: TransactionKind): Promise<T>
+  transaction<T>(work: (tx: WriteTx) => Promise<T>, kind?: TransactionKind<T>): Promise<T>
   /** Whether an error is a failure of the store (full, unreadable, locked) rather than of what was recorded. */
   isStorageFailure(error: unknown): boolean
 }

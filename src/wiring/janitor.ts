@@ -36,8 +36,8 @@ export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, on
       if (!holds()) return 'idle'
       // Before jobs, because a job may replay what is to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
-      const { isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
-      onReordered()
+      const { hasWorked, isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
+      if (hasWorked) onReordered()
       return isDone ? 'idle' : 'busy'
     },
     { log, clock, holds, failure: 'part of a background job failed; the relay retries' },

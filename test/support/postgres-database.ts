@@ -18,25 +18,19 @@ async function askForServer(): Promise<string> {
   return text
 }
 
-let keeper: Promise<pg.Client> | null = null
+let keeper: Promise<pg.Pool> | null = null
 
 /** One connection for all that this process makes and drops: the server takes longer to start one than to copy a database. */
 async function onServer(statement: string, values: readonly unknown[] = []): Promise<void> {
-  keeper ??= connectKeeper()
+  keeper ??= openKeeper()
   await (await keeper).query(statement, [...values])
 }
 
-async function connectKeeper(): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: await sharedServer() })
-  // A test that cuts off everybody cuts off this one too; the next statement gets another.
-  client.on('error', () => undefined)
-  client.on('end', () => {
-    keeper = null
-  })
-  await client.connect()
-  // It does not keep the process running.
-  client.unref()
-  return client
+async function openKeeper(): Promise<pg.Pool> {
+  const pool = new pg.Pool({ connectionString: await sharedServer(), max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
+  // Whoever cuts off everybody cuts off this one too; the next statement gets another.
+  pool.on('error', () => undefined)
+  return pool
 }
 
 /** Creates a database for one test on the shared server, with the current schema unless it is to be empty. It is dropped after the test. */

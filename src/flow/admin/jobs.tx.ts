@@ -29,12 +29,12 @@ export function createJobs(store: WriteStore): Jobs {
         async (tx) => {
           // One of them may be a move, which runs by itself.
           const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isReplay)
-          if (job === undefined) return { isDone: true }
+          if (job === undefined) return { hasWorked: false, isDone: true }
           const after = await workOn(tx, job, limit, nowMs)
           await tx.saveJob(after, nowMs)
-          return { isDone: after.endedAtMs !== null && others.length === 0 }
+          return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0 }
         },
-        { ofRole: 'janitor', announced: true },
+        { ofRole: 'janitor', announced: ({ hasWorked }) => hasWorked },
       ),
     noteMove: ({ jobId, done, nowMs }) =>
       store.transaction(async (tx) => {

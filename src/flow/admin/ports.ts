@@ -8,8 +8,11 @@ export interface AdminWrites {
   tokenKey(): Promise<Uint8Array>
   /** Queues a job; null: too many have not ended. */
   startJob(request: { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
-  /** Does a batch of the oldest unended job; `isDone`: there is none. Progress is in the store, so a restart continues there. */
-  workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly isDone: boolean }>
+  /** Does a batch of the oldest unended job; `isDone`: none is left. Progress is in the store, so a restart continues there. */
+  workOnJobs(request: {
+    readonly limit: number
+    readonly nowMs: number
+  }): Promise<{ readonly hasWorked: boolean; readonly isDone: boolean }>
   /** Saves how many rows a move has copied. `isWanted` is false when its job was cancelled. */
   noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /** Cancels a job where it is; one that has ended stays as it is. Null: there is no such job. */

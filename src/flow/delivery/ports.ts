@@ -59,8 +59,11 @@ export interface DeliveryWrites {
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: what is recorded from now on. */
   addEndpoint(added: AddedEndpoint): Promise<EndpointEdit>
-  /** Queues a part of the feed for an endpoint that is catching up; `isDone`: no endpoint is. */
-  replayFeed(request: { readonly limit: number; readonly nowMs: number }): Promise<{ readonly queued: number; readonly isDone: boolean }>
+  /** Queues a part of the feed for an endpoint that is catching up, if there is one; `isDone`: none is left. */
+  replayFeed(request: {
+    readonly limit: number
+    readonly nowMs: number
+  }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint. One of the config file can only be enabled again after its own answers disabled it. */
   changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
   /** Removes a managed endpoint; its waiting deliveries are cancelled, see `cancelRemoved`. */

@@ -14,16 +14,16 @@ export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed
         async (tx) => {
           // The one furthest behind first, so that none waits for another to finish.
           const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
-          if (behind === undefined) return { queued: 0, isDone: true }
+          if (behind === undefined) return { hasAdvanced: false, queued: 0, isDone: true }
           const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })
           const planned = entries.map((entry) => ({ entry, ...planDeliveries([behind], { ...entry, nowMs }) }))
           const composed = planned.flatMap(({ entry, composed: body }) => (body === null ? [] : { sequence: entry.sequence, body }))
           const deliveries = planned.flatMap((one) => one.deliveries)
           await tx.queueFeed({ composed, deliveries })
           const isOver = await tx.saveQueuedTo(behind, { next, ended })
-          return { queued: deliveries.length, isDone: isOver && others.length === 0 }
+          return { hasAdvanced: true, queued: deliveries.length, isDone: isOver && others.length === 0 }
         },
-        { ofRole: 'janitor', announced: true },
+        { ofRole: 'janitor', announced: ({ hasAdvanced }) => hasAdvanced },
       ),
   }
 }

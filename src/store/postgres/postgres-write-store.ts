@@ -110,7 +110,7 @@ export function createPostgresWriteStore(
           const done = await work(transaction.tx)
           await proof
           transaction.end.send()
-          if (announced) announceOrder(session)
+          if (typeof announced === 'function' ? announced(done) : announced) announceOrder(session)
           return done
         })
         // The last that was opened is the one that was committed.

@@ -95,13 +95,13 @@ describe.each(engines)('replays on $name', (engine) => {
     const job = await writes.startJob({ task: { kind: 'replay', ...select() }, by: 'admin', nowMs: now() })
     expect(job).toMatchObject({ jobId: 1, state: 'waiting', by: 'admin', done: 0 })
     await writes.startJob({ task: { kind: 'replay', ...select() }, by: 'admin', nowMs: now() })
-    expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toEqual({ isDone: false })
+    expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toMatchObject({ isDone: false })
     expect(await reads.findJob(1)).toMatchObject({ state: 'running', done: 30, startedAtMs: now(), endedAtMs: null })
     expect(await statesOf(id)).toMatchObject({ 3: 70 })
     // What is in memory is gone with the relay; nothing of a job is.
-    expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toEqual({ isDone: false })
+    expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toMatchObject({ isDone: false })
     expect(await writes.cancelJob({ jobId: 1, nowMs: now() })).toMatchObject({ state: 'cancelled', done: 60, endedAtMs: now() })
-    expect(await writes.workOnJobs({ limit: 100, nowMs: now() })).toEqual({ isDone: true })
+    expect(await writes.workOnJobs({ limit: 100, nowMs: now() })).toMatchObject({ isDone: true })
     expect(await reads.listJobs({ before: null, limit: 10 })).toMatchObject([
       { jobId: 2, state: 'done', done: 40 },
       { jobId: 1, state: 'cancelled', done: 60 },
@@ -144,7 +144,7 @@ describe.each(engines)('replays on $name', (engine) => {
     const { next: _next, ...sent } =
       (await writes.replayDeliveries({ ...select({ deliveryId: 1 }), to: otherId, after: null, limit: 1, nowMs: now() })) ?? {}
     expect(sent).toEqual({ count: 1 })
-    expect(await writes.cancelRemoved({ limit: 30 })).toEqual({ isDone: false })
+    expect(await writes.cancelRemoved({ limit: 30 })).toMatchObject({ isDone: false })
     expect(await statesOf(id)).toMatchObject({ 4: 30 })
     await look()
   })

@@ -1,0 +1,53 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { pushBody } from '../../support/builders.ts'
+import { onPostgres } from '../../support/on-postgres.ts'
+import { withClient } from '../../support/postgres-client.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { push, startTestRelay } from '../../support/relay.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const NOBODY = 'http://127.0.0.1:9'
+const ORDERS = "select value from counter where name = 'orders'"
+
+/** How often replicas were told that what waits for endpoints has changed. */
+async function announcementsAt(url: string): Promise<number> {
+  return await withClient(url, async (client) => Number((await client.query<{ value: string }>(ORDERS)).rows[0]?.value))
+}
+
+test('long work is announced to other replicas only when some was done', async () => {
+  const { path, writes, push: record } = await openStore(NOON, postgres)
+  await record()
+  const before = await announcementsAt(path)
+  expect(await writes.replayFeed({ limit: 10, nowMs: NOON })).toMatchObject({ hasAdvanced: false })
+  expect(await writes.workOnJobs({ limit: 10, nowMs: NOON })).toMatchObject({ hasWorked: false })
+  expect(await announcementsAt(path)).toBe(before)
+  await addEndpoint(writes, NOON, { from: 0 })
+  const added = await announcementsAt(path)
+  expect(await writes.replayFeed({ limit: 10, nowMs: NOON })).toMatchObject({ hasAdvanced: true, queued: 1 })
+  expect(await announcementsAt(path)).toBe(added + 1)
+})
+
+test('replicas that have nothing to do do not keep waking each other', async () => {
+  const { url } = await createDatabase('nothing')
+  const [one] = [await startIdle(url), await startIdle(url)]
+  // One announcement is enough to begin with.
+  expect((await push(one.publicUrl, pushBody({}))).status).toBe(200)
+  await vi.waitFor(async () => {
+    const before = await announcementsAt(url)
+    // Ten times as long as they wait between two looks.
+    await pause(1000)
+    expect(await announcementsAt(url)).toBe(before)
+  })
+})
+
+async function startIdle(url: string) {
+  const endpoints = [{ name: 'shop', url: NOBODY, sharedKey: 'the-key-of-this-endpoint' }]
+  const relay = await startTestRelay(temporaryFolder(), NOBODY, { ...(await onPostgres(url)), endpoints, poll: { cron: '0 0 1 1 *' } })
+  onTestFinished(relay.stop)
+  return relay
+}
