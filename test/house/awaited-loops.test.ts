@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 const SOURCES = new URL('../../src/', import.meta.url).pathname
 
 /**
- * Loops of the writer's transactions that wait in each turn, by file and by what they wait for. On PostgreSQL each wait is a round trip with the
- * locks of the rows held, so what is done to rows is done in sets; these do it to something else, and say to what.
+ * Loops of the writer's transactions and of the store that wait in each turn, by file and by what they wait for. On PostgreSQL each wait is a round trip,
+ * often with the locks of rows held, so what is done to rows is done in sets; these do it to something else, and say to what.
  */
 const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/history/record.tx.ts: orQuarantined': 'observations of a batch that could not be recorded, each in a transaction of its own',
@@ -21,40 +21,67 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/delivery/dispatching/settle.tx.ts: healthOf': 'attempts, of which only one that changes what is known of its endpoint reads',
   'flow/delivery/dispatching/settle.tx.ts: tx.saveEndpoint': 'endpoints whose state or keys an attempt has changed',
   'flow/delivery/dispatching/settle.tx.ts: queueOperatorEvent': 'endpoints that have just failed or recovered',
+  'store/admin/parcel-lists.ts: lookOn': 'looks for a page, each at a page of rows, at most LOOKED_AT_MAX rows in all',
+  'store/admin/parcel-lists.ts: identifiersOf': 'the same looks: the identifiers of all that one has found',
+  'store/delivery/ended-deliveries.ts: session.all': 'states, at most three, each counted only if those before are too few',
+  'store/delivery/endpoint-backlogs.ts: session.all': 'stretches of a backlog, so that others are read in between',
+  'store/delivery/endpoint-backlogs.ts: nextTurn': 'the same stretches',
+  'store/history/join.ts: heldBy': 'parcels of a join, whose contents are at hand: nothing is asked for',
+  'store/history/join.ts: contents.idOf':
+    'contents that are not at hand; on PostgreSQL those of a join are, for they were read with their ids',
+  'store/postgres/postgres.ts: once': 'attempts, each a transaction of its own',
+  'store/postgres/postgres.ts: pause': 'the same attempts',
+  'store/postgres/postgres-migrate.ts: readVersion': 'looks, at most LOOKS_MAX, before the store is used',
+  'store/postgres/postgres-migrate.ts: db': 'the same looks',
+  'store/postgres/postgres-migrate.ts: step.up': 'steps from one version to the next, before the store is used',
+  'store/postgres/admin/replica-table.ts: client.query': 'numbers that a server which has lost commits gives this process again',
+  'store/postgres/admin/replica-table.ts: register': 'the same numbers',
+  'store/postgres/history/apply-batch.ts: joinParcels':
+    'joins of a batch, each of which takes what the one before has left; decision 0018 excepts them',
+  'store/postgres/history/apply-batch.ts: counted': 'one answer, which all joins of a batch share',
+  'store/postgres/history/load-batch.ts: loadInStretches': 'joins too large to be read at once',
+  'store/postgres/history/load-batch.ts: readJoined': 'stretches of such a join, up to what fits into one parcel',
+  'store/postgres/history/read-batch.ts: listPushes': 'pages of the pushes of one parcel',
+}
+
+/** Folders of the store in which nothing is done to rows on a server that others use. */
+const NOT_READ: Readonly<Record<string, string>> = {
+  'store/sqlite/': 'a file of this machine, and no network',
+  'store/postgres/migrations/': 'tables and indexes, before anybody uses them',
+  'store/postgres/moving/': 'tables, and attempts to lock them: rows are moved in sets',
 }
 
 /**
  * What a module awaits within a loop, or within a callback that is called for one row after the other, as `path: what`, with the line. What `map` begins for
- * all rows is sent together, and is one round trip.
+ * all rows is sent together, and is one round trip. So is what a `for` goes over.
  */
 function awaitedInLoops(path: string, source: string): readonly { readonly what: string; readonly line: number }[] {
   const found: { what: string; line: number }[] = []
-  /** For each function that is being read, how many loops of it. */
-  const depths = [0]
-  const loop = (change: 1 | -1) => () => {
-    depths[depths.length - 1] = (depths.at(-1) ?? 0) + change
-  }
+  /** For each function that is being read, its loops: each by the span that it evaluates once. */
+  const loops: Span[][] = [[]]
+  const enter = (once: Span) => void loops.at(-1)?.push(once)
+  const leave = () => void loops.at(-1)?.pop()
   const inTurn = new Set<number>()
-  const into = ({ start }: { readonly start: number }) => void depths.push(inTurn.has(start) ? 1 : 0)
-  const out = () => void depths.pop()
+  const into = ({ start }: Span) => void loops.push(inTurn.has(start) ? [NOWHERE] : [])
+  const out = () => void loops.pop()
   const note = (start: number, end: number) => {
     const what = /^[\w.]+/.exec(source.slice(start, end))?.[0] ?? source.slice(start, end)
     found.push({ what: `${path}: ${what}`, line: source.slice(0, start).split('\n').length })
   }
   new Visitor({
-    ForStatement: loop(1),
-    'ForStatement:exit': loop(-1),
-    ForInStatement: loop(1),
-    'ForInStatement:exit': loop(-1),
+    ForStatement: ({ init }) => enter(init ?? NOWHERE),
+    'ForStatement:exit': leave,
+    ForInStatement: ({ right }) => enter(right),
+    'ForInStatement:exit': leave,
     ForOfStatement(node) {
       if (node.await) note(node.right.start, node.right.end)
-      loop(1)()
+      enter(node.right)
     },
-    'ForOfStatement:exit': loop(-1),
-    WhileStatement: loop(1),
-    'WhileStatement:exit': loop(-1),
-    DoWhileStatement: loop(1),
-    'DoWhileStatement:exit': loop(-1),
+    'ForOfStatement:exit': leave,
+    WhileStatement: () => enter(NOWHERE),
+    'WhileStatement:exit': leave,
+    DoWhileStatement: () => enter(NOWHERE),
+    'DoWhileStatement:exit': leave,
     CallExpression({ callee, arguments: given }) {
       const isInTurn = callee.type === 'MemberExpression' && /\.(?:forEach|reduce)$/.test(source.slice(callee.start, callee.end))
       if (isInTurn) for (const { start } of given) inTurn.add(start)
@@ -66,15 +93,24 @@ function awaitedInLoops(path: string, source: string): readonly { readonly what:
     FunctionDeclaration: into,
     'FunctionDeclaration:exit': out,
     AwaitExpression({ argument }) {
-      if ((depths.at(-1) ?? 0) > 0) note(argument.start, argument.end)
+      const { start, end } = argument
+      if (loops.at(-1)?.some((once) => start < once.start || start >= once.end)) note(start, end)
     },
   }).visit(parseSync(path, source).program)
   return found
 }
 
-test('a transaction of the writer waits for nothing row by row', () => {
-  const paths = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.tx.ts'))
-  expect(paths.length).toBeGreaterThan(10)
+interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+const NOWHERE: Span = { start: -1, end: -1 }
+
+test('transactions of the writer, and the store on PostgreSQL, wait for nothing row by row', () => {
+  const isOfStore = (path: string) => /^store\/.*\.ts$/.test(path) && !Object.keys(NOT_READ).some((folder) => path.startsWith(folder))
+  const paths = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.tx.ts') || isOfStore(path))
+  expect(paths.length).toBeGreaterThan(100)
   const found = paths.flatMap((path) => awaitedInLoops(path, readFileSync(SOURCES + path, 'utf8')))
   expect(found.filter(({ what }) => !(what in EXCEPTED))).toEqual([])
   // One that is gone is no exception any more.
@@ -92,6 +128,8 @@ test('a wait in any kind of loop is found, and one beside it is not', () => {
     await tx.all(rows.map((row) => row.id))
     const later = () => { for (const row of rows) keep(async () => { await tx.later(row) }) }
     for (const row of rows) keep(row)
+    for (const row of await tx.allRows()) keep(row)
+    for (const row of rows) for (const part of await tx.parts(row)) keep(part)
     await tx.saveAll(rows)`
   expect(awaitedInLoops('x', planted)).toEqual([
     { what: 'x: tx.save', line: 2 },
@@ -99,5 +137,6 @@ test('a wait in any kind of loop is found, and one beside it is not', () => {
     { what: 'x: tx.more', line: 4 },
     { what: 'x: tx.one', line: 5 },
     { what: 'x: tx.each', line: 6 },
+    { what: 'x: tx.parts', line: 12 },
   ])
 })

@@ -11,7 +11,7 @@ import { decodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import { viewParcel } from '../history/parcel-view.ts'
-import { findIdentifier, loadIdentifiers, loadParcel } from '../history/parcels.ts'
+import { findIdentifier, findParcels, loadIdentifiersOf, loadParcel } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
 
 /** How many rows one page may scan, so that a filter that few parcels match does not delay other reads. */
@@ -66,13 +66,11 @@ export async function listParcels(session: Session, query: ParcelQuery): Promise
     const looked = await lookOn(session, query, next, Math.min(left, query.limit))
     if (looked === null) return { parcels, next: null }
     left -= Math.max(1, looked.length)
-    for (const { state, cursor } of looked) {
-      next = cursor
-      if (!matches(state, query)) continue
-      parcels.push({ state, identifiers: await identifiersOf(session, state.parcelId) })
-      if (parcels.length === query.limit) return { parcels, next }
-    }
-    if (looked.length === 0) next = nextReason(next)
+    const found = looked.filter(({ state }) => matches(state, query)).slice(0, query.limit - parcels.length)
+    const identifiers = await identifiersOf(session, found)
+    for (const { state } of found) parcels.push({ state, identifiers: identifiers.get(state.parcelId) ?? [] })
+    if (parcels.length === query.limit) return { parcels, next: found.at(-1)?.cursor ?? next }
+    next = looked.at(-1)?.cursor ?? nextReason(next)
   }
   return { parcels, next }
 }
@@ -102,17 +100,22 @@ async function lookByStopped(session: Session, reason: NonNullable<ParcelState['
 }
 
 async function lookByIdentifier(session: Session, prefix: string, after: string, limit: number): Promise<readonly Looked[] | null> {
-  const looked: Looked[] = []
-  for (const { value, parcel_id } of await session.all(byIdentifier, { from: prefix, after, to: prefix + AFTER_ALL, limit })) {
-    const [first] = (await identifiersOf(session, parcel_id))
-      .map((one) => one.value)
-      .filter((one) => one.startsWith(prefix))
-      .sort()
-    // Lists the parcel at its first matching identifier only, on whichever page the others come.
-    if (first === value) looked.push({ state: await loadParcel(session, parcel_id), cursor: { by: 'identifier', value } })
-    else looked.push({ state: NOBODY, cursor: { by: 'identifier', value } })
+  const rows = await session.all(byIdentifier, { from: prefix, after, to: prefix + AFTER_ALL, limit })
+  const ids = [...new Set(rows.map((row) => row.parcel_id))]
+  const [states, identifiers] = await Promise.all([findParcels(session, ids), loadIdentifiersOf(session, ids)])
+  const stateOf = new Map(states.map((state) => [state.parcelId, state]))
+  const firstOf = new Map<number, string>()
+  for (const { parcel_id: parcelId, value } of identifiers) {
+    const first = firstOf.get(parcelId)
+    if (value.startsWith(prefix) && (first === undefined || value < first)) firstOf.set(parcelId, value)
   }
-  return nullIfNone(looked)
+  return nullIfNone(
+    rows.map(({ value, parcel_id: parcelId }) => {
+      // Lists the parcel at its first matching identifier only, on whichever page the others come.
+      const state = firstOf.get(parcelId) === value ? stateOf.get(parcelId) : undefined
+      return { state: state ?? NOBODY, cursor: { by: 'identifier', value } }
+    }),
+  )
 }
 
 function nullIfNone(looked: readonly Looked[]): readonly Looked[] | null {
@@ -151,14 +154,25 @@ export async function inspectParcel(session: Session, contents: Contents, identi
   const found = await findIdentifier(session, identifier)
   if (found === null) return null
   const { parcelId } = found
+  const state = await loadParcel(session, parcelId)
   return {
-    state: await loadParcel(session, parcelId),
-    identifiers: await identifiersOf(session, parcelId),
+    state,
+    identifiers: (await identifiersOf(session, [{ state }])).get(parcelId) ?? [],
     entries: (await viewParcel(session, contents, parcelId)).entries,
   }
 }
 
-async function identifiersOf(session: Session, parcelId: number): Promise<readonly InspectedIdentifier[]> {
-  const rows = await loadIdentifiers(session, parcelId)
-  return rows.map((row) => ({ value: row.value, isTrackingId: row.is_tracking_id === 1, refusedAtMs: row.refused_at_ms }))
+async function identifiersOf(
+  session: Session,
+  parcels: readonly { readonly state: ParcelState }[],
+): Promise<ReadonlyMap<number, readonly InspectedIdentifier[]>> {
+  const ids = parcels.map(({ state }) => state.parcelId)
+  const rows = ids.length === 0 ? [] : await loadIdentifiersOf(session, ids)
+  const byParcel = Map.groupBy(rows, (row) => row.parcel_id)
+  const decode = (row: (typeof rows)[number]) => ({
+    value: row.value,
+    isTrackingId: row.is_tracking_id === 1,
+    refusedAtMs: row.refused_at_ms,
+  })
+  return new Map([...byParcel].map(([parcelId, named]) => [parcelId, named.map(decode)]))
 }

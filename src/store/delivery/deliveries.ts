@@ -182,11 +182,11 @@ export async function moveDeliveries(
   join: { from: readonly number[]; into: number; nowMs: number },
 ): Promise<void> {
   const place = { endpointId: Number(endpointId), parcelId: join.into }
-  await session.run(moveAll, { ...place, ids: join.from })
+  session.enqueueWrite(moveAll, { ...place, ids: join.from })
   const first = await findFirst(session, place)
   if (first === null) return
-  await session.run(holdOthers, { ...place, first: first.id })
-  await session.run(release, { ids: [first.id], nowMs: join.nowMs })
+  session.enqueueWrite(holdOthers, { ...place, first: first.id })
+  session.enqueueWrite(release, { ids: [first.id], nowMs: join.nowMs })
 }
 
 async function findFirst(session: Session, place: { readonly endpointId: number; readonly parcelId: number }) {

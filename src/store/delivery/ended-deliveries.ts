@@ -183,9 +183,10 @@ async function findRows(session: Session, query: EndedQuery): Promise<readonly R
     return query.after === null ? await session.all(one, { id: deliveryId, endpointId: range.endpointId, a, b, c }) : []
   }
   if (parcelId !== null) return await session.all(ofParcel, { ...range, parcelId, a, b, c })
-  const found: Row[] = []
-  for (const state of selection.states) {
-    found.push(...(await session.all(fromMs > 0 && sequence === null ? byTime : bySequence, { ...range, state: DELIVERY_STATE[state] })))
-  }
-  return found.toSorted((x, y) => x.at - y.at || x.id - y.id).slice(0, limit)
+  const inOrder = fromMs > 0 && sequence === null ? byTime : bySequence
+  const found = await Promise.all(selection.states.map((state) => session.all(inOrder, { ...range, state: DELIVERY_STATE[state] })))
+  return found
+    .flat()
+    .toSorted((x, y) => x.at - y.at || x.id - y.id)
+    .slice(0, limit)
 }

@@ -18,26 +18,33 @@ const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
     .orderBy('sequence')
     .limit(p.limit),
 )
-const auditOf = statement<{ sequence: number }>()((db, p) => db.selectFrom('audit').select('detail').where('sequence', '=', p.sequence))
+const auditOf = statement<{ sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('audit').select(['sequence', 'detail']).where('sequence', 'in', oneOf(p.sequences)),
+)
 
 interface FeedRequest {
   readonly after: number
   readonly limit: number
 }
 
-/** Reads the events after a sequence, with their parcels' current content. The caller adds the last sequence, which engines store differently. */
+/** Reads the events after a sequence, with their parcels' current content, which is asked for together. The caller adds the last sequence, which engines store differently. */
 export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
   const rows = await session.all(eventsAfter, request)
-  const parcels = new Map<number, FeedParcel | null>()
+  const holders = [...new Set(rows.map(({ holder }) => holder))]
+  const joins = rows.filter(({ kind }) => decodeFeedKind(kind) === 'join').map(({ sequence }) => sequence)
+  const [found, identifiers] = await Promise.all([
+    Promise.all(holders.map((parcelId) => feedParcel(session, contents, parcelId))),
+    joins.length === 0 ? new Map<number, readonly string[]>() : joinedIdentifiers(session, joins),
+  ])
+  const parcels = new Map(holders.map((parcelId, at) => [parcelId, found[at] ?? null]))
   const items: FeedItem[] = []
   for (const row of rows) {
-    const parcel = parcels.get(row.holder) ?? (await feedParcel(session, contents, row.holder))
-    parcels.set(row.holder, parcel)
+    const parcel = parcels.get(row.holder) ?? null
     // The parcel was erased since; its events are left out.
     if (parcel === null) continue
     const kind = decodeFeedKind(row.kind)
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
-    const joined = kind === 'join' ? { parcelId: row.entry, identifiers: await joinedIdentifiers(session, row.sequence) } : null
+    const joined = kind === 'join' ? { parcelId: row.entry, identifiers: identifiers.get(row.sequence) ?? [] } : null
     items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })
   }
   return {
@@ -53,7 +60,7 @@ export async function feedParcel(session: Session, contents: Contents, parcelId:
   return { parcelId, ...(await viewParcel(session, contents, parcelId)) }
 }
 
-async function joinedIdentifiers(session: Session, sequence: number): Promise<readonly string[]> {
-  const [row] = await session.all(auditOf, { sequence })
-  return row === undefined ? [] : decodeJoined(row.detail)
+async function joinedIdentifiers(session: Session, sequences: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
+  const rows = await session.all(auditOf, { sequences })
+  return new Map(rows.map(({ sequence, detail }) => [sequence, decodeJoined(detail)]))
 }

@@ -129,7 +129,7 @@ export async function moveAnswers(session: Session, held: readonly HeldAnswer[],
     const { askedAtMs } = answer
     const decidesOrder = answer === order
     if (!decidesOrder && rows.get(answerId(answer))?.answer === answer) continue
-    await session.run(amend, { ...rowOf(into, answer), askedAtMs, decidesOrder: decidesOrder ? 1 : 0 })
+    session.enqueueWrite(amend, { ...rowOf(into, answer), askedAtMs, decidesOrder: decidesOrder ? 1 : 0 })
   }
 }
 

@@ -14,6 +14,6 @@ export interface AuditRecord {
 }
 
 /** Records a join in the audit trail, with what an operator needs to undo it. */
-export async function appendAudit(session: Session, record: AuditRecord): Promise<void> {
-  await session.run(insertAudit, { ...record, detail: JSON.stringify(record.detail) })
+export function appendAudit(session: Session, record: AuditRecord): void {
+  session.enqueueWrite(insertAudit, { ...record, detail: JSON.stringify(record.detail) })
 }

@@ -38,7 +38,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
       // Only the first record of a join lists what the survivor held; the others refer to that record.
       ...(other === first ? { stayed } : { after: first?.sequence }),
     }
-    await appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
+    appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
   }
 
   await moveSightings(session, from, into)
@@ -50,7 +50,8 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   await moveIdentifiers(session, from, into)
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
-  for (const { endpoint } of await listEndpoints(session)) await moveDeliveries(session, endpoint.id, { from, into, nowMs })
+  const endpoints = await listEndpoints(session)
+  await Promise.all(endpoints.map(({ endpoint }) => moveDeliveries(session, endpoint.id, { from, into, nowMs })))
   await deleteParcels(session, from)
   return [...identifiers.values()].flat().map(({ value }) => value)
 }

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { aPoll, pushBody } from '../../support/builders.ts'
 import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { openStore } from '../../support/write-side.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const DAY_MS = 86_400_000
@@ -71,4 +72,40 @@ test('500 ended deliveries of 50 parcels are replayed in a handful of round trip
   const due = `select count(*) from delivery where endpoint_id = ? and state = 1 and (sequence - 1) % ${EVENTS_EACH} = 0`
   const dueOf = ({ id }: { readonly id: string }) => storedNumber(path, due, Number(id))
   expect([await dueOf(own), await dueOf(other)]).toEqual([DELIVERIES / EVENTS_EACH, DELIVERIES / EVENTS_EACH])
+})
+
+test('pages of the feed and of parcels are read in as many round trips for 200 parcels as for ten', { timeout: 120_000 }, async () => {
+  const { record, reads, tripsOf } = await openBehindProxy()
+  const poll = (nth: number) => aPoll({ asked: `PA${nth}`, trackingIds: [String(5000 + nth)], askedAtMs: NOON })
+  await record(...Array.from({ length: 200 }, (_, nth) => ({ kind: 'poll', observation: poll(nth), watch: true }) as const))
+  const list = { status: null, stopped: null, prefix: null, after: null }
+  const pages = (limit: number) => [
+    async () => expect((await reads.readFeed({ after: 0, limit })).items).toHaveLength(limit),
+    async () => expect((await reads.listParcels({ ...list, limit })).parcels).toHaveLength(limit),
+    async () => expect((await reads.listParcels({ ...list, prefix: 'PA', limit })).parcels).toHaveLength(limit),
+  ]
+  const tripsOfEach = async (limit: number) => {
+    const trips: number[] = []
+    for (const page of pages(limit)) trips.push(await tripsOf(page))
+    return trips
+  }
+  // The first on a connection also prepares its statements.
+  await tripsOfEach(1)
+  const few = await tripsOfEach(10)
+  // Rows of a larger set may come in pieces.
+  expect((await tripsOfEach(200)).map((trips, at) => trips - (few[at] ?? 0)).filter((more) => more > TRIPS_MAX)).toEqual([])
+})
+
+test('a join takes as many round trips for 20 endpoints as for one', { timeout: 120_000 }, async () => {
+  const { record, writes, tripsOf } = await openBehindProxy()
+  const at = (second: number) => new Date(NOON - 86_400_000 + second * 1000).toISOString()
+  const push = (second: number, ...trackingIds: readonly string[]) =>
+    record(incomingPush(pushBody({ trackingIds, eventTime: at(second) }), NOON))
+  await addEndpoint(writes, NOON, { name: 'first' })
+  for (const [second, id] of ['1001', '1002', '2001', '2002', '3001', '3002'].entries()) await push(second, id)
+  await tripsOf(() => push(5, '1001', '1002'))
+  const few = await tripsOf(() => push(5, '2001', '2002'))
+  for (let nth = 2; nth <= 20; nth++) await addEndpoint(writes, NOON, { name: `endpoint ${nth}` })
+  const many = await tripsOf(() => push(5, '3001', '3002'))
+  expect(many).toBeLessThanOrEqual(few + 4)
 })

@@ -172,7 +172,7 @@ export async function loadNeeded(source: BatchSource, loaded: StoredBatch, needs
     unrecorded: new Set(loaded.unrecorded),
     overfull: new Set(loaded.overfull),
   }
-  const [seconds, wholes, answers, orders, pollable] = await Promise.all([
+  const [seconds, wholes, answers, orders, pollable, bodies] = await Promise.all([
     readSeconds(
       source,
       needs.seconds.map(([parcelId, second]) => ({ parcelId, second })),
@@ -181,6 +181,7 @@ export async function loadNeeded(source: BatchSource, loaded: StoredBatch, needs
     readAnswers(source.session, needs.answers),
     readOrders(source.session, needs.orders),
     readPollable(source.session, needs.pollable, nowMs),
+    Promise.all([...needs.bodies].map(async (parcelId) => ({ parcelId, bodies: await readBodies(source.session, parcelId) }))),
     readPushes(loading, { pushes: [], unrecorded: [...needs.unrecorded] }),
   ])
   for (const [parcelId, read] of seconds) {
@@ -191,6 +192,6 @@ export async function loadNeeded(source: BatchSource, loaded: StoredBatch, needs
   for (const parcelId of needs.answers) change(loading, parcelId, { answers: answers.get(parcelId) ?? [] })
   for (const parcelId of needs.orders) change(loading, parcelId, { order: orders.get(parcelId) ?? [] })
   for (const parcelId of needs.pollable) change(loading, parcelId, { pollable: pollable.has(parcelId) })
-  for (const parcelId of needs.bodies) change(loading, parcelId, { bodies: await readBodies(source.session, parcelId) })
+  for (const { parcelId, bodies: read } of bodies) change(loading, parcelId, { bodies: read })
   return loading
 }

@@ -1,0 +1,51 @@
+import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
+import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
+import { decodePayloadRef } from '../codec.ts'
+import { type FeedRow, feedEntriesOf } from '../delivery/feed-entries.ts'
+import { feedParcel } from '../delivery/read-feed.ts'
+import { survivorOf } from '../delivery/survivors.ts'
+import type { Session } from '../engine.ts'
+import type { Contents } from '../history/contents.ts'
+import { statement } from '../statement.ts'
+
+const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('feed')
+    .selectAll()
+    .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
+    .where('sequence', '>', p.after)
+    .orderBy('sequence')
+    .limit(p.limit),
+)
+const keptBody = statement<{ id: number }>()((db, p) =>
+  db.selectFrom('inbox').select('id').where('id', '=', p.id).where('body', 'is not', null),
+)
+
+/**
+ * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event. It reads row by row: right only where
+ * nobody else commits meanwhile, or an event whose parcel is joined between two reads would be taken for erased.
+ */
+export async function readFeedEntries(
+  session: Session,
+  contents: Contents,
+  request: { readonly after: number; readonly limit: number },
+): Promise<FeedEntries> {
+  const rows = await session.all(eventsAfter, request)
+  const parcels = new Map<number, FeedParcel | null>()
+  const read: FeedRow[] = []
+  for (const row of rows) {
+    if (row.carries === null) continue
+    const parcel = parcels.get(row.holder) ?? (await feedParcel(session, contents, row.holder))
+    parcels.set(row.holder, parcel)
+    const inboxId = inboxIdOf(row.carries)
+    const hasBody = inboxId !== null && (await session.all(keptBody, { id: inboxId })).length > 0
+    read.push({ row, parcel, hasBody })
+  }
+  return { entries: feedEntriesOf(read), next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
+}
+
+/** The push whose bytes are sent; null: none. */
+function inboxIdOf(carries: number): number | null {
+  const payload = decodePayloadRef(carries)
+  return payload.kind === 'push' ? payload.inboxId : null
+}
