@@ -1,10 +1,8 @@
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { pushBody } from '../support/builders.ts'
+import { startForgetful } from '../support/forgetful-server.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { ADMIN, ask, logIn, push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -46,8 +44,7 @@ async function startHolding(status: string) {
 }
 
 test("S18: an attempt that ends after the server lost its delivery settles no other's", { timeout: 240_000 }, async () => {
-  await using server = await startPostgres()
-  const [data, before] = [join(server.folder, 'data'), join(server.folder, 'before')]
+  await using server = await startForgetful()
   const shop = await startHolding('Lost')
   const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, {
     delivery: { allowNetworks: ['127.0.0.0/8'] },
@@ -70,20 +67,15 @@ test("S18: an attempt that ends after the server lost its delivery settles no ot
   }
   await pushed('880001', 'Kept')
   await vi.waitFor(() => expect(shop.received('Kept')).toBe(1), LATE)
-  await server.stop()
-  execFileSync('cp', ['-a', data, before])
-  const copiedAtMs = Date.now()
-  await server.start()
+  const keptAtMs = Date.now()
+  await server.keep()
   await pushed('880002', 'Lost')
   await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
   // What is lost has a renewal of the lease too: of a loss before the first one only the counter tells, which the next push raises again.
-  await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(copiedAtMs), LATE)
+  await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(keptAtMs), LATE)
   expect(await lastInFeed()).toContain('Lost')
 
-  await server.stop('immediate')
-  execFileSync('rm', ['-rf', data])
-  execFileSync('cp', ['-a', before, data])
-  await server.start()
+  await server.lose()
   // It has the number of the delivery that is lost.
   await pushed('880003', 'Another')
   shop.answer()

@@ -1,15 +1,21 @@
-import { execFileSync } from 'node:child_process'
 import { appendFileSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { SERVER_USER } from '../../../src/cli/demo/postgres/programs.ts'
-import { type PostgresServer, startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { createLostCommits } from '../../../src/store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { type ForgetfulServer, startForgetful } from '../../support/forgetful-server.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
+
+let server: ForgetfulServer
+
+beforeAll(async () => {
+  server = await startForgetful()
+})
+afterAll(() => server[Symbol.asyncDispose]())
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const pushOf = (id: string, text: string) => incomingPush(pushBody({ trackingIds: [id], texts: { en: text } }), NOON)
@@ -30,22 +36,15 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
 test('S18: a server back without its last commits gives row ids anew; no parcel gets the words of another', {
   timeout: 240_000,
 }, async () => {
-  await using server = await startPostgres()
-  const place = server.url()
-  const [data, before] = [join(server.folder, 'data'), join(server.folder, 'before')]
+  const place = await server.newDatabase()
   const { reads, record } = await openStore(NOON, postgres, place)
   const textOf = async (id: string) => (await reads.findParcel(id))?.entries[0]?.texts.en?.detailed
   await record(pushOf('1001', 'Kept'))
-  await server.stop()
-  execFileSync('cp', ['-a', data, before])
-  await server.start()
+  await server.keep()
   await again(() => record(pushOf('1002', 'Lost')))
   expect(await again(() => textOf('1002'))).toBe('Lost')
 
-  await server.stop('immediate')
-  execFileSync('rm', ['-rf', data])
-  execFileSync('cp', ['-a', before, data])
-  await server.start()
+  await server.lose()
   const other = await openStore(NOON, postgres, place)
   await other.record(pushOf('1003', 'Other'))
 
@@ -59,8 +58,7 @@ test('S18: a server back without its last commits gives row ids anew; no parcel 
 const LONG_MS = 600_000
 
 /** A replica on a server, and what becomes of a write for what it holds. */
-async function joinOn(server: PostgresServer) {
-  const place = server.url()
+async function joinOn(place: string) {
   const current = { id: 0 }
   const lostCommits = createLostCommits()
   const store = await postgres.openWriteStore(place, { replicaId: () => current.id, lostCommits })
@@ -104,13 +102,9 @@ async function joinOn(server: PostgresServer) {
 }
 
 test('S18: a server back without its last commits ends a lease; one only restarted does not', { timeout: 240_000 }, async () => {
-  await using server = await startPostgres()
-  const [data, before] = [join(server.folder, 'data'), join(server.folder, 'before')]
-  const replica = await joinOn(server)
+  const replica = await joinOn(await server.newDatabase())
   expect(await replica.write()).toBe('written')
-  await server.stop()
-  execFileSync('cp', ['-a', data, before])
-  await server.start()
+  await server.keep()
   expect([await replica.write(), await replica.renew(), await replica.write()]).toEqual(['written', true, 'written'])
   await server.stop('immediate')
   await server.start()
@@ -119,10 +113,7 @@ test('S18: a server back without its last commits ends a lease; one only restart
   await record(pushOf('1002', 'Lost'))
   expect(await replica.write()).toBe('written')
 
-  await server.stop('immediate')
-  execFileSync('rm', ['-rf', data])
-  execFileSync('cp', ['-a', before, data])
-  await server.start()
+  await server.lose()
   const other = await openStore(NOON, postgres, replica.place)
   // Its counter is further than it was.
   for (const id of ['1003', '1004', '1005']) await other.record(pushOf(id, 'Other'))
@@ -135,8 +126,7 @@ test('S18: a server back without its last commits ends a lease; one only restart
 })
 
 test('S18: a server that was promoted ends a lease, because it may lack what was committed last', { timeout: 240_000 }, async () => {
-  await using server = await startPostgres()
-  const replica = await joinOn(server)
+  const replica = await joinOn(await server.newDatabase())
   expect(await replica.write()).toBe('written')
   await server.stop()
   const signal = join(server.folder, 'data', 'recovery.signal')

@@ -1,0 +1,97 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { byForm } from '../support/long-form.ts'
+import { type Answer, operatorOf } from '../support/manage.ts'
+import { endedJob, startMove, startReceiver } from '../support/moves-of-relay.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { push, writeConfig } from '../support/relay.ts'
+import { startReplica } from '../support/replica-processes.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+/** Only a hang takes longer. */
+const LATE = { timeout: 60_000, interval: 100 }
+const BACKLOG = 20
+
+async function startPair() {
+  const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
+  const receivers = { both: await startReceiver(), one: await startReceiver() }
+  const named = (name: keyof typeof receivers) => ({ name, url: receivers[name].url, sharedKey: 'the-key-of-this-endpoint' })
+  const start = async (names: readonly (keyof typeof receivers)[]) => {
+    const delivery = { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] }
+    const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...(await onPostgres(from)), delivery, endpoints: names.map(named) })
+    const replica = await startReplica(config)
+    onTestFinished(() => replica[Symbol.asyncDispose]())
+    return { ...replica, operate: await operatorOf(replica) }
+  }
+  const startNaming = () => start(['both', 'one'])
+  return { to, receivers, startNaming, namesIt: await startNaming(), lacksIt: await start(['both']) }
+}
+
+type Operate = (method: string, path: string) => Promise<Answer>
+
+async function endpointOf(operate: Operate, name: string) {
+  const { endpoints } = (await operate('GET', '/relay/endpoints')).body
+  if (!Array.isArray(endpoints)) throw new Error('no endpoints')
+  return Object(endpoints.find((one) => Object(one).name === name))
+}
+
+async function waitingAt(operate: Operate, endpointId: string) {
+  const lists = ['queued', 'retrying', 'held'].map((state) =>
+    operate('GET', `/relay/deliveries?endpoint=${endpointId}&state=${state}&limit=100`),
+  )
+  const found = await Promise.all(lists)
+  return found
+    .flatMap(({ body: { deliveries } }) => (Array.isArray(deliveries) ? deliveries.map((one) => String(Object(one).id)) : []))
+    .sort()
+}
+
+/** Two replicas, of which one names an endpoint that refuses, and what waits for that. */
+async function startWithBacklog() {
+  const pair = await startPair()
+  const { receivers, namesIt, lacksIt } = pair
+  receivers.one.answer(() => 500)
+  const bodies = Array.from({ length: BACKLOG }, (_, nth) => pushBody({ trackingIds: [`${880_000 + nth}`], location: `Place ${nth}` }))
+  for (const [nth, body] of bodies.entries()) {
+    expect((await push((nth % 2 === 0 ? namesIt : lacksIt).publicUrl, body)).status).toBe(200)
+  }
+  await vi.waitFor(() => expect(receivers.both.pushes).toHaveLength(BACKLOG), LATE)
+  const endpoint = await endpointOf(lacksIt.operate, 'one')
+  const waiting = await waitingAt(lacksIt.operate, endpoint.id)
+  expect(waiting).toHaveLength(BACKLOG)
+  return {
+    ...pair,
+    expectKept: async ({ operate }: { readonly operate: Operate }, disabledBecause: string | null) => {
+      await vi.waitFor(async () => expect(await endpointOf(operate, 'one')).toMatchObject({ id: endpoint.id, disabledBecause }), LATE)
+      expect(await waitingAt(operate, endpoint.id)).toEqual(waiting)
+    },
+    expectDelivered: async ({ operate }: { readonly operate: Operate }) => {
+      receivers.one.answer(() => 200)
+      expect((await operate('POST', `/relay/endpoints/${endpoint.id}/retry`)).status).toBe(202)
+      await vi.waitFor(async () => expect(await waitingAt(operate, endpoint.id)).toEqual([]), LATE)
+      expect(new Set(receivers.one.pushes.map(({ body }) => body.toString()))).toEqual(new Set(bodies.map(String)))
+    },
+  }
+}
+
+test('7.4: an endpoint whose only namer is away keeps its id and backlog when the store moves', async () => {
+  const { to, startNaming, namesIt, lacksIt, expectKept, expectDelivered } = await startWithBacklog()
+  await namesIt.stop()
+  expect(await endedJob(lacksIt.asker, await startMove(lacksIt.asker, to))).toMatchObject({ state: 'done', failure: null })
+  await expectKept(lacksIt, 'unnamed')
+  // Its config still names the old place.
+  const again = await startNaming()
+  await expectKept(again, null)
+  await expectDelivered(lacksIt)
+})
+
+test('7.4: an endpoint that one of two configs names keeps its backlog when the store moves', async () => {
+  const { to, namesIt, lacksIt, expectKept, expectDelivered } = await startWithBacklog()
+  const mover = byForm(lacksIt, namesIt)
+  expect(await endedJob(mover.asker, await startMove(mover.asker, to))).toMatchObject({ state: 'done', failure: null })
+  await vi.waitFor(async () => expect(await mover.replicas()).toHaveLength(2), LATE)
+  await expectKept(namesIt, null)
+  await expectDelivered(lacksIt)
+})
