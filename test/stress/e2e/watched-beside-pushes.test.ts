@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { expectBesideControl, partOf } from '../../support/beside-control.ts'
+import { pushBody } from '../../support/builders.ts'
+import { onPostgres } from '../../support/on-postgres.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { push, writeConfig } from '../../support/relay.ts'
+import { startReplica } from '../../support/replica-processes.ts'
+import { startTcpProxy } from '../../support/tcp-proxy.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const PARCELS = 2000
+/** To the server, of each replica. */
+const AWAY_MS = 2
+const PUSHES = 60
+/** A transaction of the list, of a few round trips, lies between a push and its commit, never the list. */
+const RATIO = 5
+
+test(`a push waits little longer while another replica watches ${PARCELS} known parcels`, async () => {
+  const { url } = await createDatabase()
+  const proxy = await startTcpProxy(Number(new URL(url).port), { awayMs: AWAY_MS })
+  const through = new URL(url)
+  through.port = String(proxy.port)
+  const sections = { ...(await onPostgres(through.href)), poll: { cron: '0 0 0 1 1 *' } }
+  const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', sections)
+  await using one = await startReplica(config)
+  await using other = await startReplica(config)
+
+  const idOf = (nth: number) => String(82_000_000 + (nth % PARCELS))
+  const body = Array.from({ length: PARCELS }, (_, nth) => idOf(nth)).join('\n')
+  const headers = { authorization: `Bearer ${other.asker.token}`, 'content-type': 'text/csv' }
+  const watchAll = async (created: number) => {
+    const answer = await fetch(`${other.internalUrl}/relay/parcels/watch`, { method: 'POST', body, headers })
+    expect(await answer.json()).toMatchObject({ watched: PARCELS, created, failed: 0 })
+  }
+  let pushed = 0
+  /** Resolves with how long the slowest but few took, of pushes about parcels of the list. */
+  const pushOn = async () => {
+    const tookMs: number[] = []
+    for (let nth = 0; nth < PUSHES; nth++) {
+      const begunAtMs = performance.now()
+      // Spread over the list.
+      expect((await push(one.publicUrl, pushBody({ trackingIds: [idOf(37 * pushed++)] }))).status).toBe(200)
+      tookMs.push(performance.now() - begunAtMs)
+    }
+    return partOf(tookMs, 0.95)
+  }
+  const besideLists = async () => {
+    let goesOn = true
+    let lists = 0
+    const watching = (async () => {
+      for (; goesOn; lists++) await watchAll(0)
+    })()
+    const slowMs = await pushOn().finally(() => {
+      goesOn = false
+    })
+    await watching
+    expect(lists).toBeGreaterThan(0)
+    return slowMs
+  }
+
+  await watchAll(PARCELS)
+  await pushOn()
+  console.log(await expectBesideControl({ control: pushOn, fault: besideLists, ratio: RATIO }))
+})
