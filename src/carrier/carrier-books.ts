@@ -31,6 +31,7 @@ interface BooksOptions {
   readonly startTimer: StartTimer
   readonly tokens: CarrierLedgerPorts['tokens']
   readonly remember: CarrierLedgerPorts['remember']
+  readonly asking: CarrierLedgerPorts['asking']
 }
 
 /** `pausedForMs`: how long a pause of the last run still lasts. Without `shared`, this process calls the carrier alone. */
@@ -60,7 +61,7 @@ function openOwnBooks(options: BooksOptions, memory: CarrierMemory | null, pause
 }
 
 function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierBooks {
-  const { log, clock, remember } = options
+  const { log, clock, asking, remember } = options
   const calls = createSharedCalls({ ...options, budget: shared.budget, replica: randomBytes(5).toString('base64url') })
   let isWell = true
   const guard = async (work: () => Promise<boolean>): Promise<boolean> => {
@@ -77,7 +78,14 @@ function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierB
     guard(async () => {
       await calls.settle()
       // For the schedule, which compares the time of the last run with its own.
-      await remember?.({ atMs: clock.now(), days: [], pausedUntilMs: null, tokenPausedUntilMs: null, refusal: null })
+      await remember?.({
+        atMs: clock.now(),
+        askedAtMs: asking.lastMs(),
+        days: [],
+        pausedUntilMs: null,
+        tokenPausedUntilMs: null,
+        refusal: null,
+      })
       return true
     })
   return {

@@ -6,6 +6,7 @@ import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '
 import { ANY_HOST, type EgressGuard } from '../outbound/egress-guard.ts'
 import { createGuardedConnector } from '../outbound/guarded-connector.ts'
 import { createProxiedAgent } from '../outbound/proxied-agent.ts'
+import { createAskingClock } from './asking-clock.ts'
 import { createCallQueue } from './call-queue.ts'
 import { openBooks } from './carrier-books.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
@@ -64,12 +65,12 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
   const connections = createConnections(options)
   const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
-  const bookOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember }
+  const asking = createAskingClock(clock, memory)
+  const bookOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember, asking }
   const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
   const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
-  const lastRunAtMs = memory?.atMs ?? null
-  const exchange = createExchange({ agent: connections.current, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE, lastRunAtMs })
+  const exchange = createExchange({ agent: connections.current, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE, asking })
   const deadlines = createDeadlines(timeoutMs, startTimer)
   const tokens: TokenClient = createTokenClient({
     ...options,

@@ -2,6 +2,7 @@ import { systemCode } from '../domain/errors.ts'
 import type { CarrierMemory, CredentialRefusal } from '../domain/polling/carrier-memory.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { createSharedWrite } from '../outbound/shared-write.ts'
+import type { AskingClock } from './asking-clock.ts'
 import type { CallBudget } from './call-budget.ts'
 
 export interface CarrierLedgerPorts {
@@ -13,6 +14,7 @@ export interface CarrierLedgerPorts {
   }
   readonly remember: ((memory: CarrierMemory) => Promise<void>) | undefined
   readonly clock: Clock
+  readonly asking: Pick<AskingClock, 'lastMs'>
   readonly log: Log
 }
 
@@ -24,7 +26,7 @@ export interface CarrierLedger {
   close(): Promise<boolean>
 }
 
-export function createCarrierLedger({ budget, tokens, remember, clock, log }: CarrierLedgerPorts): CarrierLedger {
+export function createCarrierLedger({ budget, tokens, remember, clock, asking, log }: CarrierLedgerPorts): CarrierLedger {
   let isClosed = false
   let isWell = true
 
@@ -36,7 +38,7 @@ export function createCarrierLedger({ budget, tokens, remember, clock, log }: Ca
     const atMs = clock.now()
     const days = budget.toWriteDown(atMs, !isClosed)
     const pauses = { pausedUntilMs: wallOf(budget.pausedUntilMs()), tokenPausedUntilMs: wallOf(tokens().pausedUntilMs()) }
-    await remember?.({ atMs, days, ...pauses, refusal: tokens().refusal() })
+    await remember?.({ atMs, askedAtMs: asking.lastMs(), days, ...pauses, refusal: tokens().refusal() })
     budget.writtenDown(days)
   })
   const keep = async (): Promise<boolean> => {

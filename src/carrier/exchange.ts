@@ -4,6 +4,7 @@ import type { CallPriority, UnavailableReason } from '../domain/polling/carrier-
 import type { Clock } from '../flow/ports.ts'
 import { readBoundedBody } from '../outbound/bounded-body.ts'
 import type { Deadline } from '../outbound/deadline.ts'
+import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
 
 /** How much of an unneeded body is read, so that its connection can be used again. */
@@ -60,18 +61,11 @@ interface ExchangePorts {
   readonly clock: Clock
   /** How long a request must have run for its cut-off to say something about the carrier, in milliseconds. */
   readonly fairShareMs: number
-  /** When an earlier run last noted the time, epoch milliseconds. */
-  readonly lastRunAtMs: number | null
+  readonly asking: Pick<AskingClock, 'stamp'>
 }
 
 export function createExchange(ports: ExchangePorts): Exchange {
-  const { queue, clock, fairShareMs } = ports
-  // The answer that was asked last is believed, so that no question may be stamped earlier than the one before, whatever the clock does.
-  let lastAskedAtMs = ports.lastRunAtMs ?? 0
-  const stamp = (): number => {
-    lastAskedAtMs = Math.max(clock.now(), lastAskedAtMs + 1)
-    return lastAskedAtMs
-  }
+  const { queue, clock, fairShareMs, asking } = ports
   return async (request) => {
     const { deadline, priority, giveUpAtMs } = request
     const slot = await queue.take({ priority, giveUpAtMs, signal: deadline.signal })
@@ -89,7 +83,7 @@ export function createExchange(ports: ExchangePorts): Exchange {
     const leftAtMs = clock.monotonic()
     const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {
-      return await ask(request, ports.agent(), stamp(), isFair)
+      return await ask(request, ports.agent(), asking.stamp(), isFair)
     } finally {
       slot.release()
     }

@@ -52,7 +52,7 @@ function openModel(seed: number) {
         })
       })
     const tokens = { pausedUntilMs: () => 0, refusal: () => null }
-    const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember, clock, log })
+    const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember, clock, asking: { lastMs: () => 0 }, log })
     const alone: typeof startTimer = (ms, work) => startTimer(ms, () => (own === run ? work() : undefined))
     const queue = createCallQueue({
       budget,

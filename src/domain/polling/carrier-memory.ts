@@ -2,6 +2,8 @@
 export interface CarrierMemory {
   /** When it was written, epoch milliseconds. */
   readonly atMs: number
+  /** How the last question was stamped; absent: an earlier version wrote it. */
+  readonly askedAtMs?: number
   readonly days: readonly DayCalls[]
   /** Until when no call is made because the carrier asked for a pause, epoch milliseconds; null: it did not. */
   readonly pausedUntilMs: number | null

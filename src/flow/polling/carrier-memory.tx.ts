@@ -38,6 +38,7 @@ function isMemory(value: unknown): value is CarrierMemory {
   if (typeof value !== 'object' || value === null || !('atMs' in value && 'days' in value && 'refusal' in value)) return false
   if (!('pausedUntilMs' in value && 'tokenPausedUntilMs' in value && Array.isArray(value.days))) return false
   const times = [value.atMs, value.pausedUntilMs ?? 0, value.tokenPausedUntilMs ?? 0]
+  if ('askedAtMs' in value) times.push(value.askedAtMs)
   return times.every(Number.isFinite) && value.days.every(isDay) && (value.refusal === null || isRefusal(value.refusal))
 }
 

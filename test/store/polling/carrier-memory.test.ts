@@ -16,6 +16,7 @@ async function read(engine: Engine, text: string): Promise<CarrierMemory | null>
 
 const memory: CarrierMemory = {
   atMs: AT_MS,
+  askedAtMs: AT_MS + 1,
   days: [{ day: 20_513, calls: 41 }],
   pausedUntilMs: AT_MS + 60_000,
   tokenPausedUntilMs: null,
@@ -31,9 +32,10 @@ describe.each(engines)('the memory of the carrier on $name', (engine) => {
   })
 
   test('what an earlier version kept, a sum of calls and no waits, is read', async () => {
-    const { refusal } = memory
+    const { askedAtMs: _askedAtMs, ...kept } = memory
+    const { refusal } = kept
     expect(await read(engine, JSON.stringify({ atMs: AT_MS, callsToday: 41, refusal }))).toEqual({
-      ...memory,
+      ...kept,
       pausedUntilMs: null,
       refusal,
     })

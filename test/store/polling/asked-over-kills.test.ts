@@ -1,0 +1,53 @@
+import { afterEach, expect, test } from 'vitest'
+import { closeOpened, connect, openCarrier } from '../../carrier/carrier-double.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const HOUR_MS = 3_600_000
+
+afterEach(closeOpened)
+
+/** Runs of one relay after another on a store file, by a clock that the test sets. */
+async function openRuns() {
+  const { writes, now, setClock } = await openStore(NOON)
+  const { url } = await openCarrier()
+  const start = async () => {
+    const { fetchAll, carrier } = connect(url, {
+      clock: { now, monotonic: () => performance.now() },
+      memory: await writes.carrierMemory(),
+      remember: (memory) => writes.rememberCarrier(memory),
+    })
+    const askedAtMs = async () => {
+      const answer = await fetchAll()
+      return answer.kind === 'found' ? answer.observation.askedAtMs : expect.fail(answer.kind)
+    }
+    return { keep: carrier.keep, askedAtMs }
+  }
+  return { start, setClock }
+}
+
+test('P13: after a kill and a clock put back a question is stamped later than the last that was asked', async () => {
+  const { start, setClock } = await openRuns()
+  const killed = await start()
+  await killed.askedAtMs()
+  // Calls are written down ahead, so nothing is written with this one.
+  setClock(NOON + 40_000)
+  const last = await killed.askedAtMs()
+  setClock(NOON - HOUR_MS)
+  const next = await start()
+  const first = await next.askedAtMs()
+  expect(first).toBeGreaterThan(last)
+  expect(await next.askedAtMs()).toBe(first + 1)
+})
+
+test('P13: what was asked ahead by a clock put back is not overtaken by what the next run asks', async () => {
+  const { start, setClock } = await openRuns()
+  const run = await start()
+  await run.askedAtMs()
+  setClock(NOON - HOUR_MS)
+  const last = await run.askedAtMs()
+  await run.keep()
+  setClock(NOON - HOUR_MS / 2)
+  const next = await start()
+  expect(await next.askedAtMs()).toBeGreaterThan(last)
+})
