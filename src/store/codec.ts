@@ -247,7 +247,7 @@ export function decodeDelivery(row: DeliveryRow): ListedDelivery {
     sequence: row.sequence,
     previousSequence: row.previous_sequence,
     state: stateOf(row),
-    // The column holds only what `saveSettlements` and `cancelRemoved` wrote.
+    // The column holds only what `saveSettlements`, `skipDelivery` and `cancelRemoved` wrote.
     reason: isCancelledUnwritten(row) ? 'endpoint_removed' : (row.reason as ListedDelivery['reason']),
     attempts: row.attempts,
     queuedAtMs: row.queued_at_ms,
@@ -261,9 +261,9 @@ function isCancelledUnwritten(row: DeliveryRow): boolean {
   return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
 }
 
-/** A delivery last attempted in an earlier round became due when its endpoint was woken. */
+/** A delivery last attempted in an earlier round became due when its endpoint was woken. One that waits and has a reason is to be skipped. */
 function nextAttemptAtMs(row: DeliveryRow): number | null {
-  if (row.state !== DELIVERY_STATE.due || row.removed_at_ms !== null || row.probe_at_ms !== null) return null
+  if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.probe_at_ms !== null) return null
   if (row.round === row.endpoint_round) return row.next_attempt_at_ms
   return Math.min(row.next_attempt_at_ms, Math.max(row.woken_at_ms, row.queued_at_ms))
 }

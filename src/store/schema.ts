@@ -171,6 +171,7 @@ interface DeliveryTable {
   /** The push whose bytes it sends; null: it sends a composed event. */
   readonly inbox_id: number | null
   readonly state: number
+  /** Why it is dead or cancelled; of a waiting one: it is to be skipped. */
   readonly reason: string | null
   readonly attempts: number
   /** How many of the attempts were outside the retry schedule. */

@@ -7,7 +7,8 @@ import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './del
 import { prunedTo } from './delivery/feed.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
-import { saveSettlements, skipDelivery } from './delivery/settlements.ts'
+import { saveSettlements } from './delivery/settlements.ts'
+import { findSkipped, skipDelivery, unskipDelivery } from './delivery/skips.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
@@ -152,11 +153,13 @@ function deliveryVerbs({ session }: WriteParts) {
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     findProbe: (request) => findProbe(session, request),
     hastenDelivery: (deliveryId) => hastenDelivery(session, deliveryId),
-    skipDelivery: (deliveryId, nowMs) => skipDelivery(session, { deliveryId, nowMs }),
+    skipDelivery: (deliveryId) => skipDelivery(session, deliveryId),
+    unskipDelivery: (deliveryId) => unskipDelivery(session, deliveryId),
+    findSkipped: (endpointIds) => findSkipped(session, endpointIds),
     waitsForOthers: (endpointId, parcelIds) => waitsForOthers(session, endpointId, parcelIds),
     cancelRemoved: (limit) => cancelRemoved(session, limit),
     replayDeliveries: (request) => replayDeliveries(session, request),
-    saveSettlements: (settled, nowMs) => saveSettlements(session, settled, nowMs),
+    saveSettlements: (settled, skipped, nowMs) => saveSettlements(session, settled, skipped, nowMs),
   } satisfies Partial<WriteTx>
 }
 

@@ -113,7 +113,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     { ...ports, sender, signerOf, routeOf, held: replicas },
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
-  const { wake, reorder, changed } = dispatching
+  const { wake, reorder, reordered, changed } = dispatching
   const stopping = new AbortController()
   const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
   const inTurn = createInTurn(ports.clock.monotonic, restUnlessStopping)
@@ -125,7 +125,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   }
   return {
     manageDeliveries: createManageDeliveries(
-      { ...ports, review: reorder, work: janitor.wake, inTurn, stopping: stopping.signal },
+      { ...ports, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
       { relayId },
     ),
     manageJobs: createManageJobs(ports),

@@ -10,6 +10,8 @@ export interface Dispatching {
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   reorder(): void
+  /** The same. Resolves when it has been looked at what may go now. */
+  reordered(): Promise<void>
   /** Call when endpoints were changed here. */
   changed(): void
   /** See `Dispatcher`. */
@@ -42,6 +44,11 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
     reorder() {
       dispatcher.review()
       run()
+    },
+    async reordered() {
+      const reviewed = dispatcher.reviewed()
+      run()
+      await reviewed
     },
     changed() {
       dispatcher.reviewEndpoints()

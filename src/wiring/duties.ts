@@ -6,6 +6,7 @@ import type { Delivery } from './delivery.ts'
 import type { Storage } from './opened-storage.ts'
 import type { openPolling } from './polling.ts'
 import type { CommitSignal } from './recording.ts'
+import type { Replicas } from './replicas.ts'
 
 /** How often this replica leaves what it was taught. */
 const LEAVE_EVERY_MS = 1000
@@ -22,9 +23,9 @@ function lookAtEndpointsEvery(removeAfterMs: number): number {
 type SharedModel = NonNullable<Storage['model']>
 
 export interface DutiesPorts {
-  readonly storage: Pick<Storage, 'replicas' | 'model' | 'clearMoves'>
-  readonly commitSignal: CommitSignal
-  readonly delivery: Delivery
+  readonly storage: Pick<Storage, 'model' | 'clearMoves'> & { readonly replicas: Pick<Replicas, 'begin' | 'holds' | 'id' | 'list'> }
+  readonly commitSignal: Pick<CommitSignal, 'follow'>
+  readonly delivery: Pick<Delivery, 'wake' | 'review' | 'reviewAll' | 'drained' | 'lapsed' | 'restore' | 'removeUnnamed'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
   readonly closing: Closing
@@ -71,7 +72,11 @@ export function beginDuties(ports: DutiesPorts): void {
         delivery.wake()
       },
       reordered: delivery.reviewAll,
-      replicasChanged: tidy,
+      replicasChanged() {
+        tidy()
+        // What was skipped of an endpoint that nobody delivers to any more is to be ended.
+        delivery.review()
+      },
       moving: ports.followMove,
       setBack: ports.forgetFeed,
     },

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { startHangingReceiver } from '../support/hanging-receiver.ts'
 import { operatorOf } from '../support/manage.ts'
 import { push } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
@@ -60,30 +59,45 @@ test('7.4: a waiting delivery is skipped with 202, one that has ended with 409, 
   expect([(await skip('999999999')).status, (await skip('none')).status]).toEqual([404, 404])
 })
 
-test('7.4: a delivery that is skipped while its attempt is under way stays delivered if that attempt is accepted', async () => {
+test.each([
+  [200, ['delivered', null]],
+  [500, ['dead', 'skipped']],
+] as const)('7.4: skipped while under way and then answered %i, a delivery keeps its state until then', async (status, end) => {
   const { add, listed, states, send, skip } = await start()
-  const held: ServerResponse[] = []
-  const hold = (request: IncomingMessage, response: ServerResponse) => void request.resume().on('end', () => held.push(response))
-  const slow = createServer(hold).listen(0, '127.0.0.1')
-  await once(slow, 'listening')
-  onTestFinished(() => {
-    slow.closeAllConnections()
-    slow.close()
-  })
-  const address = slow.address()
-  await add({ url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/` })
+  const slow = await startHangingReceiver()
+  await add({ url: slow.url })
   for (const minute of [1, 2]) await send(minute)
-  await vi.waitFor(() => expect(held).toHaveLength(1), PATIENCE)
+  await vi.waitFor(() => expect(slow.underWay()).toBe(1), PATIENCE)
   const [first] = await listed()
-  expect((await skip(first?.id)).status).toBe(202)
-  slow.off('request', hold).on('request', (request, response) => void request.resume().on('end', () => response.end()))
-  held[0]?.end()
-  await vi.waitFor(async () => {
-    expect(await states()).toEqual([
-      ['delivered', null],
-      ['delivered', null],
-    ])
-  }, PATIENCE)
+  for (let nth = 0; nth < 2; nth++) {
+    const marked = { id: first?.id, state: 'queued', reason: 'skipped', nextAttemptAt: null, settledAt: null }
+    expect(await skip(first?.id)).toMatchObject({ status: 202, body: marked })
+  }
+  expect(await states()).toEqual([
+    ['queued', 'skipped'],
+    ['queued', null],
+  ])
+  expect(slow.underWay()).toBe(1)
+  slow.answer(status)
+  await vi.waitFor(() => expect(slow.underWay()).toBe(1), PATIENCE)
+  expect(await states()).toEqual([end, ['queued', null]])
+  expect((await skip(first?.id)).status).toBe(409)
+  slow.answer(200)
+  await vi.waitFor(async () => expect(await states()).toEqual([end, ['delivered', null]]), PATIENCE)
+})
+
+test('7.4: a delivery of a disabled endpoint is skipped at once, and the others wait on', async () => {
+  const { receiver, operate, add, listed, states, send, skip } = await start()
+  const { id } = await add({ enabled: false })
+  for (const minute of [1, 2]) await send(minute)
+  await vi.waitFor(async () => expect(await listed()).toHaveLength(2), PATIENCE)
+  expect(await skip((await listed())[0]?.id)).toMatchObject({ status: 202, body: { state: 'dead', reason: 'skipped' } })
+  expect(await states()).toEqual([
+    ['dead', 'skipped'],
+    ['held', null],
+  ])
+  await operate('PATCH', `/relay/endpoints/${String(id)}`, { enabled: true })
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), PATIENCE)
 })
 
 test('7.4: what an endpoint does with refusals is set when it is added and later, and another value is named in a 400', async () => {

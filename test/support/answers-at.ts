@@ -108,6 +108,7 @@ function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
       reads,
       clock,
       review: () => {},
+      reviewed: async () => {},
       work: () => {},
       inTurn: (work) => work(),
       stopping: new AbortController().signal,

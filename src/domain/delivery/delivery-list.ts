@@ -83,7 +83,7 @@ export interface ListedDelivery {
   readonly sequence: number
   readonly previousSequence: number
   readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
-  /** Why it is dead or cancelled. */
+  /** Why it is dead or cancelled. `skipped` before that: it is claimed no more, and ends when no attempt of it is under way. */
   readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | null
   readonly attempts: number
   readonly queuedAtMs: number

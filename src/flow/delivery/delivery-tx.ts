@@ -1,5 +1,6 @@
 import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import type {
+  ClaimRef,
   ComposedDelivery,
   NextDeliveries,
   NextDelivery,
@@ -41,7 +42,7 @@ export interface DeliveryTx {
   queueFeed(events: QueuedFeed): Promise<void>
   /** Saves how far the feed is queued for an endpoint. Returns whether it has caught up; false where that is not known before this ends. */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
-  /** Of an endpoint's claims, those that have ended, are not their parcel's only claim, or stand behind another after a join. */
+  /** Of an endpoint's claims, those that have ended or were skipped, are not their parcel's only claim, or stand behind another after a join. */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
   findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
@@ -55,17 +56,24 @@ export interface DeliveryTx {
    * delivery.
    */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
+  /** Marks a waiting delivery as skipped: it is claimed no more, see `findSkipped`. `ended`: it has ended already; null: there is no such delivery. */
+  skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
+  /** Takes back that a waiting delivery is to be skipped. */
+  unskipDelivery(deliveryId: number): void
   /**
-   * Ends a waiting delivery, so that its parcel's next one may go; `ended`: it has ended already; null: there is no such delivery. If it is under way, a
-   * 2xx still makes it delivered, and whoever holds the claim lets nothing of its parcel go before the attempt ends.
+   * What is marked as skipped and waits for these endpoints, or for one that nobody delivers to; null: for any. What of it is not under way is to be ended, see
+   * `saveSettlements`.
    */
-  skipDelivery(deliveryId: number, nowMs: number): Promise<'done' | 'ended' | null>
+  findSkipped(endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]>
   /** Whether a delivery of another parcel than these waits for an endpoint. */
   waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
   /** Queues a batch of ended deliveries again, see the verb of the same name. */
   replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled; `isDone`: none is left. */
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
-  /** Saves attempts and the new states of their deliveries. When a delivery ends, the next one of its parcel may go. */
-  saveSettlements(settled: readonly Settled[], nowMs: number): void
+  /**
+   * Saves attempts and the new states of their deliveries, and ends those of `skipped` that are still marked. When a delivery ends, the next one of its
+   * parcel may go. One that is marked and was not accepted is dead as skipped, if it is in `skipped` too.
+   */
+  saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
 }

@@ -17,6 +17,8 @@ export interface ManageDeliveriesPorts {
   readonly clock: Clock
   /** Deliveries may have become due, or their order may have changed. */
   readonly review: () => void
+  /** The same. Resolves when this relay has looked at what may go now. */
+  readonly reviewed: () => Promise<void>
   /** A job was queued. */
   readonly work: () => void
   /** Runs work that delays pushes one piece at a time, with rests between. */
@@ -79,7 +81,10 @@ export interface ManageDeliveries {
   replay(id: string, body: unknown): Promise<void>
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string): Promise<ShownDelivery>
-  /** Gives up a waiting delivery, so that the next one of its parcel goes. Throws `not_found` and `not_skippable`. */
+  /**
+   * Gives up a waiting delivery, so that the next one of its parcel goes. One that is under way, or whose endpoint another replica delivers to, is returned as it
+   * stands, with reason `skipped`: it ends a little later. Throws `not_found` and `not_skippable`.
+   */
   skip(id: string): Promise<ShownDelivery>
   /**
    * Queues many deliveries of one endpoint again, or those of another endpoint for it. With `dryRun` it only counts them, up to 10,001.
@@ -150,9 +155,10 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
     },
     async skip(id) {
       const { deliveryId } = (await find(id)).delivery
-      const done = await write.skipDelivery({ deliveryId, nowMs: clock.now() })
+      const done = await write.skipDelivery({ deliveryId })
       if (done !== 'done') throw new AppError('not_skippable', 'It has ended: there is nothing to skip.')
-      ports.review()
+      // Ends it, if nothing of it is under way and this relay delivers to its endpoint.
+      await ports.reviewed()
       return (await find(id)).delivery
     },
     async replayMany(endpointId, body, { name, left }) {

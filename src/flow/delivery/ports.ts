@@ -76,8 +76,11 @@ export interface DeliveryWrites {
   retryEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
   /** Makes one delivery due now, before everything else that waits for its endpoint. */
   retryDelivery(request: { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
-  /** Gives up a waiting delivery (`dead`, reason `skipped`): the next one of its parcel goes. */
-  skipDelivery(request: { readonly deliveryId: number; readonly nowMs: number }): Promise<'done' | 'unknown' | 'ended'>
+  /**
+   * Marks a waiting delivery as skipped. A dispatch round of whoever delivers to its endpoint ends it (`dead`, reason `skipped`), at once or when its attempt
+   * ends, and the next one of its parcel goes.
+   */
+  skipDelivery(request: { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
   /** The prefix of this relay's event ids, created on first use and then kept. */
   relayId(): Promise<string>
 }

@@ -2,7 +2,7 @@ import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore } from '../write-store.ts'
 
-/** The verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired (DOMAIN 7.4). */
+/** The verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives one up (DOMAIN 7.4). */
 export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
   return {
     retryEndpoint: ({ id, nowMs }) =>
@@ -25,13 +25,14 @@ export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoin
           const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === found.endpointId)
           if (found.state !== 'due' || state === undefined) return found.state === 'behind' ? 'behind' : 'ended'
           if (state.disabled !== null) return 'disabled'
+          tx.unskipDelivery(deliveryId)
           tx.saveHealth(found.endpointId, probeSoon(state.health, nowMs))
           return 'done'
         },
         { announced: true },
       ),
 
-    skipDelivery: ({ deliveryId, nowMs }) =>
-      store.transaction(async (tx) => (await tx.skipDelivery(deliveryId, nowMs)) ?? 'unknown', { announced: true }),
+    skipDelivery: ({ deliveryId }) =>
+      store.transaction(async (tx) => (await tx.skipDelivery(deliveryId)) ?? 'unknown', { announced: true }),
   }
 }

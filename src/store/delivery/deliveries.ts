@@ -111,7 +111,7 @@ export async function queueDelivery(session: Session, { endpointId, parcelId, se
 }
 
 const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db.selectFrom('delivery').select(['id', 'parcel_id', 'state']).where('id', 'in', oneOf(p.ids)),
+  db.selectFrom('delivery').select(['id', 'parcel_id', 'state', 'reason']).where('id', 'in', oneOf(p.ids)),
 )
 
 /** See `DeliveryTx.findOvertaken`. Reads the rows again, because a join may have moved the deliveries to other parcels since the claim. */
@@ -121,7 +121,8 @@ export async function findOvertaken(session: Session, deliveryIds: readonly numb
   const counts = new Map<number, number>()
   for (const { parcel_id: parcelId } of rows) counts.set(parcelId, (counts.get(parcelId) ?? 0) + 1)
   const isAlone = (parcelId: number) => counts.get(parcelId) === 1
-  return rows.filter((row) => row.state !== DELIVERY_STATE.due || !isAlone(row.parcel_id)).map(({ id }) => id)
+  const isFirst = (row: { state: number; reason: string | null }) => row.state === DELIVERY_STATE.due && row.reason === null
+  return rows.filter((row) => !isFirst(row) || !isAlone(row.parcel_id)).map(({ id }) => id)
 }
 
 const unsettledRemoved = statement()((db) =>

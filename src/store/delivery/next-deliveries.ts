@@ -16,7 +16,7 @@ const ROUND_MAX = 2 ** 31 - 1
 type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
 
-/** Subqueries read the bodies of due deliveries only: most rows this reads are not due yet. */
+/** Subqueries read the bodies of due deliveries only: most rows this reads are not due yet. What has a reason was skipped, and a round ends it. */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
     of
@@ -33,6 +33,7 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
     )
     .where('endpoint_id', '=', p.endpointId)
     .where('state', '=', DELIVERY_STATE.due)
+    .where('reason', 'is', null)
     .limit(p.limit)
 }
 

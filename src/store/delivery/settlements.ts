@@ -1,7 +1,8 @@
-import type { Settled } from '../../domain/delivery/dispatch-round.ts'
+import type { ClaimRef, Settled } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
+import { endSkipped, UNENDED } from './skips.ts'
 
 const insertAttempt = statement<{
   deliveryId: number
@@ -20,9 +21,6 @@ const insertAttempt = statement<{
     answer: p.answer,
   }),
 )
-const SKIPPED = 'skipped'
-/** A late result never changes a delivery that has ended. */
-const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
 /** Only the newest attempts are kept, because a delivery can be retried for years. */
 const ATTEMPTS_KEPT = 50
 const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
@@ -39,6 +37,7 @@ const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
         .offset(ATTEMPTS_KEPT),
     ),
 )
+/** Like the next two, it never changes a delivery that has ended: its result is late. */
 const retry = statement<{
   id: number
   attempts: number
@@ -59,24 +58,28 @@ const retry = statement<{
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-const end = statement<{ id: number; attempts: number; state: number; reason: string | null; nowMs: number }>()((db, p) =>
+/** One that was skipped while its attempt was under way is dead because of that. */
+const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
-    .set({ attempts: p.attempts, state: p.state, reason: p.reason, settled_at_ms: p.nowMs })
+    .set((row) => ({
+      attempts: p.attempts,
+      state: DELIVERY_STATE.dead,
+      reason: row.fn.coalesce('reason', row.val(p.reason)),
+      settled_at_ms: p.nowMs,
+    }))
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** The same for one whose answer has a body, and so an attempt of its own. */
-const deliverSkipped = statement<{ id: number; attempts: number; nowMs: number }>()((db, p) =>
-  db
-    .updateTable('delivery')
-    .set({ attempts: p.attempts, state: DELIVERY_STATE.delivered, reason: null, settled_at_ms: p.nowMs })
-    .where('id', '=', p.id)
-    .where('state', '=', DELIVERY_STATE.dead)
-    .where('reason', '=', SKIPPED),
-)
-/** What was skipped while its attempt was under way is delivered nevertheless. */
-const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: number; durationMs: number; status: number }>()((db, p) =>
+/** The attempt is null if its answer has a body: then it is a row of its own. */
+const accept = statement<{
+  id: number
+  attempts: number
+  nowMs: number
+  atMs: number | null
+  durationMs: number | null
+  status: number | null
+}>()((db, p) =>
   db
     .updateTable('delivery')
     .set({
@@ -89,22 +92,15 @@ const accept = statement<{ id: number; attempts: number; nowMs: number; atMs: nu
       accepted_status: p.status,
     })
     .where('id', '=', p.id)
-    .where((row) => row.or([row('state', 'in', UNENDED), row.and([row('state', '=', DELIVERY_STATE.dead), row('reason', '=', SKIPPED)])])),
-)
-const waiting = statement<{ id: number }>()((db, p) =>
-  db
-    .selectFrom('delivery')
-    .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
-    .select(['delivery.endpoint_id', 'delivery.parcel_id', 'delivery.attempts', 'delivery.state', 'endpoint.removed_at_ms'])
-    .where('delivery.id', '=', p.id),
+    .where('state', 'in', UNENDED),
 )
 
 /**
- * Makes the parcel's first other waiting delivery due. Run it before the delivery ends. It reads the parcel from the row, because a join may
+ * Makes the first waiting delivery of a parcel due, unless it is. Run it after one of them has ended. It reads the parcel from the row, because a join may
  * have changed it. A released delivery is due as of when it was queued, so older ones go first and neighboring rows are written together;
  * after a failure it keeps its retry time.
  */
-const releaseNext = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
+const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('delivery')
     .set((row) => ({
@@ -119,29 +115,30 @@ const releaseNext = statement<{ id: number; nowMs: number }>()((db, p, { least }
     .where('state', '=', DELIVERY_STATE.behind)
     .where('id', '=', (of) =>
       of
-        .selectFrom('delivery as ending')
-        .innerJoin('delivery as next', (join) =>
-          join.onRef('next.endpoint_id', '=', 'ending.endpoint_id').onRef('next.parcel_id', '=', 'ending.parcel_id'),
+        .selectFrom('delivery as ended')
+        .innerJoin('delivery as first', (join) =>
+          join.onRef('first.endpoint_id', '=', 'ended.endpoint_id').onRef('first.parcel_id', '=', 'ended.parcel_id'),
         )
-        .select('next.id')
-        .where('ending.id', '=', p.id)
-        .where('ending.state', 'in', UNENDED)
-        .where('next.state', '<', DELIVERY_STATE.delivered)
-        .whereRef('next.id', '!=', 'ending.id')
-        .orderBy('next.sequence')
+        .select('first.id')
+        .where('ended.id', '=', p.id)
+        .where('first.state', '<', DELIVERY_STATE.delivered)
+        .orderBy('first.sequence')
         .limit(1),
     ),
 )
 
 /** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`: the disabled endpoint holds them. */
-export function saveSettlements(session: Session, settled: readonly Settled[], nowMs: number): void {
+export function saveSettlements(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs } = one
-    if (hasEnded(one)) session.enqueueWrite(releaseNext, { id, nowMs })
     if (isPlainlyAccepted(one)) {
       session.enqueueWrite(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: one.result.status })
     } else saveAttempted(session, one, nowMs)
+    if (hasEnded(one)) session.enqueueWrite(releaseFirst, { id, nowMs })
   }
+  if (skipped.length === 0) return
+  session.enqueueWrite(endSkipped, { ids: skipped.map(({ deliveryId }) => deliveryId), nowMs })
+  for (const { deliveryId: id } of skipped) session.enqueueWrite(releaseFirst, { id, nowMs })
 }
 
 /** Whether a delivery will not be attempted again. */
@@ -154,18 +151,18 @@ export function isPlainlyAccepted(one: Settled): one is Settled & { readonly res
   return one.result.kind === 'accepted' && one.result.answerStart.byteLength === 0
 }
 
-/** Saves an attempt and the resulting state. The caller has already released the next delivery if this one ends. */
+/** Saves an attempt and the resulting state. The caller then releases the next delivery if this one has ended. */
 export function saveAttempted(session: Session, one: Settled, nowMs: number): void {
   const { deliveryId: id, attempts, spared, round, firstFailedAtMs, settlement } = one
   saveAttempt(session, one)
-  if (settlement.state === 'retrying' || settlement.state === 'held') {
+  if (settlement.state === 'delivered') {
+    session.enqueueWrite(accept, { id, attempts, nowMs, atMs: null, durationMs: null, status: null })
+  } else if (settlement.state === 'dead') {
+    session.enqueueWrite(giveUp, { id, attempts, reason: settlement.reason, nowMs })
+  } else {
     const nextAttemptAtMs = settlement.state === 'retrying' ? settlement.nextAttemptAtMs : nowMs
     session.enqueueWrite(retry, { id, attempts, spared, round, firstFailedAtMs, nextAttemptAtMs })
-    return
   }
-  if (settlement.state === 'delivered') session.enqueueWrite(deliverSkipped, { id, attempts, nowMs })
-  const reason = settlement.state === 'dead' ? settlement.reason : null
-  session.enqueueWrite(end, { id, attempts, state: DELIVERY_STATE[settlement.state], reason, nowMs })
 }
 
 function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): void {
@@ -178,20 +175,4 @@ function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): v
     answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
   })
   session.enqueueWrite(forgetAttempts, { deliveryId })
-}
-
-/** See `DeliveryTx.skipDelivery`. `lock`: keeps others from what waits of the parcel. */
-export async function skipDelivery(
-  session: Session,
-  { deliveryId: id, nowMs }: { readonly deliveryId: number; readonly nowMs: number },
-  lock: (endpointId: string, parcelId: number) => void = () => {},
-): Promise<'done' | 'ended' | null> {
-  const [found] = await session.all(waiting, { id })
-  if (found === undefined) return null
-  lock(String(found.endpoint_id), found.parcel_id)
-  const [row = found] = await session.all(waiting, { id })
-  if (row.state >= DELIVERY_STATE.delivered || row.removed_at_ms !== null) return 'ended'
-  session.enqueueWrite(releaseNext, { id, nowMs })
-  session.enqueueWrite(end, { id, attempts: row.attempts, state: DELIVERY_STATE.dead, reason: SKIPPED, nowMs })
-  return 'done'
 }

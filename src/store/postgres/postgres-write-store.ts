@@ -4,7 +4,6 @@ import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
-import { skipDelivery } from '../delivery/settlements.ts'
 import { namesOf } from '../history/batch-names.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
@@ -18,6 +17,7 @@ import { announceOrder, readLastSequence } from './counter.ts'
 import { createDueFronts, type DueFronts } from './delivery/due-fronts.ts'
 import { lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
 import { queuingVerbs } from './delivery/queuing-verbs.ts'
+import { findSkippedOver } from './delivery/skips-over-replicas.ts'
 import { readSubscribers, type Subscribers } from './delivery/subscribers.ts'
 import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './delivery/transaction-endpoints.ts'
 import { applyBatch } from './history/apply-batch.ts'
@@ -191,17 +191,13 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
 function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
   return {
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
-    saveSettlements(settled, nowMs) {
-      saveSettlementsInSets(session, settled, nowMs)
-      // What waited behind a delivery that was tried again and again was queued long ago.
+    saveSettlements(settled, skipped, nowMs) {
+      saveSettlementsInSets(session, settled, skipped, nowMs)
+      // What waited behind a delivery that was tried again and again, or for an operator, was queued long ago.
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
+      for (const { endpointId } of skipped) fronts.forget(endpointId)
     },
-    async skipDelivery(deliveryId, nowMs) {
-      return await skipDelivery(session, { deliveryId, nowMs }, (endpointId, parcelId) => {
-        lockQueues(session, endpointId, [parcelId])
-        fronts.forget(endpointId)
-      })
-    },
+    findSkipped: (endpointIds) => findSkippedOver(session, endpointIds),
     findNextDeliveries(request) {
       looked.add(request.endpointId)
       return fronts.find(session, request)

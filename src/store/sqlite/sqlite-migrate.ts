@@ -14,6 +14,7 @@ import { expiredPushes } from './migrations/0010-expired-pushes.ts'
 import { parcelStatuses } from './migrations/0011-parcel-statuses.ts'
 import { carrierTimes } from './migrations/0014-carrier-times.ts'
 import { refusals } from './migrations/0017-refusals.ts'
+import { skipped } from './migrations/0018-skipped.ts'
 
 /** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -30,6 +31,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0011-parcel-statuses': parcelStatuses,
   '0014-carrier-times': carrierTimes,
   '0017-refusals': refusals,
+  '0018-skipped': skipped,
 }
 
 /**

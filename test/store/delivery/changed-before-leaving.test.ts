@@ -84,6 +84,8 @@ async function openRelay(engine: Engine) {
     look,
     urlOf,
     posts: () => posts,
+    skip: async () => await store.writes.skipDelivery({ deliveryId: (await delivery())?.deliveryId ?? 0 }),
+    retry: async () => await store.writes.retryDelivery({ deliveryId: (await delivery())?.deliveryId ?? 0, nowMs: store.now() }),
     remove: () => store.writes.removeEndpoint({ id, nowMs: store.now() }),
     change: (change: { url?: string; enabled?: boolean }, key: KeyChange | null = null) =>
       store.writes.changeEndpoint({ id, change, key, nowMs: store.now() }),
@@ -176,5 +178,36 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
     await untilState('delivered')
     expect(arrived.map(({ signature }) => signature)).toEqual([definedHmac(BODY, ROTATED)])
     expect((await delivery())?.attempts).toBe(1)
+  })
+
+  test.each(['before', 'after'] as const)(
+    'begins no other with the new key once it is skipped, connected %s this is known',
+    async (order) => {
+      const { begin, change, skip, relay, look, connectToTheEnd, untilState, arrived, delivery, posts } = await openRelay(engine)
+      await begin()
+      await change({}, { kind: 'replace', sealed: ROTATED })
+      await skip()
+      relay.reviewEndpoints()
+      if (order === 'before') await connectToTheEnd()
+      await look()
+      if (order === 'after') await connectToTheEnd()
+      await untilState('dead')
+      expect([arrived, posts(), await delivery()]).toMatchObject([[], 1, { attempts: 0, reason: 'skipped' }])
+    },
+  )
+
+  test('begins once it is retried, though it was skipped before', async () => {
+    const { begin, change, skip, retry, relay, look, connect, untilState, arrived } = await openRelay(engine)
+    await begin()
+    await skip()
+    relay.review()
+    await look()
+    await retry()
+    await change({}, { kind: 'replace', sealed: ROTATED })
+    relay.reviewEndpoints()
+    await look()
+    connect()
+    await untilState('delivered')
+    expect(arrived.map(({ signature }) => signature)).toEqual([definedHmac(BODY, ROTATED)])
   })
 })

@@ -340,6 +340,25 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
   })
 
+  test('a change after the next turn was asked for is looked at by a turn of its own', async () => {
+    const { relay, wakes, turns, answer, look, pushParcels, holdTurns } = await openRelay(engine, { concurrency: 2 })
+    await pushParcels(20)
+    await look()
+    for (let nth = 0; nth < 2; nth++) await answer()
+    const letTurnsEnd = holdTurns()
+    const passing = relay.pass()
+    for (let nth = 0; nth < 4; nth++) await answer()
+    letTurnsEnd()
+    await passing
+    const asked = turns.length
+    relay.review()
+    wakes.length = 0
+    await relay.pass()
+    expect([turns.length, wakes.at(-1)]).toEqual([asked, null])
+    await relay.pass()
+    expect(turns).toHaveLength(asked + 1)
+  })
+
   test('of what is handed out a few are sent at a time, and what is at hand on the network is done between them', async () => {
     const { did, look, pushParcels } = await openRelay(engine, { concurrency: 6 })
     await pushParcels(6)

@@ -30,6 +30,7 @@ async function openReplays(engine: Engine, selected: number) {
       reads: { ...store.reads, listEndpoints: async () => endpoints, countReplayable: async ({ limit }) => Math.min(limit, selected) },
       clock: { now: store.now, monotonic: store.now },
       review: () => {},
+      reviewed: async () => {},
       work: () => {},
       inTurn: (work) => work(),
       stopping: stopping.signal,

@@ -26,7 +26,7 @@ describe.each(engines)('skipped deliveries on $name', (engine) => {
       ).deliveries.toReversed()
     const skip = async (nth: number) => {
       const deliveryId = (await list())[nth]?.deliveryId ?? 0
-      return await world.writes().skipDelivery({ deliveryId, nowMs: world.now() })
+      return await world.writes().skipDelivery({ deliveryId })
     }
     const standing = async () => (await list()).map(({ state, reason }) => [state, reason])
     return { ...world, skip, standing }

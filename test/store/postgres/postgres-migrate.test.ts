@@ -191,3 +191,14 @@ test('P12: calls that a relay made before the budget was shared still count', as
   await migratePostgres(pool, PLACE, STEPS.slice(0, 5))
   expect((await pool.query('select days from carrier_budget')).rows).toEqual([{ days: { '20513': 7 } }])
 })
+
+test('a database from before skips were marked is brought up to date, and older versions start on it', async () => {
+  const pool = await openEmpty()
+  const before = STEPS.slice(0, STEPS.length - 1)
+  await migratePostgres(pool, PLACE, before)
+  await migratePostgres(pool, PLACE)
+  const { rows } = await pool.query("select indexname as name from pg_indexes where indexname = 'delivery_skipped'")
+  expect(rows).toHaveLength(1)
+  await migratePostgres(pool, PLACE, before)
+  expect(await versionOf(pool)).toEqual([CURRENT])
+})

@@ -62,7 +62,7 @@ test('7.3: a settle holds the parcel that another was joined to, though it was j
   const free = `select id from parcel where id = ${third} for update skip locked`
   const store = createPostgresWriteStore(createPostgresWriter(openTestPool(path, 2), { named: true }))
   const settling = store.transaction(async (tx) => {
-    tx.saveSettlements([settled], NOON)
+    tx.saveSettlements([settled], [], NOON)
     // Whatever is answered, comes after the locks.
     await tx.listEndpoints()
     return await storedRows(path, free)

@@ -18,6 +18,8 @@ export interface DeliveryAttemptsPorts {
   readonly mayBegin: (endpointId: string) => boolean
   /** Whether the states of the endpoints are known, with every change that was made here. */
   readonly areEndpointsKnown: () => boolean
+  /** A claim was released: another may go instead. */
+  readonly onReleased: () => void
   /** See `HeldEndpoints`. */
   readonly term: () => number
   /** Called when an attempt has ended. Returns what to do once its endpoint's next attempts have started. */
@@ -80,7 +82,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
 
   /** Nothing was sent. Another attempt begins by what the endpoint is then, if it is sent anything. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
-    queues.putBack(queue, delivery)
+    if (!queues.putBack(queue, delivery)) ports.onReleased()
     underWay -= 1
     beginAll(queue)
     if (underWay === 0) whenIdle()

@@ -29,6 +29,10 @@ export interface DispatchRounds {
   review(what: 'order' | 'endpoints'): void
   /** Whether a round has reported since the last such change. */
   isReviewed(): boolean
+  /** Resolves when a round has been run that began after the last such change, though it may have failed. */
+  whenReviewed(): Promise<void>
+  /** Whether somebody waits for that. */
+  isAwaited(): boolean
   /** Whether a round has reported since the endpoints last changed. */
   areEndpointsKnown(): boolean
   isDue(): boolean
@@ -48,6 +52,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   let changed = 0
   let isRunning = false
   const drains = createDrains(queues)
+  const awaited = createAwaited()
   const failures = createRoundFailures(ports)
 
   function takeBack(settled: readonly SettledAttempt[]): void {
@@ -63,7 +68,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    if (endpointIds?.length === 0 && settled.length === 0) return null
+    // Whoever delivers to nothing looks all the same after a change: it may be about an endpoint that nobody delivers to.
+    if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
       endpoints.map(({ endpoint }) => endpoint),
@@ -104,6 +110,8 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
       if (what === 'endpoints') changed = reviews
     },
     isReviewed: () => reviewed === reviews,
+    whenReviewed: () => awaited.open(reviews),
+    isAwaited: awaited.isAny,
     areEndpointsKnown: () => reviewed >= changed,
     isDue: () => times.isLookDue() || (ended.count() > 0 && (times.isWaitOver() || queues.isRoundWorthwhile())),
     drained(endpointId) {
@@ -114,8 +122,10 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     },
     async run(claimsMax) {
       isRunning = true
+      const asOf = reviews
       const claimed = await exchange(claimsMax)
       isRunning = false
+      awaited.close(asOf)
       drains.check()
       return claimed
     },
@@ -172,6 +182,21 @@ function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   }
 }
 
+/** Those who wait until a round has been run since a change. */
+function createAwaited() {
+  let waiting: { readonly change: number; readonly resolve: () => void }[] = []
+  return {
+    open: (change: number): Promise<void> => new Promise((resolve) => waiting.push({ change, resolve })),
+    isAny: () => waiting.length > 0,
+    /** A round has been run that began after a change. */
+    close(change: number): void {
+      const closed = waiting.filter((one) => one.change <= change)
+      waiting = waiting.filter((one) => one.change > change)
+      for (const { resolve } of closed) resolve()
+    },
+  }
+}
+
 /** Queues the claims, and plans the next look. */
 function takeIn(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
   queues.update(report.endpoints, report.more)
@@ -182,5 +207,5 @@ function takeIn(report: DispatchRoundReport, { clock, queues, rates, endpointLog
   endpointLog.follow(report.endpoints)
   if (report.nextAtMs !== null) times.lookAt(report.nextAtMs)
   // Releases claims that were overtaken and those of endpoints that get nothing now.
-  if (queues.release('surplus') + queues.releaseThese(report.overtaken) > 0) times.lookAt(clock.now())
+  if (queues.release('surplus') + queues.releaseOvertaken(report.overtaken) > 0) times.lookAt(clock.now())
 }

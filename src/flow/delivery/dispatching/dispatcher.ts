@@ -41,6 +41,8 @@ export interface Dispatcher {
   look(): void
   /** The order of waiting deliveries may have changed: nothing that waits is sent until the writer has reported. */
   review(): void
+  /** The same. Resolves when it has been looked. */
+  reviewed(): Promise<void>
   /** The endpoints have changed: the same, and until then nothing leaves of what waits for a connection either (DOMAIN 7.4). */
   reviewEndpoints(): void
   /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */
@@ -96,6 +98,10 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     endpointLog,
     mayBegin: (endpointId) => !dispatch.stopping && rounds.isReviewed() && ports.held.delivers(endpointId),
     areEndpointsKnown: rounds.areEndpointsKnown,
+    onReleased() {
+      times.lookNow()
+      ports.wake(null)
+    },
     term: ports.held.term,
     onEnded(attempt) {
       const isFirst = rounds.add(attempt)
@@ -103,11 +109,16 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     },
   })
   const ask = () => rounds.run(dispatch.stopping ? 0 : claimsMax)
+  const review = () => {
+    rounds.review('order')
+    times.lookNow()
+  }
   return {
     look: times.lookNow,
-    review() {
-      rounds.review('order')
-      times.lookNow()
+    review,
+    reviewed() {
+      review()
+      return rounds.whenReviewed()
     },
     reviewEndpoints() {
       rounds.review('endpoints')
@@ -117,6 +128,8 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       if (dispatch.asked === null && !isRoundDue({ rounds, times }, ports)) return 'idle'
       const claimed = await (dispatch.asked ?? ask())
       dispatch.asked = null
+      // Something has changed since the round was asked for.
+      if (times.isLookDue()) ports.wake(null)
       // Before anything is sent, or the writer would idle meanwhile.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {
         dispatch.asked = ask()
@@ -135,7 +148,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       await attempts.ended()
       // Its claims are no longer sent.
       await dispatch.asked
-      if (rounds.hasEnded()) await ask()
+      if (rounds.hasEnded() || rounds.isAwaited()) await ask()
     },
   }
 }

@@ -10,6 +10,8 @@ export interface EndpointQueue {
   readonly waiting: ClaimedDelivery[]
   /** The ids of all claims that have not ended, waiting or attempted. */
   readonly held: Set<number>
+  /** The ids of those under way that may not be attempted again: another goes first, or they were skipped. As of the last round. */
+  readonly overtaken: Set<number>
   /** The number of ended attempts that are not being written down yet. */
   ended: number
   /** The number of attempts answered 410 that may not be written down yet: meanwhile the endpoint is sent nothing. */
@@ -32,12 +34,15 @@ export interface EndpointQueues {
   takeNext(queue: EndpointQueue): ClaimedDelivery | null
   /** Releases waiting claims: those beyond an endpoint's limit or of one that gets nothing now, or all. Returns how many. */
   release(what: 'surplus' | 'all'): number
-  /** Releases those of these claims that still wait. Returns how many. */
-  releaseThese(deliveries: readonly ClaimRef[]): number
+  /** Takes the claims that must not start any more, and releases those that still wait. Returns how many. */
+  releaseOvertaken(overtaken: readonly ClaimRef[]): number
   /** The state of an endpoint that may be sent something; null: it may not, or is not known to. */
   openStateOf(queue: EndpointQueue): EndpointState | null
-  /** Nothing was sent of an attempt: it waits again, before the others, or is released if its endpoint is sent nothing now. */
-  putBack(queue: EndpointQueue, delivery: ClaimedDelivery): void
+  /**
+   * Nothing was sent of an attempt: it waits again, before the others, or is released if its endpoint is sent nothing now, or it was overtaken. Returns
+   * whether it waits.
+   */
+  putBack(queue: EndpointQueue, delivery: ClaimedDelivery): boolean
   /** A claim is over without a result. */
   dropped(queue: EndpointQueue, deliveryId: number): void
   /** Whether nothing of an endpoint waits, is attempted or has ended without being written down. */
@@ -99,7 +104,10 @@ export function createEndpointQueues({ perEndpoint, claimsPerAttempt, delivers }
       }
       return count
     },
-    releaseThese: (deliveries) => deliveries.reduce((count, claim) => count + releaseOne(queueOf(queues, claim.endpointId), claim), 0),
+    releaseOvertaken(overtaken) {
+      for (const queue of queues.values()) queue.overtaken.clear()
+      return overtaken.reduce((count, claim) => count + releaseOvertaken(queueOf(queues, claim.endpointId), claim), 0)
+    },
     update(states, more) {
       if (states !== known) updateStates(queues, states)
       known = states
@@ -107,8 +115,10 @@ export function createEndpointQueues({ perEndpoint, claimsPerAttempt, delivers }
     },
     openStateOf: ({ state, gone }) => (gone === 0 && state?.disabled === null ? state : null),
     putBack(queue, delivery) {
-      if (claimsOf(queue, 1) === 0) queue.held.delete(delivery.deliveryId)
-      else queue.waiting.unshift(delivery)
+      const isKept = claimsOf(queue, 1) > 0 && !queue.overtaken.has(delivery.deliveryId)
+      if (isKept) queue.waiting.unshift(delivery)
+      else queue.held.delete(delivery.deliveryId)
+      return isKept
     },
     dropped({ held }, deliveryId) {
       held.delete(deliveryId)
@@ -139,7 +149,16 @@ export function createEndpointQueues({ perEndpoint, claimsPerAttempt, delivers }
 function queueOf(queues: Map<string, EndpointQueue>, endpointId: string): EndpointQueue {
   const queue = queues.get(endpointId)
   if (queue !== undefined) return queue
-  const made: EndpointQueue = { state: null, waiting: [], held: new Set(), ended: 0, gone: 0, isMoreDue: false, isBeginning: false }
+  const made: EndpointQueue = {
+    state: null,
+    waiting: [],
+    held: new Set(),
+    overtaken: new Set(),
+    ended: 0,
+    gone: 0,
+    isMoreDue: false,
+    isBeginning: false,
+  }
   queues.set(endpointId, made)
   return made
 }
@@ -176,9 +195,11 @@ function releaseEnd(queue: EndpointQueue, claimsMax: number): number {
   return forget(queue, waiting.splice(Math.max(0, waiting.length - tooMany)))
 }
 
-function releaseOne(queue: EndpointQueue, { deliveryId }: ClaimRef): number {
+function releaseOvertaken(queue: EndpointQueue, { deliveryId }: ClaimRef): number {
   const at = queue.waiting.findIndex((delivery) => delivery.deliveryId === deliveryId)
-  return at === -1 ? 0 : forget(queue, queue.waiting.splice(at, 1))
+  if (at !== -1) return forget(queue, queue.waiting.splice(at, 1))
+  queue.overtaken.add(deliveryId)
+  return 0
 }
 
 function forget({ held }: EndpointQueue, deliveries: readonly ClaimedDelivery[]): number {

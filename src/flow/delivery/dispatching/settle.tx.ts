@@ -1,5 +1,5 @@
 import { countAttempt, endsByRefusal, type Settlement, settle } from '../../../domain/delivery/delivery.ts'
-import type { DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import type { ClaimRef, DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import {
   addFailingTime,
   type EndpointHealth,
@@ -76,7 +76,7 @@ async function settleAll(
   look: FailureLook,
   options: DispatchRoundOptions,
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
-  const before = await tx.listEndpoints()
+  const [before, marked] = await Promise.all([tx.listEndpoints(), tx.findSkipped(deliveredTo(request))])
   const states = [...before]
   const places = new Map(before.map(({ endpoint }, place) => [endpoint.id, place]))
   const settled: Settled[] = []
@@ -94,7 +94,9 @@ async function settleAll(
     states[place] = after
     if (after !== state) notices.push(...noticesOf(state, after))
   }
-  tx.saveSettlements(settled, request.nowMs)
+  // Of a removed endpoint everything is cancelled.
+  const skipped = marked.filter((one) => places.has(one.endpointId) && !isUnderWay(one, request))
+  tx.saveSettlements(settled, skipped, request.nowMs)
   for (const [place, state] of states.entries()) {
     const known = before[place]
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
@@ -104,6 +106,15 @@ async function settleAll(
   const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
   for (const notice of notices.filter((one) => !isOperator(one))) await queueOperatorEvent(tx, operatorEvent(notice), request.nowMs)
   return { states, notices }
+}
+
+/** The endpoints that this replica delivers to, those included that it is giving up; null: all. */
+function deliveredTo({ held, settled }: DispatchRound): readonly string[] | null {
+  return held === undefined ? null : [...new Set([...held, ...settled.map(({ endpointId }) => endpointId)])]
+}
+
+function isUnderWay({ deliveryId, endpointId }: ClaimRef, { inFlight }: DispatchRound): boolean {
+  return inFlight[endpointId]?.includes(deliveryId) === true
 }
 
 function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: FailureLook): EndpointState {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import type { QueuedDelivery, Settled } from '../../../domain/delivery/dispatch-round.ts'
+import type { ClaimRef, QueuedDelivery, Settled } from '../../../domain/delivery/dispatch-round.ts'
 import { hasEnded, isPlainlyAccepted, saveAttempted } from '../../delivery/settlements.ts'
+import { endSkipped } from '../../delivery/skips.ts'
 import type { Session } from '../../engine.ts'
 import { real } from '../history/provisional.ts'
 import { rawStatement } from '../raw-statement.ts'
@@ -105,17 +106,16 @@ export function lockQueues(session: Session, endpointId: string, parcelIds: read
   if (parcelIds.includes(0)) session.enqueueWrite(lockEndpoint, { id: Number(endpointId) })
 }
 
-/** Of each parcel what waits next, when these have ended. One that failed before keeps its time. */
-const releaseAll = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
+/** Of each parcel what waits first, after these have ended. One that failed before keeps its time. */
+const releaseFirsts = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
     update delivery set state = 1, next_attempt_at_ms = case when attempts > 0 then next_attempt_at_ms else least(next_attempt_at_ms, ${p.nowMs}) end
     where state = 0 and id in (
-      select following.id from (
-        select distinct endpoint_id, parcel_id from delivery where id = any(${p.ids}::bigint[]) and state < 2
-      ) as ending cross join lateral (
-        select id from delivery where endpoint_id = ending.endpoint_id and parcel_id = ending.parcel_id and state < 2 and id <> all(${p.ids}::bigint[])
-        order by sequence limit 1
-      ) as following
+      select first.id from (
+        select distinct endpoint_id, parcel_id from delivery where id = any(${p.ids}::bigint[])
+      ) as ended cross join lateral (
+        select id from delivery where endpoint_id = ended.endpoint_id and parcel_id = ended.parcel_id and state < 2 order by sequence limit 1
+      ) as first
     )`,
 )
 const acceptAll = rawStatement<{
@@ -131,18 +131,16 @@ const acceptAll = rawStatement<{
       accepted_status = u.status
     from unnest(${p.ids}::bigint[], ${p.attempts}::integer[], ${p.atMs}::bigint[], ${p.durationMs}::bigint[], ${p.statuses}::integer[])
       as u (id, attempts, at_ms, duration_ms, status)
-    where delivery.id = u.id and (delivery.state < 2 or (delivery.state = 3 and delivery.reason = 'skipped'))`,
+    where delivery.id = u.id and delivery.state < 2`,
 )
 
 /** See the verb of the same name. Parcels that are joined while their locks are waited for are others by then, so they are looked for twice; after a second join it begins again. */
-export function saveSettlementsInSets(session: Session, settled: readonly Settled[], nowMs: number): void {
-  if (settled.length === 0) return
-  const ids = settled.map(({ deliveryId }) => deliveryId)
+export function saveSettlementsInSets(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
+  if (settled.length + skipped.length === 0) return
+  const ids = [...settled, ...skipped].map(({ deliveryId }) => deliveryId)
   session.enqueueWrite(lockParcelsOf, { ids })
   session.enqueueWrite(lockStanding, { ids })
   session.enqueueWrite(lockEndpointsOf, { ids })
-  const ended = settled.filter(hasEnded)
-  if (ended.length > 0) session.enqueueWrite(releaseAll, { ids: ended.map(({ deliveryId }) => deliveryId), nowMs })
   const accepted = settled.filter(isPlainlyAccepted)
   if (accepted.length > 0) {
     session.enqueueWrite(acceptAll, {
@@ -155,4 +153,7 @@ export function saveSettlementsInSets(session: Session, settled: readonly Settle
     })
   }
   for (const one of settled) if (!isPlainlyAccepted(one)) saveAttempted(session, one, nowMs)
+  if (skipped.length > 0) session.enqueueWrite(endSkipped, { ids: skipped.map(({ deliveryId }) => deliveryId), nowMs })
+  const ended = [...settled.filter(hasEnded), ...skipped]
+  if (ended.length > 0) session.enqueueWrite(releaseFirsts, { ids: ended.map(({ deliveryId }) => deliveryId), nowMs })
 }

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import type { DispatchRound, DispatchRoundReport } from '../../../src/domain/delivery/dispatch-round.ts'
+import { createDispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
+import type { HeldEndpoints } from '../../../src/flow/delivery/dispatching/held-endpoints.ts'
+import { allEndpoints } from '../../support/held-endpoints.ts'
+
+const NOTHING: DispatchRoundReport = { claimed: [], overtaken: [], endpoints: [], notices: [], more: [], nextAtMs: null }
+
+/** A dispatcher that nothing is due for, whose rounds take until the test ends them. */
+function openDispatcher(held: HeldEndpoints = allEndpoints) {
+  const rounds: { readonly round: DispatchRound; readonly end: (failure?: Error) => void }[] = []
+  const wakes: (number | null)[] = []
+  const dispatcher = createDispatcher(
+    {
+      held,
+      write: {
+        dispatchRound: (round) =>
+          new Promise((resolve, reject) => {
+            rounds.push({ round, end: (failure) => (failure === undefined ? resolve(NOTHING) : reject(failure)) })
+          }),
+      },
+      sender: { post: () => undefined },
+      signerOf: () => null,
+      routeOf: () => ({}),
+      clock: { now: () => 0, monotonic: () => 0 },
+      random: () => 0.5,
+      meter: { deliveryAttempted: () => undefined },
+      log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
+      wake: (atMs) => void wakes.push(atMs),
+      yieldToIo: async () => undefined,
+    },
+    { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2, claimsPerAttempt: 3 },
+  )
+  /** Asks for a review. `isOver`: whether the answer is there. */
+  const ask = () => {
+    let isOver = false
+    void dispatcher.reviewed().then(() => {
+      isOver = true
+    })
+    return { isOver: () => isOver }
+  }
+  return { dispatcher, rounds, wakes, ask }
+}
+
+/** Until promises that wait for nothing outside have run. */
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+test('whoever waits for a review waits for a round that began after the change', async () => {
+  const { dispatcher, rounds, ask } = openDispatcher()
+  const first = dispatcher.pass()
+  const review = ask()
+  rounds[0]?.end()
+  await first
+  await settled()
+  expect(review.isOver()).toBe(false)
+  const second = dispatcher.pass()
+  rounds[1]?.end()
+  await second
+  await settled()
+  expect([review.isOver(), rounds.length]).toEqual([true, 2])
+})
+
+test('whoever waits for a review waits no longer when its round has failed', async () => {
+  const { dispatcher, rounds, ask } = openDispatcher()
+  const review = ask()
+  const pass = dispatcher.pass()
+  rounds[0]?.end(new Error('the disk is full'))
+  await pass
+  await settled()
+  expect(review.isOver()).toBe(true)
+})
+
+test('whoever waits for a review when the relay stops is answered after a last round', async () => {
+  const { dispatcher, rounds, ask } = openDispatcher()
+  const review = ask()
+  const stopped = dispatcher.stop()
+  await settled()
+  rounds[0]?.end()
+  await stopped
+  await settled()
+  expect([review.isOver(), rounds.map(({ round }) => round.claimsMax)]).toEqual([true, [0]])
+})
+
+test('a relay that delivers to no endpoint looks only after a change', async () => {
+  const { dispatcher, rounds } = openDispatcher({ ...allEndpoints, endpoints: () => [] })
+  await dispatcher.pass()
+  dispatcher.look()
+  await dispatcher.pass()
+  expect(rounds).toHaveLength(0)
+  dispatcher.review()
+  const pass = dispatcher.pass()
+  rounds[0]?.end()
+  await pass
+  dispatcher.look()
+  await dispatcher.pass()
+  expect(rounds.map(({ round }) => round.held)).toEqual([[]])
+})

@@ -1,0 +1,49 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { Elsewhere } from '../../src/flow/admin/elsewhere.ts'
+import { createClosing } from '../../src/wiring/closing.ts'
+import { beginDuties } from '../../src/wiring/duties.ts'
+import { createLogBook } from '../support/log-book.ts'
+
+/** What this replica does about the others, as the test tells it of them. */
+function begin() {
+  const told: Elsewhere[] = []
+  let reviews = 0
+  const nothing = () => undefined
+  const soon = async () => undefined
+  const closing = createClosing()
+  onTestFinished(() => closing.closeAll())
+  beginDuties({
+    storage: {
+      model: null,
+      clearMoves: soon,
+      replicas: { id: () => 1, holds: () => false, list: async () => [], begin: (_duties, elsewhere) => void told.push(elsewhere) },
+    },
+    commitSignal: { follow: nothing },
+    delivery: {
+      wake: nothing,
+      review() {
+        reviews += 1
+      },
+      reviewAll: nothing,
+      drained: soon,
+      lapsed: nothing,
+      restore: soon,
+      removeUnnamed: soon,
+    },
+    polling: { taken: nothing, giveUp: soon },
+    pushes: { look: soon },
+    closing,
+    removeAfterMs: 900_000,
+    followMove: nothing,
+    tellFollowers: nothing,
+    forgetFeed: nothing,
+    log: createLogBook().log,
+  })
+  return { elsewhere: told[0], reviews: () => reviews }
+}
+
+test("when replicas change what waits is looked at, since an endpoint may have become nobody's", () => {
+  const { elsewhere, reviews } = begin()
+  elsewhere?.replicasChanged()
+  expect(reviews()).toBe(1)
+})
