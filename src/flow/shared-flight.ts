@@ -24,6 +24,8 @@ export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promis
 /** What is done once, and how its end is passed on. */
 export interface Flight<Value> {
   readonly start: () => Promise<Value>
+  /** The key of another flight, which must have ended first; null: there is none. */
+  readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
   /** For how long `not_found` holds for those who come after the end, seconds at most: they may have begun to ask before it. */
   readonly notFoundForMs: number
@@ -59,7 +61,12 @@ export function createSharedFlight({ flights, pause }: SharedFlightPorts): Share
     }
   }
 
+  async function untilEnded(key: string): Promise<void> {
+    for (let look = 0; look < LOOKS_MAX && (await flights.isUnderWay(key)); look++) await pause(LOOK_MS)
+  }
+
   return async (key, flight) => {
+    if (flight.after !== null) await untilEnded(flight.after)
     let waited = false
     for (let look = 0; look < LOOKS_MAX; look++) {
       const turn = await flights.take({ key, leaseMs: LEASE_MS, waited, notFoundForMs: flight.notFoundForMs })

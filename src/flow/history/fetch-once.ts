@@ -81,18 +81,26 @@ export function createFetchOnce(
     return { kind: 'recorded' }
   }
 
-  const fly = (key: string, start: () => Promise<FetchOutcome>) =>
-    flights(key, () => together(key, { start, notFoundForMs, ...PASSED_ON }).catch(throwStorageTrouble))
+  /** Whether a push has named an identifier while the carrier was asked about it. */
+  const wasPushed = async (identifier: string) => ((await reads.findParcel(identifier))?.entries.length ?? 0) > 0
+
+  const fly = (key: string, start: () => Promise<FetchOutcome>, after: string | null = null) =>
+    flights(key, async () => {
+      if (after !== null) await flights.underWay(after)?.catch(() => undefined)
+      return await together(key, { start, after, notFoundForMs, ...PASSED_ON }).catch(throwStorageTrouble)
+    })
 
   return {
     aboutUnknown: ({ identifier, language }) =>
       fly(identifier, async () => {
         // Another flight may have recorded the parcel since the caller read the store.
         if ((await reads.findParcel(identifier)) !== null) return { kind: 'recorded' }
-        return ask(identifier, language, null)
+        const asked = await ask(identifier, language, null)
+        return asked.kind === 'recorded' || !(await wasPushed(identifier)) ? asked : { kind: 'recorded' }
       }),
-    aboutKnown: ({ parcelId, identifier, language, isLacking }) =>
-      fly(`${parcelId} ${language}`, async () => {
+    // After the flight that has made the parcel known: the language it asked in is noted last.
+    aboutKnown: ({ parcelId, identifier, language, isLacking }) => {
+      const start = async (): Promise<FetchOutcome> => {
         // Another flight, of this or of another replica, may have brought it since the caller read the store.
         const view = await reads.findParcel(identifier)
         if (view !== null && !isLacking(view)) return { kind: 'recorded' }
@@ -100,7 +108,9 @@ export function createFetchOnce(
         const asked = await ask(identifier, language, known)
         if (asked.kind === 'not_found') await write.noteNotPollable(identifier)
         return asked
-      }),
+      }
+      return fly(`${parcelId} ${language}`, start, identifier)
+    },
   }
 }
 

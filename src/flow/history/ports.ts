@@ -104,6 +104,8 @@ export interface SharedFlights {
     | { readonly kind: 'held' }
     | ({ readonly kind: 'ended' } & { readonly end: FlightEnd })
   >
+  /** Whether somebody holds it. */
+  isUnderWay(key: string): Promise<boolean>
   renew(request: { readonly key: string; readonly holder: string; readonly leaseMs: number }): Promise<void>
   /** Ends it; those who wait learn how. */
   end(request: { readonly key: string; readonly holder: string; readonly end: FlightEnd }): Promise<void>

@@ -72,6 +72,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
     },
     refreshNow: (due) =>
       together(`refresh ${due.parcelId}`, {
+        after: null,
         // An order that comes later is carried out.
         notFoundForMs: 0,
         start: async () => {

@@ -156,6 +156,19 @@ test('P6, 1.5: the carrier not knowing is a 404 that is remembered for its time,
   expect(world.served).toEqual(['not_found', 'not_found', 'fetched'])
 })
 
+test.each([
+  ['does not know it', { kind: 'not_found' }],
+  ['is down', { kind: 'unavailable', reason: 'network' }],
+] as const)('1.5: a parcel that is pushed while the carrier is asked is answered if the carrier %s', async (_, answer) => {
+  const world = createWorld()
+  world.carrier = async () => {
+    world.parcels.set(NUMBER, aView())
+    return answer
+  }
+  expect(text(await world.ask())).toContain('detailed en')
+  expect(world.calls).toHaveLength(1)
+})
+
 test('a push finds a parcel that the carrier did not know a moment ago', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })

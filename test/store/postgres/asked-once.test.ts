@@ -32,7 +32,12 @@ interface Options {
 async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
   const place = await newPlace(postgres)
   const calls: string[] = []
-  const gates = { call: Promise.resolve(), called: Promise.withResolvers<void>() }
+  const gates = {
+    call: Promise.resolve(),
+    called: Promise.withResolvers<void>(),
+    note: Promise.resolve(),
+    noting: Promise.withResolvers<void>(),
+  }
   const open = async () => {
     const store = await openStore(NOON, postgres, place)
     const shared = openSharedCarrier(place)
@@ -40,7 +45,7 @@ async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
     const gate = { read: Promise.resolve() }
     const submit = async (incoming: IncomingPoll): Promise<RecordOutcome> =>
       (await store.record(incoming)).outcomes[0] ?? { kind: 'duplicate' }
-    const waited = Promise.withResolvers<void>()
+    let waited = Promise.withResolvers<void>()
     const serve = createServe(
       {
         carrier: {
@@ -61,7 +66,14 @@ async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
             return view
           },
         },
-        write: store.writes,
+        write: {
+          ...store.writes,
+          async noteLanguageAsked(asked) {
+            gates.noting.resolve()
+            await gates.note
+            await store.writes.noteLanguageAsked(asked)
+          },
+        },
         together: createSharedFlight({
           flights: shared.flights,
           pause(ms) {
@@ -85,7 +97,11 @@ async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
         () => 'answered',
         (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
       )
-    return { ...store, ask, gate, waited: waited.promise }
+    const waitsAnew = () => {
+      waited = Promise.withResolvers()
+      return waited.promise
+    }
+    return { ...store, ask, gate, waited: waited.promise, waitsAnew }
   }
   const [one, other] = [await open(), await open()]
   if (isKnown) await one.poll({ asked: NUMBER, language: 'en' })
@@ -120,6 +136,25 @@ test.each(CASES)('P10: %s is one call when the other replica comes to ask right 
   const first = await one.ask()
   read.resolve()
   expect([first, await second]).toEqual([outcome, outcome])
+  expect(calls).toEqual(['sv'])
+})
+
+test.each([
+  ['the same replica', 'one'],
+  ['the other replica', 'other'],
+] as const)('4.2: a new parcel answered under another tag is one call when %s asks before that is noted', async (_, asker) => {
+  const replicas = await openTwo({ answer: () => found('en'), isKnown: false })
+  const { one, calls, gates } = replicas
+  const note = Promise.withResolvers<void>()
+  gates.note = note.promise
+  const first = one.ask()
+  await gates.noting.promise
+  gates.called = Promise.withResolvers()
+  const waited = replicas[asker].waitsAnew()
+  const second = replicas[asker].ask()
+  await Promise.race([waited, gates.called.promise])
+  note.resolve()
+  expect([await first, await second]).toEqual(['answered', 'answered'])
   expect(calls).toEqual(['sv'])
 })
 

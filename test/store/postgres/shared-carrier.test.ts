@@ -178,6 +178,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
         if (outcome instanceof Error) throw outcome
         return outcome
       },
+      after: null,
       notFoundForMs: 0,
       endOf: (kind: 'recorded' | 'not_found') => ({ kind, retryAfterMs: null }),
       read: ({ kind }: { readonly kind: string }) => (kind === 'recorded' || kind === 'not_found' ? kind : null),

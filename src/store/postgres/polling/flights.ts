@@ -30,6 +30,9 @@ const read = rawStatement<{ key: string }>()(
   (p) =>
     sql<Ended>`select outcome, retry_after_ms from flight where key = ${p.key}::text and outcome is not null and until_ms > ${BUDGET_MS}`,
 )
+const underWay = rawStatement<{ key: string }>()(
+  (p) => sql<{ holder: string }>`select holder from flight where key = ${p.key}::text and outcome is null and until_ms > ${BUDGET_MS}`,
+)
 const renew = rawStatement<{ key: string; holder: string; leaseMs: number }>()(
   (p) => sql`
     update flight set until_ms = ${BUDGET_MS} + ${p.leaseMs}::bigint
@@ -57,6 +60,9 @@ export function createSharedFlights(writer: PostgresWriter): SharedFlights {
       const [ended] = await writer.transaction((session) => session.all(read, { key }))
       if (ended === undefined) return { kind: 'held' }
       return { kind: 'ended', end: { kind: ended.outcome, retryAfterMs: ended.retry_after_ms } }
+    },
+    async isUnderWay(key) {
+      return (await writer.transaction((session) => session.all(underWay, { key }))).length > 0
     },
     async renew(request) {
       await writer.transaction((session) => session.run(renew, request))
