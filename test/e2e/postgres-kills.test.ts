@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { textOf } from '../support/caught-up.ts'
 import { byForm } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
+import { startOwnServer } from '../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
@@ -17,7 +17,7 @@ const AT_ONCE = byForm(4, 16)
 const SOME = byForm(30, 100)
 
 test(`S1, S18: of pushes that were answered 200, kills of the relay and of the server lose none, ${CYCLES} times each`, async () => {
-  await using server = await startPostgres()
+  await using server = await startOwnServer()
   const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(server.url()))
   const pushes = distinctPushes(10)
   const acknowledged: string[] = []

@@ -1,10 +1,10 @@
 import { expect, test, vi } from 'vitest'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../src/domain/delivery/delivery.ts'
 import { type Asker, textOf, untilSent } from '../support/caught-up.ts'
 import { byForm } from '../support/long-form.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { onPostgres } from '../support/on-postgres.ts'
+import { startOwnServer } from '../support/postgres-database.ts'
 import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
 import { ADMIN, logIn, push, startTestRelay, writeConfig } from '../support/relay.ts'
 import { breaches } from '../support/relaying-ledger.ts'
@@ -68,7 +68,7 @@ const histories = (asker: Asker, parcels: readonly string[]) =>
 
 test(`of three replicas one is killed, ${KILLS} in all, and the database restarted: each answers what a relay on SQLite does, and every event arrives in order`, async () => {
   await using stack = new AsyncDisposableStack()
-  const server = stack.use(await startPostgres())
+  const server = stack.use(await startOwnServer())
   const receivers = await startEndpoints(stack)
   const sections = {
     endpoints: [...receivers].map(([name, { url }]) => ({ name, url, sharedKey: KEY })),

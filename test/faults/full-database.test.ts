@@ -1,10 +1,10 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, vi } from 'vitest'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { textOf } from '../support/caught-up.ts'
 import { byForm } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
+import { startOwnServer } from '../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { withinOwed } from '../support/real-time.ts'
 import { ADMIN, logIn, writeConfig } from '../support/relay.ts'
@@ -23,7 +23,7 @@ testWith('a small file system')(
     // The server runs as another user, who must get there.
     chmodSync(dirname(disk), 0o711)
     // Little of the log is kept, so that there is no room left in it.
-    await using server = await startPostgres({ parent: disk, settings: { max_wal_size: '64MB', min_wal_size: '32MB' } })
+    await using server = await startOwnServer({ parent: disk, settings: { max_wal_size: '64MB', min_wal_size: '32MB' } })
     const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', await onPostgres(server.url()))
     await using one = await runRelay(config)
     await using other = await runRelay(config)

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { byForm } from '../support/long-form.ts'
 import { withClient } from '../support/postgres-client.ts'
-import { createDatabase } from '../support/postgres-database.ts'
+import { createDatabase, startOwnServer } from '../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { ask, push } from '../support/relay.ts'
 import { inSeconds } from '../support/relay-process.ts'
@@ -72,7 +71,7 @@ const RESTARTS = byForm(1, 2, 10)
 const A_RESTART = byForm(100, 200)
 
 test(`S18: over ${RESTARTS} restarts of the server under load every event arrives at its endpoint at least once, and none overtakes another of its parcel`, async () => {
-  await using server = await startPostgres()
+  await using server = await startOwnServer()
   await using receiver = await startWebhookReceiver()
   const { relay, asker } = await startOn(server.url(), {
     ...inSeconds,

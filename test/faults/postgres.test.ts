@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { pushBody } from '../support/builders.ts'
 import type { Asker } from '../support/caught-up.ts'
 import { internalRoutes, requestOf } from '../support/internal-routes.ts'
 import { byForm, LONG } from '../support/long-form.ts'
 import { takeConnections } from '../support/postgres-client.ts'
+import { startOwnServer } from '../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { withinOwed } from '../support/real-time.ts'
 import { ask, push } from '../support/relay.ts'
@@ -19,7 +19,7 @@ const PARCELS = 10
 const SENDERS = byForm(4, 16)
 const HIT = 'parcel-relay; hit'
 
-type Server = Awaited<ReturnType<typeof startPostgres>>
+type Server = Awaited<ReturnType<typeof startOwnServer>>
 
 test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s each push and read is answered 503 within 1 s, and all is well within 5 s of its end; a stop then waits for no answer of the server`, async () => {
   const { proxy, relay, asker } = await startThroughProxy()
@@ -79,7 +79,7 @@ async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<vo
 const fewConnections = { settings: { max_connections: '20' } }
 
 test('S18: every route that needs the store answers 503 storage_unavailable, never 500, while the server is down or has no connection to give, and all is well within 5 s', async () => {
-  await using server = await startPostgres(fewConnections)
+  await using server = await startOwnServer(fewConnections)
   const { relay, asker } = await startOn(server.url(), { delivery: { allowNetworks: ['127.0.0.0/8'] } })
   await expectNoConnections(server, relay, asker)
   await expectDown(server, relay, asker)

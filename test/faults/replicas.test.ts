@@ -2,14 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../src/domain/delivery/delivery.ts'
 import { textOf, untilSent } from '../support/caught-up.ts'
 import { byForm, LONG } from '../support/long-form.ts'
 import { type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { takeConnections } from '../support/postgres-client.ts'
-import { createDatabase } from '../support/postgres-database.ts'
+import { createDatabase, startOwnServer } from '../support/postgres-database.ts'
 import { type Answered, distinctPushes, startLoad } from '../support/push-load.ts'
 import { withinOwed } from '../support/real-time.ts'
 import { push, type Sections, writeConfig } from '../support/relay.ts'
@@ -84,7 +83,7 @@ async function expectRelayed(replica: ReplicaProcess): Promise<void> {
 /** What all of these tests use: two replicas that share a server, and of one of them the way there can be cut. */
 const stack = new AsyncDisposableStack()
 let receivers: ReadonlyMap<string, MoodyReceiver>
-let server: Awaited<ReturnType<typeof startPostgres>>
+let server: Awaited<ReturnType<typeof startOwnServer>>
 let proxy: TcpProxy
 let one: ReplicaProcess
 let other: ReplicaProcess
@@ -95,7 +94,7 @@ const answers: Answered[] = []
 let faults = 0
 
 beforeAll(async () => {
-  server = stack.use(await startPostgres({ settings: { max_connections: '60' } }))
+  server = stack.use(await startOwnServer({ settings: { max_connections: '60' } }))
   receivers = await startEndpoints(stack)
   const through = new URL(server.url())
   proxy = stack.use(await openTcpProxy(Number(through.port)))

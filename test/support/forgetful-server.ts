@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { type PostgresServer, startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
+import type { PostgresServer } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { withClient } from './postgres-client.ts'
+import { startOwnServer } from './postgres-database.ts'
 
 /** A server of its own whose state can be kept, and put back without what was committed since. */
 export interface ForgetfulServer extends PostgresServer {
@@ -14,7 +15,7 @@ export interface ForgetfulServer extends PostgresServer {
 }
 
 export async function startForgetful(): Promise<ForgetfulServer> {
-  const server = await startPostgres()
+  const server = await startOwnServer()
   const [data, kept] = [join(server.folder, 'data'), join(server.folder, 'kept')]
   const copy = (from: string, to: string) => {
     execFileSync('rm', ['-rf', to])

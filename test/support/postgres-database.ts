@@ -1,33 +1,36 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
+import { type PostgresOptions, type PostgresServer, startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { addressOf, TEMPLATE } from './postgres-client.ts'
 
-let server: Promise<string> | null = null
-
 /** Returns the URL of the server that all tests share. The first call starts it. */
-export function sharedServer(): Promise<string> {
-  server ??= askForServer()
-  return server
+export async function sharedServer(): Promise<string> {
+  return await askAtDoor('/server')
 }
 
-async function askForServer(): Promise<string> {
-  const answer = await fetch(inject('postgresDoor'))
+/** Starts a server for one test that stops, starves or breaks it. The caller disposes of it. */
+export async function startOwnServer(options: Omit<PostgresOptions, 'initial'> = {}): Promise<PostgresServer> {
+  return await startPostgres({ ...options, initial: await askAtDoor('/initial') })
+}
+
+async function askAtDoor(path: string): Promise<string> {
+  const answer = await fetch(inject('postgresDoor') + path)
   const text = await answer.text()
   if (!answer.ok) throw new Error(text)
   return text
 }
 
-let keeper: Promise<pg.Pool> | null = null
+let keeper: pg.Pool | null = null
 
 /** One connection for all that this process makes and drops: the server takes longer to start one than to copy a database. */
-async function onServer(statement: string, values: readonly unknown[] = []): Promise<void> {
-  keeper ??= openKeeper()
-  await (await keeper).query(statement, [...values])
+async function onServer(server: string, statement: string, values: readonly unknown[] = []): Promise<void> {
+  keeper ??= openKeeper(server)
+  await keeper.query(statement, [...values])
 }
 
-async function openKeeper(): Promise<pg.Pool> {
-  const pool = new pg.Pool({ connectionString: await sharedServer(), max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
+function openKeeper(server: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString: server, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
   // Whoever cuts off everybody cuts off this one too; the next statement gets another.
   pool.on('error', () => undefined)
   return pool
@@ -60,7 +63,7 @@ export async function withDatabase<T>(work: (url: string) => Promise<T>): Promis
 /** Another that holds the same; whoever is connected to the first is cut off. */
 export async function copyDatabase(url: string): Promise<string> {
   const original = new URL(url).pathname.slice(1)
-  await onServer('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [original])
+  await onServer(await sharedServer(), 'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [original])
   const { url: copy, drop } = await make(`template ${original} ${AS_FILES}`)
   onTestFinished(drop)
   return copy
@@ -68,8 +71,9 @@ export async function copyDatabase(url: string): Promise<string> {
 
 async function make(how: string): Promise<{ readonly url: string; readonly name: string; drop(): Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await onServer(`create database ${name} ${how}`)
-  return { url: addressOf(await sharedServer(), name), name, drop: () => onServer(`drop database ${name} with (force)`) }
+  const server = await sharedServer()
+  await onServer(server, `create database ${name} ${how}`)
+  return { url: addressOf(server, name), name, drop: () => onServer(server, `drop database ${name} with (force)`) }
 }
 
 /** A template's files are copied as they are: without this each of their pages goes through the log, which takes three times as long. */

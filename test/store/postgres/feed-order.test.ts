@@ -1,8 +1,7 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
+import { createDatabase, startOwnServer } from '../../support/postgres-database.ts'
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url })
@@ -14,7 +13,7 @@ async function connect(url: string): Promise<pg.Client> {
 
 test('numbers of a PostgreSQL sequence, read only below the oldest transaction under way, show 3 before 2', async () => {
   // Of its own: transactions of other tests would hold the reader back.
-  await using server = await startPostgres()
+  await using server = await startOwnServer()
   const url = server.url()
   const [slow, quick, reader] = [await connect(url), await connect(url), await connect(url)]
   await reader.query(

@@ -3,11 +3,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
 import { nameDatabase, openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { faultsOf, refuseUnsafeServer } from '../../../src/store/postgres/refuse-unsafe-server.ts'
 import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase, sharedServer } from '../../support/postgres-database.ts'
+import { createDatabase, sharedServer, startOwnServer } from '../../support/postgres-database.ts'
 
 const CANARY = 'canary-7f3a'
 
@@ -35,7 +34,7 @@ test('a server as it comes is accepted', async () => {
 
 describe('S19: the start is refused by name', () => {
   test.each(['fsync', 'full_page_writes'])('on a server with %s off', async (setting) => {
-    await using server = await startPostgres({ settings: { [setting]: 'off' } })
+    await using server = await startOwnServer({ settings: { [setting]: 'off' } })
     expect(await look(server.url())).toMatch(
       new RegExp(`^store: postgres://relay@127\\.0\\.0\\.1:\\d+/postgres: ${setting} is off, .*Write ${setting} = on`),
     )
@@ -62,7 +61,7 @@ describe('S19: the start is refused by name', () => {
   })
 
   test('on a standby', async () => {
-    await using server = await startPostgres()
+    await using server = await startOwnServer()
     await server.stop()
     writeFileSync(join(server.folder, 'data', 'standby.signal'), '')
     await server.start()
@@ -118,7 +117,7 @@ describe('a database that cannot be had is named without its password', () => {
   })
 
   test('that has no connection left', async () => {
-    await using server = await startPostgres({ settings: { max_connections: '4', superuser_reserved_connections: '0' } })
+    await using server = await startOwnServer({ settings: { max_connections: '4', superuser_reserved_connections: '0' } })
     const taken = openPool(server.url(), { connectionsMax: 4, connectTimeoutMs: 5000, onConnectionLost: () => undefined })
     const held = await Promise.all([1, 2, 3, 4].map(() => taken.connect()))
     expect(await look(server.url())).toMatch(/has no connection left .*Raise the server's max_connections/)
@@ -127,7 +126,7 @@ describe('a database that cannot be had is named without its password', () => {
   })
 
   test('where nothing answers, or nobody knows the host', async () => {
-    await using server = await startPostgres()
+    await using server = await startOwnServer()
     await server.stop('immediate')
     const url = changed(server.url(), { password: CANARY })
     expect(await look(url)).toMatch(
@@ -140,7 +139,7 @@ describe('a database that cannot be had is named without its password', () => {
 
   // On a server of its own: the driver leaves such a connection open, and no database can be dropped until the server gives it up.
   test('that asks for a password, and there is none', async () => {
-    await using server = await startPostgres()
+    await using server = await startOwnServer()
     expect(await look(changed(server.url(), { password: '' }))).toMatch(/asks for a password, and `store` names none/)
   })
 

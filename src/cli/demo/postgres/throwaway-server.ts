@@ -8,10 +8,10 @@ import { postgresPrograms, SERVER_USER } from './programs.ts'
 export interface PostgresOptions {
   /** Settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>
-  /** Encoding of the initial databases. Default: UTF8. */
-  readonly encoding?: 'UTF8' | 'SQL_ASCII'
   /** The folder that its own is made in. Default: the system's for temporary files. */
   readonly parent?: string
+  /** A data folder of `makeInitialData` to copy, in a tenth of the time that a new one takes. Absent: a new one. */
+  readonly initial?: string
 }
 
 /** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests: nothing of it stays. */
@@ -42,21 +42,18 @@ const SETTINGS = {
   shared_buffers: '16MB',
   max_wal_size: '256MB',
   lc_messages: 'C',
-  authentication_timeout: '10s',
+  authentication_timeout: '30s',
 }
 
 /** Creates and starts a server. It stops with this process at the latest, even if that is killed. */
-export async function startPostgres({
-  settings = {},
-  encoding = 'UTF8',
-  parent = tmpdir(),
-}: PostgresOptions = {}): Promise<PostgresServer> {
+export async function startPostgres({ settings = {}, parent = tmpdir(), initial }: PostgresOptions = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
   const leash = startLeash(folder)
   try {
     const { initdb, postgres } = postgresPrograms(folder)
-    initialise(initdb, folder, encoding)
+    if (initial === undefined) initialise(initdb, folder)
+    else copyData(initial, folder)
     const port = await freePort()
     const args = Object.entries({ ...SETTINGS, unix_socket_directories: folder, port: String(port), ...settings })
     const start = () => run(postgres, ['-D', join(folder, 'data'), ...args.flatMap(([name, value]) => ['-c', `${name}=${value}`])])
@@ -84,15 +81,28 @@ function giveToServer(path: string): void {
   if (SERVER_USER.uid !== undefined) chownSync(path, SERVER_USER.uid, SERVER_USER.gid)
 }
 
+/** Makes a data folder that was never used, for servers to copy. It is deleted with this process at the latest. */
+export function makeInitialData(parent: string): { readonly path: string; remove(): Promise<void> } {
+  const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
+  giveToServer(folder)
+  const leash = startLeash(folder)
+  initialise(postgresPrograms(folder).initdb, folder)
+  return { path: join(folder, 'data'), remove: leash.release }
+}
+
+function copyData(initial: string, folder: string): void {
+  const { status, stderr } = spawnSync('cp', ['-Rp', initial, join(folder, 'data')], { ...SERVER_USER, cwd: '/', encoding: 'utf8' })
+  if (status !== 0) throw new Error(`cp failed: ${stderr}`)
+}
+
 /** Sorts by the rules of a language, which exposes queries that compare texts without an explicit collation. */
 const LOCALE = ['--locale=C', '--locale-provider=icu', '--icu-locale=en']
 
-function initialise(initdb: string, folder: string, encoding: string): void {
+function initialise(initdb: string, folder: string): void {
   const passwordFile = join(folder, 'password')
   writeFileSync(passwordFile, PASSWORD)
   giveToServer(passwordFile)
-  const locale = encoding === 'UTF8' ? LOCALE : ['--locale=C']
-  const args = ['-D', join(folder, 'data'), '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256', '-E', encoding, ...locale]
+  const args = ['-D', join(folder, 'data'), '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256', '-E', 'UTF8', ...LOCALE]
   const { status, stderr } = spawnSync(initdb, [...args, '--no-sync', '--no-instructions'], { ...SERVER_USER, cwd: '/', encoding: 'utf8' })
   if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
