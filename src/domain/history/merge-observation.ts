@@ -2,6 +2,7 @@ import { type FeedAddition, indexPushes, planEvents } from '../delivery/plan-eve
 import { keepEarlierPoll, scheduleNextPoll } from '../polling/next-poll.ts'
 import type { ScanSample } from '../polling/scan-rate.ts'
 import { scanSamplesOf } from '../polling/scan-samples.ts'
+import { notAhead } from '../put-back.ts'
 import {
   allSightings,
   answersOf,
@@ -151,10 +152,10 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
   return first === undefined ? null : latestEntry({ status: first.status, atMs: first.atMs }, latest, batch.nowMs)
 }
 
-/** The clock may be put back during the poll. A check time in the future would delay the next check by as much. */
+/** The clock may be put back during the poll. */
 function afterPoll({ nowMs }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
   if (observation.kind === 'push') return null
-  const checkedAtMs = Math.min(observation.askedAtMs, nowMs)
+  const checkedAtMs = notAhead(observation.askedAtMs, nowMs)
   return {
     lastSeenAtMs: Math.max(parcel.lastSeenAtMs ?? 0, checkedAtMs),
     checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, checkedAtMs),

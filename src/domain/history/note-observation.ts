@@ -51,7 +51,7 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   batch.scanSamples.push(...merged.scanSamples)
   if (source.kind === 'poll') {
     expectPushes(writes, merged, nowMs, rules.missedPushGraceMs)
-    for (const { kind, entry } of changes) if (kind === 'entry') batch.foundByPoll.push(Math.min(entry.atMs, nowMs))
+    for (const { kind, entry } of changes) if (kind === 'entry') batch.foundByPoll.push(countsAtMs(entry, nowMs))
     writes.released.push(parcelId)
   }
   if (decided.isNew) writes.created.add(parcelId)
@@ -79,11 +79,16 @@ function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events
   return queued
 }
 
+/** The carrier's time is not our clock: an entry that it dates ahead counts from when the relay learns of it, which is now (DOMAIN 6.1). */
+function countsAtMs({ atMs }: { readonly atMs: number }, nowMs: number): number {
+  return Math.min(atMs, nowMs)
+}
+
 /** Whether the push of a polled entry was missed can be said only after the grace. Backfill is never a missed push (DOMAIN 6.6). */
 function expectPushes(writes: WriteSet, { events }: MergedObservation, nowMs: number, missedPushGraceMs: number): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
-    const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: Math.min(entry.atMs, nowMs), foundAtMs: nowMs }
+    const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: countsAtMs(entry, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
   }
 }

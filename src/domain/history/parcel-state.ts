@@ -1,3 +1,4 @@
+import { notAhead } from '../put-back.ts'
 import type { Entry } from './history.ts'
 import type { KeptSighting } from './sightings.ts'
 
@@ -15,7 +16,7 @@ export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowM
   const { status, atMs } = entry
   // The same entry may be dated a little differently by another source.
   const isSame = before !== null && before.status === status && Math.floor(before.atMs / 1000) === Math.floor(atMs / 1000)
-  const learntAtMs = Math.min(nowMs, isSame ? countsFromMs(before) : nowMs)
+  const learntAtMs = isSame ? notAhead(countsFromMs(before), nowMs) : nowMs
   return learntAtMs < atMs ? { status, atMs, learntAtMs } : { status, atMs }
 }
 

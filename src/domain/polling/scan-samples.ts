@@ -1,6 +1,7 @@
 import type { Entry } from '../history/history.ts'
 import type { PollObservation, PushObservation } from '../history/observation.ts'
 import { countsFromMs, type LatestEntry } from '../history/parcel-state.ts'
+import { notAhead } from '../put-back.ts'
 import { FINISHED } from './cadence.ts'
 import type { ScanSample } from './scan-rate.ts'
 
@@ -37,7 +38,7 @@ export function scanSamplesOf(
   const timed = (all: readonly Entry[]) => all.map((entry) => ({ status: entry.status, atMs: countsMs(entry) }))
   return observation.kind === 'push'
     ? waits(before, timed(newer), null)
-    : [...waits(before, timed(newer), Math.min(observation.askedAtMs, nowMs)), ...places(before, timed(oldestFirst))]
+    : [...waits(before, timed(newer), notAhead(observation.askedAtMs, nowMs)), ...places(before, timed(oldestFirst))]
 }
 
 /** An entry, with the time that counts. */

@@ -1,12 +1,13 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { parsePush } from '../../domain/ingest/parse-push.ts'
+import { notAhead } from '../../domain/put-back.ts'
 import { failedPush, learn, orQuarantined, type RecordPorts, recordTogether, reportOf } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 
 /**
  * Reprocesses a push of the inbox that was not recorded: a later version may understand it, its parcel may have room, or the clock may have
- * been corrected. It counts as received when it was, or now if the clock was ahead then.
+ * been corrected.
  */
 export function createReprocess(ports: RecordPorts, rules: RecordRules): Pick<WriteSide, 'reprocess'> {
   const { store, clock } = ports
@@ -17,7 +18,7 @@ export function createReprocess(ports: RecordPorts, rules: RecordRules): Pick<Wr
       if (held.state === 'recorded') return 'settled'
       const { body, contentEncoding, keyIndex } = held
       if (body === null) return 'body_gone'
-      const push = parsePush({ body, contentEncoding, keyIndex, receivedAtMs: Math.min(held.receivedAtMs, nowMs) })
+      const push = parsePush({ body, contentEncoding, keyIndex, receivedAtMs: notAhead(held.receivedAtMs, nowMs) })
       return await recordTogether(tx, [{ ...prepared(push), inboxId }], ports, rules)
     })
   return {
