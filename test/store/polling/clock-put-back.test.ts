@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { rotateKeys, shiftKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
+import { keysAt, rotateKeys, shiftKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
 import { engines } from '../../support/engines.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const HOUR_MS = 3_600_000
@@ -75,6 +76,20 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect((await control.writes.claimPoll({ identifier: '1001', nowMs: control.now(), leaseMs: 1 }))?.identifiers).toContain(
       'AB123456789SE',
     )
+  })
+
+  test('P13: the next key of an endpoint takes over when it was to', async () => {
+    const { writes, reads, pass, putBack, now } = await world()
+    const { id } = await addEndpoint(writes, NOW)
+    await writes.changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'next' }, nowMs: now() })
+    const keys = async () => (await reads.listEndpoints())[0]?.keys ?? expect.fail('there is no endpoint with keys')
+    // An hour of its day passes.
+    pass(HOUR_MS)
+    await putBack()
+    const kept = await keys()
+    expect(kept).toEqual({ current: 'sealed', next: { sealed: 'next', fromMs: NOW + 23 * HOUR_MS }, previous: null })
+    const dueMs = pass(23 * HOUR_MS)
+    expect([keysAt(kept, dueMs - 1).current, keysAt(kept, dueMs).current]).toEqual(['sealed', 'next'])
   })
 })
 

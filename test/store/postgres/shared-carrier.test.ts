@@ -8,6 +8,7 @@ import { closeOpened, connect, json, openCarrier, password, refusingUrl } from '
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 
+const HOUR_MS = 3_600_000
 const KEY = Buffer.alloc(32, 'at rest')
 const vault = createVault({ list: () => [KEY], first: () => KEY })
 
@@ -117,6 +118,34 @@ test('6.4: credentials that one replica was refused with are tried by no other u
   expect(await first?.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
   expect(await second?.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
   expect([asked.token, second?.carrier.state().credentials]).toEqual([1, 'refused'])
+  await third?.fetchAll()
+  expect(asked.token).toBe(2)
+})
+
+test('P13: refused credentials rest as long as they were to when the server’s clock is put back', async () => {
+  const { url: carrierUrl, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
+  const { url, replicas } = await openReplicas(carrierUrl, [{}, {}, {}])
+  const [first, second, third] = replicas
+  const restMs = async () => (await first?.shared.token.read())?.refusedForMs ?? 0
+  const change = (statement: string, ms: number) => withClient(url, (client) => client.query(statement, [ms]))
+  /** As if the server's clock showed so much more: what the rows hold is so much earlier. */
+  const moveClock = async (byMs: number) => {
+    await change('update carrier_budget set seen_ms = seen_ms - $1', byMs)
+    await change('update carrier_token set refused_until_ms = refused_until_ms - $1', byMs)
+  }
+  await first?.fetchAll()
+  // As after many refusals: the first rest takes a second.
+  await change('update carrier_token set refused_until_ms = refused_until_ms + $1', HOUR_MS / 4)
+  const wholeMs = await restMs()
+  await moveClock(-HOUR_MS)
+  // The budget's clock stands still until the budget is looked at.
+  expect(await restMs()).toBeLessThan(wholeMs + HOUR_MS / 12)
+  expect(await second?.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
+  await second?.carrier.keep()
+  await moveClock(Math.floor(wholeMs / 2))
+  expect([(await restMs()) > 0, asked.token]).toEqual([true, 1])
+  await moveClock(wholeMs)
+  expect(await restMs()).toBe(0)
   await third?.fetchAll()
   expect(asked.token).toBe(2)
 })
