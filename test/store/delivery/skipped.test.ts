@@ -65,6 +65,19 @@ describe.each(engines)('skipped deliveries on $name', (engine) => {
     },
   )
 
+  test('killed between the skip and the end of its attempt, a delivery is dead and not sent again', async () => {
+    const { run, now, skip, standing, attempts, kill } = await openTwo({ first: 200, latencyMs: 1000 })
+    await run(now() + 100)
+    await skip(0)
+    await kill()
+    await run(now() + 3000)
+    expect(await standing()).toEqual([
+      ['dead', 'skipped'],
+      ['delivered', null],
+    ])
+    expect(attempts.map(({ delivery }) => delivery.previousSequence > 0)).toEqual([false, true])
+  })
+
   test('a delivery that is skipped behind an earlier one of its parcel lets that one be', async () => {
     const { run, now, skip, standing } = await openTwo({ first: 500 })
     await run(now() + 100)

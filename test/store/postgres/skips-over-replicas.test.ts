@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
-import type { DispatchRound } from '../../../src/domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
+import type { WriteTx } from '../../../src/flow/write-store.ts'
+import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
+import { openTestPool } from '../../support/postgres-pool.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -24,7 +28,20 @@ async function openSkipped() {
   const [claimed] = (await round({ held: [id] })).claimed
   if (claimed === undefined) throw new Error('nothing was claimed')
   expect(await writes.skipDelivery({ deliveryId: claimed.deliveryId })).toBe('done')
-  return { id, round, claimed, state: async () => (await delivery())?.state, leave: () => changeStoredRows(path, 'delete from role') }
+  const leave = () => changeStoredRows(path, 'delete from role')
+  return { ...store, id, round, claimed, delivery, state: async () => (await delivery())?.state, leave }
+}
+
+const RETRYING = { round: 0, attempts: 1, settlement: { state: 'retrying', nextAttemptAtMs: NOON + 1000 } } as const
+
+/** A transaction of a round that the test interrupts between what it finds and what it saves. */
+function interrupted(path: string, work: (tx: WriteTx) => Promise<void>): Promise<void> {
+  return createPostgresWriteStore(createPostgresWriter(openTestPool(path, 2), { named: true })).transaction(work)
+}
+
+function refused({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery): SettledAttempt {
+  const result = { kind: 'rejected', status: 500, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() } as const
+  return { ...delivery, result, atMs: NOON, random: 0.5 }
 }
 
 test('what is skipped is left to the replica that delivers to its endpoint', async () => {
@@ -42,8 +59,38 @@ test('what is skipped of an endpoint that no replica delivers to is ended by any
 
 test('a replica that gives up an endpoint ends what was skipped when its attempt ends', async () => {
   const { round, state, claimed } = await openSkipped()
-  const { body: _body, previousSequence: _previous, ...delivery } = claimed
-  const result = { kind: 'rejected', status: 500, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() } as const
-  await round({ settled: [{ ...delivery, result, atMs: NOON, random: 0.5 }] })
+  await round({ settled: [refused(claimed)] })
   expect(await state()).toBe('dead')
+})
+
+test('what is skipped while a round settles its attempt is claimed no more, and the next round ends it', async () => {
+  const { id, path, writes, claimed, delivery, round } = await openSkipped()
+  const { deliveryId } = claimed
+  await writes.retryDelivery({ deliveryId, nowMs: NOON })
+  await interrupted(path, async (tx) => {
+    expect(await tx.findSkipped([id])).toEqual([])
+    await writes.skipDelivery({ deliveryId })
+    tx.saveSettlements([{ ...refused(claimed), ...RETRYING }], [], NOON)
+    const look = { endpointId: id, round: 1, wokenAtMs: 0, underWay: [], limit: 9, nowMs: NOON + 2000 }
+    expect((await tx.findNextDeliveries(look)).deliveries).toEqual([])
+  })
+  expect(await delivery()).toMatchObject({ state: 'retrying', reason: 'skipped' })
+  expect((await round({ held: [id], nowMs: NOON + 2000 })).claimed).toEqual([])
+  expect(await delivery()).toMatchObject({ state: 'dead', reason: 'skipped', attempts: 1 })
+})
+
+test('what is retried after a round has found it skipped goes on, and its successor waits', async () => {
+  const { id, path, writes, push, claimed, reads } = await openSkipped()
+  await push({ eventTime: '2026-03-01T11:00:00.000Z' })
+  const { deliveryId } = claimed
+  await interrupted(path, async (tx) => {
+    const skipped = await tx.findSkipped([id])
+    expect(skipped).toEqual([{ deliveryId, endpointId: id }])
+    await writes.retryDelivery({ deliveryId, nowMs: NOON })
+    tx.saveSettlements([], skipped, NOON)
+  })
+  const { claimed: next } = await writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: NOON })
+  expect(next.map((one) => one.deliveryId)).toEqual([deliveryId])
+  const { deliveries } = await reads.listDeliveries({ endpointId: id, parcelId: null, state: 'queued', before: null, limit: 9 })
+  expect(deliveries).toHaveLength(2)
 })
