@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../support/temporary.ts'
 const PARCELS = 2000
 /** To the server, of each replica. */
 const AWAY_MS = 2
-const PUSHES = 60
+const PUSHES = 40
 /** A transaction of the list, of a few round trips, lies between a push and its commit, never the list. */
 const RATIO = 5
 
