@@ -35,13 +35,21 @@ export interface FetchOnMissOptions {
   readonly fetchUnknown: boolean
 }
 
-/** Asks the carrier about an identifier without a parcel. Returns once it has one, and throws if it gets none. */
-export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
-  const { notFound, clock } = ports
-  const rests = createRests(ports)
-  const admissions = createSingleFlight<void>()
+/** The carrier was asked about an identifier and has brought nothing. */
+export interface Refusal {
+  readonly error: AppError
+  readonly freshness: Freshness
+  /** Asks no more for a while, because a push has made a parcel of it meanwhile. */
+  readonly pause: () => void
+}
 
-  const ask = async (question: ParsedQuestion): Promise<void> => {
+/** Asks the carrier about an identifier without a parcel. Resolves with null once it has one, and throws if the carrier is not asked. */
+export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
+  const { notFound, pauses, clock } = ports
+  const rests = createRests(ports)
+  const admissions = createSingleFlight<Refusal | null>()
+
+  const ask = async (question: ParsedQuestion): Promise<Refusal | null> => {
     const retryAfterMs = await ports.admitUnknown(question.app)
     if (retryAfterMs !== null)
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
@@ -50,20 +58,27 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
       ? await carrier.aboutUnknown({ identifier: question.identifier, language })
       : { kind: 'not_found' }
     const restMs = rests.after(question.identifier, asked)
-    if (asked.kind === 'unusable') throw unavailableError(restMs)
-    if (asked.kind === 'unavailable') throw unavailableError(asked.retryAfterMs)
-    if (asked.kind === 'recorded') return
-    notFound.set(question.identifier, clock.monotonic() + options.notFoundForMs)
-    throw notFoundError(options.fetchUnknown)
+    if (asked.kind === 'recorded') return null
+    if (asked.kind === 'unusable') return { error: unavailableError(restMs), freshness: 'stale', pause: () => undefined }
+    const isUnknown = asked.kind === 'not_found'
+    const forMs = isUnknown ? options.notFoundForMs : asked.retryAfterMs
+    const untilMs = clock.monotonic() + forMs
+    const freshness = isUnknown ? 'hit' : 'stale'
+    if (isUnknown) notFound.set(question.identifier, untilMs)
+    return {
+      error: isUnknown ? notFoundError(options.fetchUnknown) : unavailableError(forMs),
+      freshness,
+      pause: () => pauses.set(pauseKey(question.identifier, language), { untilMs, freshness }),
+    }
   }
 
-  return async (question: ParsedQuestion): Promise<void> => {
+  return async (question: ParsedQuestion): Promise<Refusal | null> => {
     const untilMs = notFound.get(question.identifier)
     if (untilMs !== undefined && untilMs > clock.monotonic()) throw notFoundError(options.fetchUnknown)
     const restMs = rests.left(question.identifier)
     if (restMs > 0) throw unavailableError(restMs)
     // Counted once per app and flight: a thousand questions for one new parcel are one unknown identifier.
-    await admissions(`${question.app} ${question.identifier}`, () => ask(question))
+    return await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
 }
 
@@ -96,8 +111,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
 
   return async (view: ParcelView, { identifier }: ParsedQuestion, { language, isMissing, isLacking }: Wanted): Promise<Asked> => {
     const { parcelId } = view
-    // By identifier, because a server that has lost commits gives a parcel's number to another.
-    const key = `${identifier} ${language}`
+    const key = pauseKey(identifier, language)
     const pause = pauses.get(key)
     const pausedMs = (pause?.untilMs ?? 0) - clock.monotonic()
     if (pause !== undefined && pausedMs > 0) return { freshness: pause.freshness, retryAfterMs: pausedMs }
@@ -119,6 +133,9 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
     }
   }
 }
+
+/** By identifier, because a server that has lost commits gives a parcel's number to another. */
+const pauseKey = (identifier: string, language: string) => `${identifier} ${language}`
 
 /** The pauses of identifiers whose answers cannot be used. An operator's refresh does not ask here. */
 function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>) {

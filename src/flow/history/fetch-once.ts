@@ -81,9 +81,6 @@ export function createFetchOnce(
     return { kind: 'recorded' }
   }
 
-  /** Whether a push has named an identifier while the carrier was asked about it. */
-  const wasPushed = async (identifier: string) => ((await reads.findParcel(identifier))?.entries.length ?? 0) > 0
-
   const fly = (key: string, start: () => Promise<FetchOutcome>, after: string | null = null) =>
     flights(key, async () => {
       if (after !== null) await flights.underWay(after)?.catch(() => undefined)
@@ -95,8 +92,7 @@ export function createFetchOnce(
       fly(identifier, async () => {
         // Another flight may have recorded the parcel since the caller read the store.
         if ((await reads.findParcel(identifier)) !== null) return { kind: 'recorded' }
-        const asked = await ask(identifier, language, null)
-        return asked.kind === 'recorded' || !(await wasPushed(identifier)) ? asked : { kind: 'recorded' }
+        return ask(identifier, language, null)
       }),
     // After the flight that has made the parcel known: the language it asked in is noted last.
     aboutKnown: ({ parcelId, identifier, language, isLacking }) => {

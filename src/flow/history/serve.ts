@@ -124,9 +124,12 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
     let freshness: Freshness = 'hit'
     let view = await look()
     if (view === null) {
-      await askAboutUnknown(question)
-      freshness = 'fetched'
+      const refusal = await askAboutUnknown(question)
+      freshness = refusal?.freshness ?? 'fetched'
       view = await look()
+      // A push may have named it while the carrier was asked.
+      if (refusal !== null && (view === null || isUnheardOf(view))) throw refusal.error
+      refusal?.pause()
     }
     const revival = view === null || view.watched ? null : await revive(ports, question.identifier)
     if (revival !== null) view = await look()

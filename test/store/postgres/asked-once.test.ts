@@ -1,20 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
-import type { IncomingPoll, RecordOutcome } from '../../../src/domain/history/recording.ts'
+import { expect, test } from 'vitest'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
-import { createServe } from '../../../src/flow/history/serve.ts'
-import { createSharedFlight } from '../../../src/flow/shared-flight.ts'
-import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
-import { createMemory } from '../../../src/runtime/memory.ts'
-import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
-import { openSharedCarrier } from '../../../src/store/postgres/polling/shared-carrier.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { openAskingReplica } from '../../support/asking-replica.ts'
 import { aPoll } from '../../support/builders.ts'
 import { newPlace } from '../../support/engines.ts'
-import { openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const NUMBER = 'AB123456789SE'
 const found = (language: string): CarrierAnswer => ({
   kind: 'found',
@@ -39,69 +30,34 @@ async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
     noting: Promise.withResolvers<void>(),
   }
   const open = async () => {
-    const store = await openStore(NOON, postgres, place)
-    const shared = openSharedCarrier(place)
-    onTestFinished(() => shared.close())
     const gate = { read: Promise.resolve() }
-    const submit = async (incoming: IncomingPoll): Promise<RecordOutcome> =>
-      (await store.record(incoming)).outcomes[0] ?? { kind: 'duplicate' }
     let waited = Promise.withResolvers<void>()
-    const serve = createServe(
-      {
-        carrier: {
-          async fetchAll({ language }) {
-            calls.push(language)
-            gates.called.resolve()
-            await gates.call
-            return answer(language)
-          },
-        },
-        recorder: { submit },
-        reads: {
-          async findParcel(identifier) {
-            const view = await store.reads.findParcel(identifier)
-            const { read } = gate
-            gate.read = Promise.resolve()
-            await read
-            return view
-          },
-        },
-        write: {
-          ...store.writes,
-          async noteLanguageAsked(asked) {
-            gates.noting.resolve()
-            await gates.note
-            await store.writes.noteLanguageAsked(asked)
-          },
-        },
-        together: createSharedFlight({
-          flights: shared.flights,
-          pause(ms) {
-            waited.resolve()
-            return pause(ms / 10)
-          },
-        }),
-        cache: createAnswerCache({ bytesMax: 0, changes: createChangeTable() }),
-        meter: { served() {} },
-        notFound: createMemory<number>({ entriesMax: 10 }),
-        pauses: createMemory({ entriesMax: 10 }),
-        rests: createMemory({ entriesMax: 10 }),
-        admitUnknown: async () => null,
-        log: silent,
-        clock: { now: store.now, monotonic: () => performance.now() },
+    const replica = await openAskingReplica(place, {
+      nowMs: NOON,
+      notFoundForMs,
+      cacheBytes: 0,
+      async fetchAll({ language }) {
+        calls.push(language)
+        gates.called.resolve()
+        await gates.call
+        return answer(language)
       },
-      { languages: ['en', 'sv'], notFoundForMs, fetchUnknown: true, fetchMissingLanguage: true, refreshOlderThanMs: null },
-    )
-    const ask = () =>
-      serve.ask({ app: 'shop', identifier: NUMBER, language: 'sv', kind: 'all' }).then(
-        () => 'answered',
-        (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
-      )
+      async onRead() {
+        const { read } = gate
+        gate.read = Promise.resolve()
+        await read
+      },
+      async beforeNote() {
+        gates.noting.resolve()
+        await gates.note
+      },
+      onWait: () => waited.resolve(),
+    })
     const waitsAnew = () => {
       waited = Promise.withResolvers()
       return waited.promise
     }
-    return { ...store, ask, gate, waited: waited.promise, waitsAnew }
+    return { ...replica, ask: () => replica.ask(NUMBER, 'sv'), gate, waited: waited.promise, waitsAnew }
   }
   const [one, other] = [await open(), await open()]
   if (isKnown) await one.poll({ asked: NUMBER, language: 'en' })
