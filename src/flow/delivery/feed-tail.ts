@@ -38,8 +38,8 @@ interface Kept {
 
 /**
  * Reads the feed for all its readers. The end of the feed is kept in memory, so each event is read and encoded once for all readers.
- * Readers further back read pages from the store until they reach the end. An event may thus be shown as it stood some seconds ago; later
- * changes follow as events of their own.
+ * Readers further back read pages from the store until they reach the end. An event may thus be shown as it stood when it was first read,
+ * however long ago; later changes follow as events of their own.
  */
 export function createFeedTail(ports: FeedPagePorts): FeedTail {
   let tail = createReads(ports)
