@@ -2,16 +2,20 @@ import { sql } from 'kysely'
 
 /** Which server answers, and how far its counter is. */
 export interface Standing {
-  /** When it was started, in microseconds: a standby that was promoted, a backup that was restored and a server that was restarted are other processes. */
+  /** Another after a standby was promoted, a backup was restored or the server was restarted: see `SERVER`. */
   readonly server: number
   /** The last number that was given. */
   readonly sequence: number
 }
 
-export const SERVER_STARTED = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint'
+/**
+ * Tells one server from another, in a statement that reads `counter`: when it was started, in microseconds, and which table that is. A standby that was promoted
+ * and files that were put back are of another process; tables that were restored while the server ran are others.
+ */
+export const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint + counter.tableoid::bigint'
 
 /** The columns of a standing, in a statement that reads the row `sequence` of `counter` anyway. */
-export const standingColumns = sql<Standing>`${sql.raw(SERVER_STARTED)} as server, counter.value as sequence`
+export const standingColumns = sql<Standing>`${sql.raw(SERVER)} as server, counter.value as sequence`
 
 /** Notices that a server does not hold any more what was read from it: it is another one, or its counter has gone back. */
 export interface StandingWatch {

@@ -7,6 +7,7 @@ import { openReplicaTable } from '../../../src/store/postgres/admin/replica-tabl
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
 import { type ForgetfulServer, startForgetful } from '../../support/forgetful-server.ts'
+import { withClient } from '../../support/postgres-client.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
@@ -137,4 +138,42 @@ test('S18: a server that was promoted ends a lease, because it may lack what was
   expect([await replica.write(), await replica.renew()]).toEqual(['refused', false])
   await replica.join()
   expect([await replica.renew(), await replica.write()]).toEqual([true, 'written'])
+})
+
+/** Puts all tables back as they were when it was called first, as `pg_restore --clean` does while the server runs. */
+const RESTORABLE = `
+  create schema kept;
+  do $$ declare t text; begin
+    for t in select table_name from information_schema.tables where table_schema = 'public' loop
+      execute format('create table kept.%I as table public.%I', t, t);
+    end loop;
+  end $$`
+const RESTORE = `
+  set session_replication_role = replica;
+  alter table counter rename to gone;
+  create table counter (like gone including all);
+  drop table gone;
+  do $$ declare t text; begin
+    for t in select table_name from information_schema.tables where table_schema = 'public' loop
+      execute format('delete from public.%I', t);
+      execute format('insert into public.%I overriding system value select * from kept.%I', t, t);
+    end loop;
+  end $$;
+  select setval(pg_get_serial_sequence('content', 'id'), (select max(id) from content))`
+
+test('S18: tables restored while the server runs give no parcel the words of another', async () => {
+  const place = await server.newDatabase()
+  const order = (sql: string) => withClient(place, (client) => client.query(sql))
+  const { reads, record } = await openStore(NOON, postgres, place)
+  const textOf = async (id: string) => (await reads.findParcel(id))?.entries[0]?.texts.en?.detailed
+  await record(pushOf('1001', 'Kept'))
+  await order(RESTORABLE)
+  await record(pushOf('1002', 'Lost'))
+  expect(await textOf('1002')).toBe('Lost')
+  await order(RESTORE)
+  const other = await openStore(NOON, postgres, place)
+  for (const id of ['1003', '1004', '1005']) await other.record(pushOf(id, `Other ${id}`))
+  expect([await again(() => textOf('1003')), await textOf('1002')]).toEqual(['Other 1003', undefined])
+  await again(() => record(pushOf('1006', 'Lost')))
+  expect((await other.reads.findParcel('1006'))?.entries[0]?.texts.en?.detailed).toBe('Lost')
 })

@@ -6,7 +6,7 @@ import type { LessonTable } from '../../../flow/polling/ports.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
-import { SERVER_STARTED } from '../standing.ts'
+import { SERVER } from '../standing.ts'
 import { alone, whole } from './alone.ts'
 import { createLessonTable } from './lesson-table.ts'
 import { createLostCommits, type LostCommits, type ReplicaStanding, timelineOf } from './lost-commits.ts'
@@ -23,7 +23,7 @@ const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 const BEGIN = `begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = ${IDLE_MS_MAX}`
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
-const STANDING = `${SERVER_STARTED} as server, (select value from counter where name = 'sequence') as sequence`
+const STANDING = `(select ${SERVER} from counter where name = 'sequence') as server, (select value from counter where name = 'sequence') as sequence`
 const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms, configured_at_ms)
   select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint, coalesce($7::bigint, now_ms) from (select ${NOW_MS} as now_ms) as clock
@@ -33,7 +33,7 @@ const renewal = (id: number, ttlMs: number) =>
   (select seen_at_ms from replica where id = ${whole(id)}) as before
   where id = ${whole(id)} returning replica.seen_at_ms as now_ms, started_at_ms, before.seen_at_ms, ${STANDING},
   (select count(*) from replica as other where other.id <> ${whole(id)} and (other.until_ms <= ${NOW_MS} or other.seen_at_ms > ${NOW_MS}))::integer as lapsed`
-const LOOK = `select name, value, version, ${SERVER_STARTED} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
+const LOOK = `select name, value, version, ${SERVER} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
 /** `trusted`: the server's time without its steps forward; null: it is not known. */
 const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint)`
 /** Seen in the future, because the server's clock was put back since: the lease lasts as long as it would if it were renewed now. */
