@@ -11,8 +11,8 @@ import { temporaryFolder } from '../../support/temporary.ts'
 
 const MB = 1024 * 1024
 const KB = 1024
-/** After so many pushes and a pause a relay is idle. */
-const WARM_UP = 10_000
+/** After so many pushes a relay has compiled what it uses, and its heap and caches have nearly the size that its load wants. */
+const WARM_UP = LONG ? 10_000 : 4000
 const FLOOD_MS = LONG ? 10_000 : 1500
 /** Those who send the flood take their part of the same processors. */
 const RATIO = 10

@@ -16,7 +16,7 @@ const REQUEST_MS = 10_000
 /** So many pushes with nothing beside them. */
 const ALONE = 1000
 
-const WARM_UP = 8000
+const WARM_UP = byForm(4000, 4000, 8000)
 /** So many connections at a time. */
 const LOT = 200
 
