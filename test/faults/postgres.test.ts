@@ -27,7 +27,10 @@ test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s ea
   const load = startLoad(relay.publicUrl, SENDERS, pushes.next)
   await load.untilAnswered(SENDERS * 12)
   const hot = '/v1/status/880003/all?language=en'
-  for (let time = 0; time < 2; time++) expect((await ask(asker.internalUrl, asker.token, hot)).headers.get('cache-status')).toBe(HIT)
+  const cacheStatus = async () => (await ask(asker.internalUrl, asker.token, hot)).headers.get('cache-status')
+  // On a busy machine some of the first pushes are refused, and the parcel is not known yet.
+  await expect.poll(cacheStatus).toBe(HIT)
+  expect(await cacheStatus()).toBe(HIT)
   const fromMs = performance.now()
   proxy.swallow()
   const timed = async (status: Promise<Response>) => {

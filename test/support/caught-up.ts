@@ -55,8 +55,12 @@ export async function untilCaughtUp(
 /** Resolves when nothing waits to be sent. */
 export async function untilSent({ internalUrl, token }: Asker): Promise<void> {
   const waiting = async () => {
-    const pages = ['queued', 'retrying'].map((state) => ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`))
-    return await Promise.all((await Promise.all(pages)).map((page) => page.json()))
+    const pages: unknown[] = []
+    // One after the other, in the order in which a delivery passes through them: asked for at once, it could be missed in both.
+    for (const state of ['queued', 'retrying']) {
+      pages.push(await (await ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`)).json())
+    }
+    return pages
   }
   const none = expect.objectContaining({ deliveries: [] })
   await vi.waitFor(async () => expect(await waiting()).toEqual([none, none]))

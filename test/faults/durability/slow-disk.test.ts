@@ -86,7 +86,8 @@ test.each(DELAYS_MS)(
     else console.info(`S9: a read took ${await expectBesideControl({ control: read, fault: readBesidePushes, ratio: 3 })}`)
     const taken = answers.filter(({ status }) => status === 200)
     const refused = answers.filter(({ status }) => status === 503)
-    expect([taken.length > 0, refused.length > 0, taken.length + refused.length]).toEqual([true, !SHORT, answers.length])
+    // As few as the short form has are refused only on a machine so slow that the last one's turn comes too late.
+    expect([taken.length > 0, SHORT || refused.length > 0, taken.length + refused.length]).toEqual([true, true, answers.length])
     expect([mostWaiting > 1, mostWaiting <= WAITING_MAX + 2], `${mostWaiting} waited at once`).toEqual([true, true])
     for (const { retryAfter } of refused) expect(Number(retryAfter)).toBeGreaterThan(0)
     // Its turn within the patience, and then its own commit; a sync of the database itself may come on top.
