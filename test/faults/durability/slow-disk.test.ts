@@ -23,7 +23,7 @@ const PATIENCE_MS = 10_000
 const RSS_GROWTH_MAX = 220 * 1024 * 1024
 /** A start makes fewer syncs than this; the pushes that warm up make the rest. */
 const START_SYNCS = 40
-const DELAYS_MS = byForm([200], [200], [200, 5000])
+const DELAYS_MS = byForm([200], [100], [200, 5000])
 
 const test = testWith('strace')
 
