@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { parseSync, Visitor } from 'oxc-parser'
 import { expect, test } from 'vitest'
 
-const SOURCES = new URL('../../src/', import.meta.url).pathname
+const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 /**
  * Loops of the writer's transactions and of the store that wait in each turn, by file and by what they wait for. On PostgreSQL each wait is a round trip,

@@ -1,8 +1,9 @@
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { CROSSINGS, HOUSE_LIMITS, holdToLimits } from './house-limits.ts'
 import { functionsOf, type HouseFigures, listedPushPath, measureHouse } from './measure-house.ts'
 
-const figures = measureHouse(new URL('../../', import.meta.url).pathname)
+const figures = measureHouse(fileURLToPath(new URL('../../', import.meta.url)))
 
 test('the house keeps to its limits', () => {
   expect(figures.functions.length).toBeGreaterThan(2000)

@@ -1,11 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../support/temporary.ts'
 import { checkHouse } from './check-house.ts'
 import { parseModule, readModules } from './source-module.ts'
 
-const SOURCES = new URL('../../src/', import.meta.url).pathname
+const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 describe('the sources', () => {
   const modules = readModules(SOURCES)

@@ -1,8 +1,9 @@
 import { posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parseModule, readModules, type SourceModule } from './source-module.ts'
 
-const ROOT = new URL('../../', import.meta.url).pathname
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const modules = ['src/', 'test/', 'bench/'].flatMap((folder) =>
   readModules(ROOT + folder).map((module) => ({ ...module, path: folder + module.path })),
 )

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-const TESTS = new URL('../', import.meta.url).pathname
+const TESTS = fileURLToPath(new URL('../', import.meta.url))
 /** A process that goes on when the call has returned. */
 const STARTS = /(?<![.\w])(?:spawn|fork)\(/g
 const IS_TIED = /tieToTest\(\s*$/
