@@ -18,8 +18,8 @@ export interface TransactionKind<T = unknown> {
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
   /**
-   * Other replicas notice it, because it changes what waits for endpoints. A function says by the result whether it did: what replicas do because one was
-   * noticed must not itself be noticed if it changed nothing, or they would keep each other busy for ever.
+   * Tells other replicas that it changed what waits for endpoints; a function decides by the result. Replicas react to an announcement with work of their own,
+   * so announcing work that changed nothing would keep them busy for ever.
    */
   readonly announced?: boolean | ((result: T) => boolean)
 }

@@ -8,7 +8,7 @@ import { byForm } from '../support/long-form.ts'
 import { answers, recordAll } from '../support/model.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { ADMIN, logIn, push, startTestRelay } from '../support/relay.ts'
-import { seeded } from '../support/seeded.ts'
+import { drawWith, seeded } from '../support/seeded.ts'
 import { storedNumber } from '../support/stored-rows.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -53,12 +53,7 @@ async function startServer() {
 
 async function openWorld(seed: number) {
   const random = seeded(seed)
-  const below = (limit: number) => Math.floor(random() * limit)
-  const pick = <T>(from: readonly T[]): T => {
-    const [picked] = from.slice(below(from.length))
-    if (picked === undefined) throw new RangeError('there is nothing to pick from')
-    return picked
-  }
+  const { below, pick } = drawWith(random)
   const carrier = await openCarrier({
     status: ({ url = '' }, response) => {
       const nth = NUMBERS.findIndex((number) => url.includes(number))

@@ -3,7 +3,7 @@ import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { strictLog } from './observed.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
-import { seeded } from './seeded.ts'
+import { drawWith, seeded } from './seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from './seeded-observations.ts'
 import { addEndpoint } from './stored-endpoint.ts'
 
@@ -18,7 +18,7 @@ export async function openBusyStore(engine: Engine, place: string, seed: number)
   const options = { sqlitePath: place, engine, record: recordOptions, deliver: deliverOptions }
   const writes = await openWriteSide(options, clock, strictLog)
   const random = seeded(seed)
-  const below = (limit: number) => Math.floor(random() * limit)
+  const { below } = drawWith(random)
   const observations = seededObservations(seed, PARCELS)
   await addEndpoint(writes, nowMs, { name: 'shop' })
   await addEndpoint(writes, nowMs, { name: 'archive', backfill: true })

@@ -1,7 +1,7 @@
 import type { Incoming } from '../../src/domain/history/recording.ts'
 import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { aPoll, type PolledEntry, type PushFields, pushBody } from './builders.ts'
-import { seeded } from './seeded.ts'
+import { drawWith, seeded } from './seeded.ts'
 
 const HOUR_MS = 3_600_000
 const STATUSES = [
@@ -32,12 +32,7 @@ export const trackingIdOf = (parcel: number, nth = 0) => `${1000 + parcel}${nth}
 /** Pushes and polls of a few parcels, the same in every run with the same seed. */
 export function seededObservations(seed: number, parcels: number): SeededObservations {
   const random = seeded(seed)
-  const below = (limit: number) => Math.floor(random() * limit)
-  const pick = <T>(from: readonly T[]): T => {
-    const [picked] = from.slice(below(from.length))
-    if (picked === undefined) throw new RangeError('there is nothing to pick from')
-    return picked
-  }
+  const { below, pick } = drawWith(random)
   const pushed: Buffer[] = []
 
   /** A time within the day before. Every third has no milliseconds, and many share a second. */

@@ -8,3 +8,14 @@ export function seeded(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }
+
+/** Draws with a generator: whole numbers below a limit, and members of a list. */
+export function drawWith(random: () => number) {
+  const below = (limit: number): number => Math.floor(random() * limit)
+  const pick = <T>(from: readonly T[]): T => {
+    const [picked] = from.slice(below(from.length))
+    if (picked === undefined) throw new RangeError('there is nothing to pick from')
+    return picked
+  }
+  return { below, pick }
+}

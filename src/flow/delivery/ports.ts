@@ -77,8 +77,8 @@ export interface DeliveryWrites {
   /** Makes one delivery due now, before everything else that waits for its endpoint. */
   retryDelivery(request: { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /**
-   * Marks a waiting delivery as skipped. A dispatch round of whoever delivers to its endpoint ends it (`dead`, reason `skipped`), at once or when its attempt
-   * ends, and the next one of its parcel goes.
+   * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch round, or when the
+   * attempt under way ends. Then the parcel's next delivery goes.
    */
   skipDelivery(request: { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
   /** The prefix of this relay's event ids, created on first use and then kept. */

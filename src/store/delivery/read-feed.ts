@@ -9,7 +9,8 @@ import { statement } from '../statement.ts'
 import { prunedTo } from './feed.ts'
 import { survivorOf } from './survivors.ts'
 
-const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
+/** The events after a sequence, each with the parcel that holds its history now. */
+export const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db
     .selectFrom('feed')
     .selectAll()

@@ -2,21 +2,11 @@ import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
 import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
 import { decodePayloadRef } from '../codec.ts'
 import { type FeedRow, feedEntriesOf } from '../delivery/feed-entries.ts'
-import { feedParcel } from '../delivery/read-feed.ts'
-import { survivorOf } from '../delivery/survivors.ts'
+import { eventsAfter, feedParcel } from '../delivery/read-feed.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import { statement } from '../statement.ts'
 
-const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('feed')
-    .selectAll()
-    .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
-    .where('sequence', '>', p.after)
-    .orderBy('sequence')
-    .limit(p.limit),
-)
 const keptBody = statement<{ id: number }>()((db, p) =>
   db.selectFrom('inbox').select('id').where('id', '=', p.id).where('body', 'is not', null),
 )

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type CarrierMood, openCacheModel, type Step } from '../../support/cache-model.ts'
 import { engines } from '../../support/engines.ts'
 import { casesOf, LONG } from '../../support/long-form.ts'
-import { seeded } from '../../support/seeded.ts'
+import { drawWith, seeded } from '../../support/seeded.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -12,7 +12,7 @@ const PAUSES_MS = [1, MINUTE_MS, 6 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS, 25 * HOUR_
 
 /** A step at random. Questions are the most frequent, and the same is often asked twice, so that the cache has something to say. */
 function stepOf(random: () => number): Step {
-  const below = (limit: number) => Math.floor(random() * limit)
+  const { below } = drawWith(random)
   const parcel = below(PARCELS)
   const kind = random()
   if (kind < 0.1) return { kind: 'push', parcel }

@@ -6,7 +6,7 @@ import { pushBody } from '../../support/builders.ts'
 import { newPlace } from '../../support/engines.ts'
 import { byForm, casesOf, LONG } from '../../support/long-form.ts'
 import { withClient } from '../../support/postgres-client.ts'
-import { seeded } from '../../support/seeded.ts'
+import { drawWith, seeded } from '../../support/seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from '../../support/seeded-observations.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
@@ -76,7 +76,7 @@ const identifiers = Array.from({ length: PARCELS }, (_, nth) => [trackingNumberO
 /** Everything that writes about parcels, at random, through a store. */
 function createVerbs(random: () => number) {
   const observations = seededObservations(4711, PARCELS)
-  const below = (limit: number) => Math.floor(random() * limit)
+  const { below } = drawWith(random)
   const identifier = () => identifiers[below(identifiers.length)] ?? ''
   const parcelId = async ({ reads }: Store, of: string) => (await reads.inspectParcel(of))?.state.parcelId ?? null
   const record = async ({ writes, now }: Store) =>

@@ -4,7 +4,7 @@ import { openAskingReplica } from '../../support/asking-replica.ts'
 import { aPoll } from '../../support/builders.ts'
 import { byForm } from '../../support/long-form.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
-import { seeded } from '../../support/seeded.ts'
+import { drawWith, seeded } from '../../support/seeded.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const NOT_FOUND_FOR_MS = 300_000
@@ -24,7 +24,7 @@ interface Call {
 /** Two replicas, and a carrier whose answers the test gives. It notes what must not be. */
 async function openWorld(seed: number) {
   const random = seeded(seed)
-  const below = (limit: number) => Math.floor(random() * limit)
+  const { below } = drawWith(random)
   const { url } = await createDatabase()
   const clock = { nowMs: 0 }
   const wrong: string[] = []
