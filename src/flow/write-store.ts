@@ -18,8 +18,8 @@ export interface TransactionKind<T = unknown> {
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
   /**
-   * Tells other replicas that it changed what waits for endpoints; a function decides by the result. Replicas react to an announcement with work of their own,
-   * so announcing work that changed nothing would keep them busy for ever.
+   * Tells other replicas that it changed what waits for endpoints; a function decides by the result. Replicas answer an announcement with work of their own. If
+   * work that changed nothing were announced, they would never come to rest.
    */
   readonly announced?: boolean | ((result: T) => boolean)
 }

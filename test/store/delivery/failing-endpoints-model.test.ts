@@ -3,7 +3,7 @@ import type { Engine } from '../../../src/store/contract.ts'
 import { openDeliveryWorld, type WorldAttempt } from '../../support/delivery-world.ts'
 import { engines } from '../../support/engines.ts'
 import { runsOn } from '../../support/long-form.ts'
-import { seeded } from '../../support/seeded.ts'
+import { drawWith, seeded } from '../../support/seeded.ts'
 
 const START_MS = Date.parse('2026-03-01T12:00:00Z')
 const MINUTE_MS = 60_000
@@ -20,7 +20,7 @@ async function live(
   seed: number,
 ): Promise<{ readonly wrong: readonly string[]; readonly attempts: number; readonly probes: number }> {
   const random = seeded(seed)
-  const below = (count: number) => Math.floor(random() * count)
+  const { below } = drawWith(random)
   const wrong: string[] = []
   const poisonous = new Set<number>()
   /** The sequences of each parcel, in order; and what became of them as far as the receiver's answers tell. */
