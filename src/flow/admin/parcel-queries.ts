@@ -1,6 +1,5 @@
-import type { InspectedIdentifier, InspectedParcel, ListedParcel, ParcelCursor } from '../../domain/admin/parcel-list.ts'
+import type { InspectedParcel, ListedParcel, ParcelCursor } from '../../domain/admin/parcel-list.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Entry } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../domain/history/status-entry.ts'
 import { suggestName } from '../../domain/near-name.ts'
@@ -22,8 +21,8 @@ export interface ListQuestion {
 
 /** How operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
 export interface ParcelQueries {
-  list(question: ListQuestion): Promise<{ readonly parcels: readonly object[]; readonly next: string | null }>
-  inspect(identifier: string): Promise<object>
+  list(question: ListQuestion): Promise<{ readonly parcels: readonly ListedParcel[]; readonly next: string | null }>
+  inspect(identifier: string): Promise<InspectedParcel>
 }
 
 /** With a new status for every parcel, a list of statuses would help nobody. */
@@ -48,12 +47,12 @@ export function createParcelQueries({
     async list({ query, status, stopped, cursor, limit }) {
       if (status !== null) await refuseUnknown(status)
       const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, after: cursor, limit })
-      return { parcels: parcels.map(presentListed), next: next === null ? null : encodeCursor(next) }
+      return { parcels, next: next === null ? null : encodeCursor(next) }
     },
     async inspect(text) {
       const parcel = await reads.inspectParcel(readIdentifier(text))
       if (parcel === null) throw new AppError('not_found', 'No parcel has this identifier.')
-      return presentInspected(parcel)
+      return parcel
     },
   }
 }
@@ -80,60 +79,4 @@ export function readCursor(text: string): ParcelCursor | null {
 
 function isCount(text: string): boolean {
   return /^\d{1,15}$/.test(text)
-}
-
-function presentListed({ state, identifiers }: ListedParcel): object {
-  return { identifiers: identifiers.map(({ value }) => value), ...presentState(state) }
-}
-
-function presentState(state: ParcelState): object {
-  return {
-    status: state.latest?.status ?? null,
-    statusAt: presentTime(state.latest?.atMs ?? null),
-    entries: state.entryCount,
-    full: state.full,
-    cadence: {
-      watchedAt: presentTime(state.watchedAtMs),
-      nextCheckAt: presentTime(state.nextPollAtMs),
-      lastCheckAt: presentTime(state.checkedAtMs),
-      heardAt: presentTime(state.lastSeenAtMs),
-      failures: state.failures,
-      stopped: state.nextPollAtMs === null ? state.stopped : null,
-    },
-  }
-}
-
-function presentInspected({ state, identifiers, entries }: InspectedParcel): object {
-  return { identifiers: identifiers.map(presentIdentifier), ...presentState(state), history: entries.map(presentEntry) }
-}
-
-function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdentifier): object {
-  const kind = isTrackingId ? 'tracking id' : 'tracking number'
-  return { value, kind, carrierKnowsIt: refusedAtMs === null, carrierRefusedItAt: presentTime(refusedAtMs) }
-}
-
-function presentEntry(entry: Entry): object {
-  const { status, detailedStatus, eventTimestamp, location, displayToConsumer, sequence, texts } = entry
-  return {
-    status,
-    detailedStatus,
-    eventTimestamp,
-    location,
-    displayToConsumer,
-    languages: Object.keys(texts).sort(),
-    /** When the relay first learnt of it: a sequence number. */
-    sequence,
-    provenance: entry.members
-      .map(({ sighting, sequence: learnt, askedAtMs }) => ({
-        door: sighting.source,
-        languages: Object.keys(sighting.texts).sort(),
-        sequence: learnt,
-        askedAt: sighting.source === 'poll' ? presentTime(askedAtMs) : null,
-      }))
-      .toSorted((a, b) => a.sequence - b.sequence),
-  }
-}
-
-function presentTime(atMs: number | null): string | null {
-  return atMs === null ? null : new Date(atMs).toISOString()
 }

@@ -10,6 +10,7 @@ import type { Authorize } from '../server/authorize.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { readLines } from '../server/read-lines.ts'
+import { presentInspected, presentListed } from './present-parcel.ts'
 
 export interface ParcelListsRouteOptions {
   readonly lookAtParcels: ParcelQueries
@@ -38,7 +39,10 @@ export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: Parce
   routes.add('get', '/relay/parcels', {
     scope: 'admin',
     query: LIST_QUERY,
-    answer: async (ctx, call) => presentJson(ctx, 200, await lookAtParcels.list(call.query)),
+    answer: async (ctx, call) => {
+      const { parcels, next } = await lookAtParcels.list(call.query)
+      presentJson(ctx, 200, { parcels: parcels.map(presentListed), next })
+    },
   })
   routes.add('post', '/relay/parcels/watch', {
     scope: 'admin',
@@ -48,7 +52,7 @@ export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: Parce
   routes.add('get', '/relay/parcels/:identifier', {
     scope: 'admin',
     query: NO_QUERY,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, await lookAtParcels.inspect(param('identifier'))),
+    answer: async (ctx, { param }) => presentJson(ctx, 200, presentInspected(await lookAtParcels.inspect(param('identifier')))),
   })
   return routes.router
 

@@ -1,0 +1,58 @@
+import type { InspectedIdentifier, InspectedParcel, ListedParcel } from '../../domain/admin/parcel-list.ts'
+import type { Entry } from '../../domain/history/history.ts'
+import type { ParcelState } from '../../domain/history/parcel-state.ts'
+import { presentInstant } from '../server/present.ts'
+
+/** A parcel in a list. */
+export function presentListed({ state, identifiers }: ListedParcel): object {
+  return { identifiers: identifiers.map(({ value }) => value), ...presentState(state) }
+}
+
+function presentState(state: ParcelState): object {
+  return {
+    status: state.latest?.status ?? null,
+    statusAt: presentInstant(state.latest?.atMs ?? null),
+    entries: state.entryCount,
+    full: state.full,
+    cadence: {
+      watchedAt: presentInstant(state.watchedAtMs),
+      nextCheckAt: presentInstant(state.nextPollAtMs),
+      lastCheckAt: presentInstant(state.checkedAtMs),
+      heardAt: presentInstant(state.lastSeenAtMs),
+      failures: state.failures,
+      stopped: state.nextPollAtMs === null ? state.stopped : null,
+    },
+  }
+}
+
+/** A parcel with its history and where each entry came from. */
+export function presentInspected({ state, identifiers, entries }: InspectedParcel): object {
+  return { identifiers: identifiers.map(presentIdentifier), ...presentState(state), history: entries.map(presentEntry) }
+}
+
+function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdentifier): object {
+  const kind = isTrackingId ? 'tracking id' : 'tracking number'
+  return { value, kind, carrierKnowsIt: refusedAtMs === null, carrierRefusedItAt: presentInstant(refusedAtMs) }
+}
+
+function presentEntry(entry: Entry): object {
+  const { status, detailedStatus, eventTimestamp, location, displayToConsumer, sequence, texts } = entry
+  return {
+    status,
+    detailedStatus,
+    eventTimestamp,
+    location,
+    displayToConsumer,
+    languages: Object.keys(texts).sort(),
+    /** When the relay first learnt of it: a sequence number. */
+    sequence,
+    provenance: entry.members
+      .map(({ sighting, sequence: learnt, askedAtMs }) => ({
+        door: sighting.source,
+        languages: Object.keys(sighting.texts).sort(),
+        sequence: learnt,
+        askedAt: sighting.source === 'poll' ? presentInstant(askedAtMs) : null,
+      }))
+      .toSorted((a, b) => a.sequence - b.sequence),
+  }
+}
