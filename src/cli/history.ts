@@ -14,7 +14,7 @@ import {
 /** `history`: shows a parcel's history in a running relay. */
 export function historyCommand(): Command {
   const command = new Command('history')
-    .description('show the history of a parcel, and whether a push or a poll reported each entry')
+    .description('show the history of a parcel, and when a push or a poll first told of each entry')
     .argument('<identifier>')
     .action(async (identifier: string, options: ClientOptions) => {
       const ask = await openRelay(options)
@@ -30,9 +30,9 @@ function describe(parcel: unknown): string {
   const cadence = memberOf(parcel, 'cadence')
   const next = textOf(cadence, 'nextCheckAt') ?? `never: ${textOf(cadence, 'stopped') ?? 'not watched'}`
   const entries = listOf(parcel, 'history').map((entry) => {
-    const doors = new Set(listOf(entry, 'provenance').map((one) => textOf(one, 'door') ?? ''))
+    const doors = ['learnt', 'confirmed'].map((what) => `${textOf(entry, `${what}By`) ?? ''} ${textOf(entry, `${what}At`) ?? ''}`.trim())
     const words = ['eventTimestamp', 'status', 'detailedStatus', 'location'].map((name) => textOf(entry, name) ?? '')
-    return `${words.join('  ').trimEnd()}  [${[...doors].join(', ')}]`
+    return `${words.join('  ').trimEnd()}  [${doors.filter((door) => door !== '').join(', ')}]`
   })
   return `${[names.join(', '), `next check ${next}`, ...entries].join('\n')}\n`
 }

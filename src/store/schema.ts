@@ -74,6 +74,8 @@ interface SightingTable {
   readonly ordinal: number
   readonly asked_at_ms: number
   readonly sequence: number
+  /** When the relay first learnt of it; null: before it kept that. */
+  readonly learnt_at_ms: number | null
   /** Which subscribers were sent it, as `encodeAudience` stores it. */
   readonly told: number
   /** JSON: unknown members as a list of name and JSON text; null: none. */

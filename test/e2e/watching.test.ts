@@ -80,7 +80,7 @@ test('a push revives an unwatched parcel, and unwatching what nobody knows is a 
   expect([unknown.status, await problemOf(unknown)]).toEqual([404, 'not_found'])
 })
 
-test('one parcel shows what it is called, when it is checked, and whether a push or a poll reported each entry', async () => {
+test('one parcel shows its names, its checks, and when a push or a poll told of each entry', async () => {
   const { json, ...world } = shared
   const number = 'WA100000003SE'
   const entry = { eventTimestamp: '2026-03-01T10:00:00.250Z' }
@@ -96,8 +96,18 @@ test('one parcel shows what it is called, when it is checked, and whether a push
         z.object({
           status: z.string(),
           sequence: z.number(),
+          learntAt: z.string(),
+          learntBy: z.string(),
+          confirmedAt: z.string(),
+          confirmedBy: z.string(),
           provenance: z.array(
-            z.object({ door: z.string(), languages: z.array(z.string()), sequence: z.number(), askedAt: z.string().nullable() }),
+            z.object({
+              door: z.string(),
+              languages: z.array(z.string()),
+              sequence: z.number(),
+              learntAt: z.string(),
+              askedAt: z.string().nullable(),
+            }),
           ),
         }),
       ),
@@ -114,6 +124,26 @@ test('one parcel shows what it is called, when it is checked, and whether a push
     ['poll', ['en']],
   ])
   expect(told?.provenance[0]?.sequence).toBe(told?.sequence)
+  expect([told?.learntBy, told?.confirmedBy]).toEqual(['push', 'poll'])
+  expect(told?.provenance.map(({ learntAt }) => learntAt)).toEqual([told?.learntAt, told?.confirmedAt])
+})
+
+test('a poll after the first moves neither when an entry was learnt of nor what applications are answered', async () => {
+  const { json, ...world } = shared
+  const number = 'WA100000004SE'
+  world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000004'] }))
+  const first = await world.all(number)
+  const learnt = async () =>
+    z
+      .object({ history: z.array(z.object({ learntAt: z.string(), learntBy: z.string(), confirmedAt: z.string().nullable() })) })
+      .parse(await json('GET', `/${number}`)).history
+  const [before] = await learnt()
+  expect(before).toMatchObject({ learntBy: 'poll', confirmedAt: null })
+  expect(await world.refresh(number)).toBe(200)
+  expect(await learnt()).toEqual([before])
+  expect(await world.all(number)).toEqual(first)
+  expect((await world.push(pushBody({ trackingIds: ['81000004'], eventTime: '2026-03-01T10:00:00.250Z' }))).status).toBe(200)
+  expect(await learnt()).toEqual([{ ...before, confirmedAt: expect.any(String) }])
 })
 
 test('a list goes by the next check, page by page, and what is no more checked comes last', async () => {

@@ -59,13 +59,16 @@ export async function openWrittenBefore(place: string, engine: Engine = sqlite) 
   return { writes, get: answers.get, close }
 }
 
-/** Asks everything again, in the same order, as a question may start a stopped parcel's polls; returns what is answered otherwise. */
+/**
+ * Asks everything again, in the same order, as a question may start a stopped parcel's polls; returns what is answered otherwise. What
+ * operators ask for may say more than it did.
+ */
 export async function differingFromBefore({
   get,
 }: Pick<Awaited<ReturnType<typeof openWrittenBefore>>, 'get'>): Promise<readonly { readonly was: AnswerAt; readonly is: AnswerAt }[]> {
   const pairs = []
   for (const was of recorded.answers) pairs.push({ was, is: await get(was.path) })
-  return pairs.filter(({ was, is }) => JSON.stringify(withoutSentence(was)) !== JSON.stringify(withoutSentence(is)))
+  return pairs.filter(({ was, is }) => JSON.stringify(withoutSentence(was)) !== JSON.stringify(withoutSentence(withoutAdded(is, was))))
 }
 
 /** An answer without the sentence that explains an error: its words may be edited, and with them its length. */
@@ -73,4 +76,21 @@ function withoutSentence(answer: AnswerAt): AnswerAt {
   if (answer.headers['content-type'] !== 'application/problem+json') return answer
   const body = answer.body.replace(/"detail":"(?:[^"\\]|\\.)*"/, '"detail":""')
   return { ...answer, body, headers: { ...answer.headers, 'content-length': '' } }
+}
+
+/** An answer under /relay without the members that were added to it since. */
+function withoutAdded(is: AnswerAt, was: AnswerAt): AnswerAt {
+  if (!is.path.startsWith('/relay/') || is.headers['content-type'] !== was.headers['content-type'] || is.status !== was.status) return is
+  const body = JSON.stringify(onlyAsIn(JSON.parse(is.body), JSON.parse(was.body)))
+  return { ...is, body, headers: { ...is.headers, 'content-length': String(Buffer.byteLength(body)) } }
+}
+
+function onlyAsIn(is: unknown, was: unknown): unknown {
+  if (Array.isArray(is) && Array.isArray(was)) return is.map((one, at) => onlyAsIn(one, was[at]))
+  if (!isObject(is) || !isObject(was)) return is
+  return Object.fromEntries(Object.entries(is).flatMap(([name, value]) => (name in was ? [[name, onlyAsIn(value, was[name])]] : [])))
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
 }

@@ -37,7 +37,7 @@ export function joinDrafts(
   const states = drafts.map(({ state }) => state)
   const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
   const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
-  const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0).kept).length
+  const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0, nowMs).kept).length
   // A parcel that already exceeds the limit, from before there was one, may keep what it has.
   const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
   if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null

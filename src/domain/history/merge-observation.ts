@@ -65,7 +65,7 @@ export function mergeObservation(
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
   // Oldest first, so that what happened first is numbered and relayed first.
-  const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), () => nextSequence(batch))
+  const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), () => nextSequence(batch), batch.nowMs)
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length

@@ -113,7 +113,7 @@ export const emptyParcel: ParcelRecord = { sightings: [], answers: [], order: nu
 export function observe(parcel: ParcelRecord, observation: PushObservation | PollObservation): ParcelRecord {
   const listed = sightingsOf(observation)
   const lone: ParcelRecord = {
-    sightings: mergeSightings([], listed, () => 0).kept,
+    sightings: mergeSightings([], listed, () => 0, null).kept,
     answers: observation.kind === 'poll' ? [keptAnswer(observation)] : [],
     order: observation.kind === 'poll' ? { answer: keptAnswer(observation), sightingIds: listed.map(sightingId) } : null,
     trackingIds: observation.trackingIds,
@@ -126,7 +126,7 @@ export function observe(parcel: ParcelRecord, observation: PushObservation | Pol
 export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
   const orderAnswer = betterOrderAnswer(a.order?.answer ?? null, b.order?.answer ?? null)
   return {
-    sightings: mergeSightings(a.sightings, b.sightings, () => a.sightings.length).kept,
+    sightings: mergeSightings(a.sightings, b.sightings, () => a.sightings.length, null).kept,
     answers: keepAnswers([...a.answers, ...b.answers]).kept,
     order: orderAnswer === null ? null : a.order?.answer === orderAnswer ? a.order : b.order,
     trackingIds: [...new Set([...a.trackingIds, ...b.trackingIds])],

@@ -24,12 +24,14 @@ export interface KeptSighting {
   readonly askedAtMs: number
   /** When the relay learnt of it: a sequence number. */
   readonly sequence: number
+  /** The same as a time, epoch milliseconds; null: before the relay kept it. No later poll changes it. */
+  readonly learntAtMs: number | null
   /** The endpoints that were sent it; derived entries do not depend on this. */
   readonly audience: Audience
 }
 
-/** A sighting without a sequence yet, which no endpoint was sent. */
-export type ListedSighting = Omit<KeptSighting, 'sequence' | 'audience'>
+/** A sighting that is not yet known to be new, and which no endpoint was sent. */
+export type ListedSighting = Omit<KeptSighting, 'sequence' | 'learntAtMs' | 'audience'>
 
 /** Identifies a sighting: equal ids are equal sightings, except for unknown members. */
 export function sightingId(kept: ListedSighting): string {
@@ -89,15 +91,20 @@ export interface MergedSightings {
   readonly changed: readonly KeptSighting[]
 }
 
-/** Adds the sightings of an observation to those kept. A pure union: the order of calls changes nothing but sequences. */
+/**
+ * Adds the sightings of an observation to those kept. A pure union: the order of calls changes nothing but when each was learnt of, its
+ * sequence and its time, which are facts about the order of arrival.
+ * @param learntAtMs the time that new sightings were learnt of; null: it is not known.
+ */
 export function mergeSightings(
   kept: readonly KeptSighting[],
   listed: readonly ListedSighting[],
   nextSequence: () => number,
+  learntAtMs: number | null,
 ): MergedSightings {
   const [first] = listed
   if (kept.length === 0 && listed.length === 1 && first !== undefined) {
-    const only = [{ ...first, sequence: nextSequence(), audience: noAudience }]
+    const only = [{ ...first, sequence: nextSequence(), learntAtMs, audience: noAudience }]
     return { kept: only, changed: only }
   }
   const byId = new Map(kept.map((one) => [sightingId(one), one]))
@@ -107,7 +114,10 @@ export function mergeSightings(
     const id = sightingId(one)
     const known = byId.get(id)
     if (known !== undefined && !outranks(one, known)) continue
-    const now = { ...one, sequence: known?.sequence ?? nextSequence(), audience: known?.audience ?? noAudience }
+    const now =
+      known === undefined
+        ? { ...one, sequence: nextSequence(), learntAtMs, audience: noAudience }
+        : { ...one, sequence: known.sequence, learntAtMs: known.learntAtMs, audience: known.audience }
     byId.set(id, now)
     changed.set(id, now)
   }
@@ -164,8 +174,8 @@ export interface United {
 }
 
 /**
- * Unites the sightings of several parcels. A sighting that more than one has keeps the last time it was polled, its lowest sequence, and
- * the union of its audiences.
+ * Unites the sightings of several parcels. A sighting that more than one has keeps the last time it was polled, when it was first learnt of
+ * (its lowest sequence and the time that belongs to it), and the union of its audiences.
  */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()
@@ -178,8 +188,9 @@ export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): Uni
       if (known === undefined) byId.set(id, kept)
       else {
         shared.add(id)
-        const sequence = Math.min(known.sequence, kept.sequence)
-        byId.set(id, { ...(outranks(kept, known) ? kept : known), sequence, audience: uniteAudiences(known.audience, kept.audience) })
+        const { sequence, learntAtMs } = kept.sequence < known.sequence ? kept : known
+        const audience = uniteAudiences(known.audience, kept.audience)
+        byId.set(id, { ...(outranks(kept, known) ? kept : known), sequence, learntAtMs, audience })
       }
     }
   }

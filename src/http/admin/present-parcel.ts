@@ -1,5 +1,6 @@
 import type { InspectedIdentifier, InspectedParcel, ListedParcel } from '../../domain/admin/parcel-list.ts'
 import type { Entry } from '../../domain/history/history.ts'
+import { learningOf } from '../../domain/history/learning.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { presentInstant } from '../server/present.ts'
 
@@ -37,6 +38,7 @@ function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdenti
 
 function presentEntry(entry: Entry): object {
   const { status, detailedStatus, eventTimestamp, location, displayToConsumer, sequence, texts } = entry
+  const { first, confirmed } = learningOf(entry)
   return {
     status,
     detailedStatus,
@@ -46,11 +48,16 @@ function presentEntry(entry: Entry): object {
     languages: Object.keys(texts).sort(),
     /** When the relay first learnt of it: a sequence number. */
     sequence,
+    learntAt: presentInstant(first.atMs),
+    learntBy: first.door,
+    confirmedAt: presentInstant(confirmed?.atMs ?? null),
+    confirmedBy: confirmed?.door ?? null,
     provenance: entry.members
-      .map(({ sighting, sequence: learnt, askedAtMs }) => ({
+      .map(({ sighting, sequence: learnt, learntAtMs, askedAtMs }) => ({
         door: sighting.source,
         languages: Object.keys(sighting.texts).sort(),
         sequence: learnt,
+        learntAt: presentInstant(learntAtMs),
         askedAt: sighting.source === 'poll' ? presentInstant(askedAtMs) : null,
       }))
       .toSorted((a, b) => a.sequence - b.sequence),

@@ -56,16 +56,16 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   return [...identifiers.values()].flat().map(({ value }) => value)
 }
 
-/** A sighting in the audit trail: its key, when it was last asked for, its sequence and its audience. */
-type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number]
+/** A sighting in the audit trail: its key, when it was last asked for, its sequence, its audience and when it was learnt of. */
+type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number, learntAtMs: number | null]
 
 /** Lists a parcel's sightings by key, with the columns that may change after the join. */
 async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
-  const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number] }[] = []
-  for (const { sighting, content, listing, ordinal, askedAtMs, sequence, audience } of sightings) {
+  const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number, number | null] }[] = []
+  for (const { sighting, content, listing, ordinal, askedAtMs, sequence, audience, learntAtMs } of sightings) {
     const { at_ms, has_ms } = encodeInstant(sighting.instant)
     const contentId = contents.recall(content) ?? (await contents.idOf(content))
-    held.push({ key: [at_ms, has_ms, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeAudience(audience)] })
+    held.push({ key: [at_ms, has_ms, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeAudience(audience), learntAtMs] })
   }
   return held.sort((a, b) => compareKeys(a.key, b.key)).map(({ key, facts }): Held => [key.join('/'), ...facts])
 }

@@ -22,6 +22,7 @@ const upsert = statement<{
   ordinal: number
   asked_at_ms: number
   sequence: number
+  learnt_at_ms: number | null
   told: number
   extra: string | null
 }>()((db, p) =>
@@ -36,13 +37,14 @@ const upsert = statement<{
       ordinal: p.ordinal,
       asked_at_ms: p.asked_at_ms,
       sequence: p.sequence,
+      learnt_at_ms: p.learnt_at_ms,
       told: p.told,
       extra: p.extra,
     })
     .onConflict((conflict) =>
       conflict
         .columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'])
-        .doUpdateSet({ asked_at_ms: p.asked_at_ms, sequence: p.sequence, told: p.told, extra: p.extra }),
+        .doUpdateSet({ asked_at_ms: p.asked_at_ms, sequence: p.sequence, learnt_at_ms: p.learnt_at_ms, told: p.told, extra: p.extra }),
     ),
 )
 
@@ -51,7 +53,7 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 )
 
 const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'] as const
-const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'told', 'extra'] as const
+const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'told', 'extra'] as const
 
 /** Copies sightings to another parcel. If several parcels hold the same sighting, the parcel with the lowest id wins. */
 const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
@@ -125,11 +127,15 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
     ordinal: row.ordinal,
     askedAtMs: row.asked_at_ms,
     sequence: row.sequence,
+    learntAtMs: row.learnt_at_ms,
     audience: decodeAudience(row.told),
   }
 }
 
-/** Inserts a sighting, or updates the only columns that ever change: last asked, sequence, audience and unknown members. */
+/**
+ * Inserts a sighting, or updates the only columns that ever change: last asked, audience, unknown members and, at a join, when it was first
+ * learnt of.
+ */
 export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
   session.enqueueWrite(upsert, {
     parcel_id: parcelId,
@@ -139,6 +145,7 @@ export function saveSighting(session: Session, parcelId: number, contentId: numb
     ordinal: kept.ordinal,
     asked_at_ms: kept.askedAtMs,
     sequence: kept.sequence,
+    learnt_at_ms: kept.learntAtMs,
     told: encodeAudience(kept.audience),
     extra: encodeExtra(kept.sighting.extra),
   })

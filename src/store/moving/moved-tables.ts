@@ -96,7 +96,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   sighting: moved(
     'sighting',
     { parcel_id: 'number', at_ms: 'number', has_ms: 'number', content_id: 'number', listing: 'number', ordinal: 'number' },
-    { asked_at_ms: 'number', sequence: 'number', told: 'number', extra: 'text' },
+    { asked_at_ms: 'number', sequence: 'number', learnt_at_ms: 'number', told: 'number', extra: 'text' },
   ),
   answer: moved(
     'answer',

@@ -15,6 +15,7 @@ import { parcelStatuses } from './migrations/0011-parcel-statuses.ts'
 import { carrierTimes } from './migrations/0014-carrier-times.ts'
 import { refusals } from './migrations/0017-refusals.ts'
 import { skipped } from './migrations/0018-skipped.ts'
+import { learnt } from './migrations/0019-learnt.ts'
 
 /** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -32,6 +33,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0014-carrier-times': carrierTimes,
   '0017-refusals': refusals,
   '0018-skipped': skipped,
+  '0019-learnt': learnt,
 }
 
 /**

@@ -10,7 +10,7 @@ import { observations, type Seen } from '../../support/observations.ts'
 const RUNS = casesOf(2000, 200)
 
 const keptOf = ({ observation }: Seen): readonly KeptSighting[] =>
-  sightingsOf(observation).map((listed) => ({ ...listed, sequence: 1, audience: noAudience }))
+  sightingsOf(observation).map((listed) => ({ ...listed, sequence: 1, learntAtMs: null, audience: noAudience }))
 
 test('counts no more entries of some sightings than there are whatever else is sighted', () => {
   let exact = 0

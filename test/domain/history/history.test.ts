@@ -20,7 +20,7 @@ test('2.5: an entry of one sighting says what it would say if the sighting came 
   const saidOf = (sightings: readonly KeptSighting[]) => deriveEntries(sightings).map((entry) => ({ ...entry, members: [] }))
   const twice = fc.property(observations, (seen) => {
     for (const one of seen.flatMap(({ observation }) => sightingsOf(observation))) {
-      const kept = { ...one, sequence: 1, audience: noAudience }
+      const kept = { ...one, sequence: 1, learntAtMs: null, audience: noAudience }
       const unsaid = { ...kept, sighting: { ...one.sighting, displayToConsumer: null } }
       for (const lone of [kept, unsaid]) expect(saidOf([lone])).toEqual(saidOf([lone, { ...lone, listing: one.listing + 1 }]))
     }
@@ -113,6 +113,7 @@ test('2.3: each sighting joins the first entry that takes it, one of exactly its
         listing,
         ordinal,
         sequence: at + 1,
+        learntAtMs: null,
         audience: noAudience,
       })),
     )

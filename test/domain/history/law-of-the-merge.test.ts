@@ -97,7 +97,7 @@ function entriesOfAll(all: readonly Seen[], numberOf: Numbering): readonly Entry
   const copies = all.flatMap(({ observation }, at) =>
     sightingsOf(observation).map((listed) => {
       const listing = listed.listing === 0 ? 0 : numberOf(listed.listing, at)
-      return { ...listed, listing, sequence: 0, audience: noAudience }
+      return { ...listed, listing, sequence: 0, learntAtMs: null, audience: noAudience }
     }),
   )
   return deriveEntries(copies)
@@ -106,7 +106,7 @@ function entriesOfAll(all: readonly Seen[], numberOf: Numbering): readonly Entry
 /** The entries of what is kept. */
 function entriesOfKept(all: readonly Seen[]): readonly Entry[] {
   const listed = all.flatMap(({ observation }) => sightingsOf(observation))
-  return deriveEntries(mergeSightings([], listed, () => 0).kept)
+  return deriveEntries(mergeSightings([], listed, () => 0, null).kept)
 }
 
 function valuesOf(entries: readonly Entry[]): readonly string[] {

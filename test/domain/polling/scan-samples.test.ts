@@ -19,7 +19,7 @@ test('6.1, B11: an entry dated two hours ahead teaches the wait that ended when 
     statuses: [{ eventTimestamp: iso(NOW + 2 * HOUR_MS) }, { ...CREATED, eventTimestamp: iso(NOW - HOUR_MS) }],
   })
   let sequence = 7
-  const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++).kept)
+  const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++, null).kept)
   const before = { latest: null, entryCount: 0, checkedAtMs: null, lastSeenAtMs: null }
   const samples = scanSamplesOf(before, poll, entries, { nowMs: NOW, knownTo: 6 })
   const waits = samples.filter((sample) => sample.kind === 'wait')
@@ -32,7 +32,7 @@ test('6.1, B11: an entry dated two hours ahead teaches the wait that ended when 
 test('6.1, B11: an entry dated ahead teaches its place once, not at every poll until its time comes', () => {
   const poll = aPoll({ askedAtMs: NOW, statuses: [{ eventTimestamp: iso(NOW + 2 * HOUR_MS) }] })
   let sequence = 7
-  const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++).kept)
+  const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++, null).kept)
   const places = (checkedAtMs: number | null, knownTo: number) =>
     scanSamplesOf({ latest: null, entryCount: 0, checkedAtMs, lastSeenAtMs: checkedAtMs }, poll, entries, { nowMs: NOW, knownTo }).filter(
       ({ kind }) => kind === 'place',

@@ -134,7 +134,10 @@ describe.each(engines)('a join of many on $name', (engine) => {
           const held = Map.groupBy(await storedRows<Record<string, number>>(path, 'select * from sighting'), (row) => row.parcel_id ?? 0)
           const before = [...held].map(
             ([parcelId, rows]) =>
-              [parcelId, rows.map((row) => [KEY.map((name) => row[name]).join('/'), row.asked_at_ms, row.sequence, row.told])] as const,
+              [
+                parcelId,
+                rows.map((row) => [KEY.map((name) => row[name]).join('/'), row.asked_at_ms, row.sequence, row.told, row.learnt_at_ms]),
+              ] as const,
           )
           const byValue = 'select parcel_id, value from identifier order by value'
           const identifiers = await storedRows<{ parcel_id: number; value: string }>(path, byValue)

@@ -16,6 +16,7 @@ const log = { error: (fields: object) => expect.unreachable(JSON.stringify(field
 /** The columns that later schemas add. */
 const LATER = [
   ['parcel', 'latest_learnt_at_ms'],
+  ['sighting', 'learnt_at_ms'],
   ['endpoint', 'refused_from'],
   ['endpoint', 'refused_at_ms'],
   ['endpoint', 'backfill_earlier'],

@@ -161,6 +161,7 @@ function enqueueSightings(session: Session, contents: TransactionContents, sight
     ordinals: all.map(({ kept }) => kept.ordinal),
     askedAtMs: all.map(({ kept }) => kept.askedAtMs),
     sequences: all.map(({ kept }) => kept.sequence),
+    learntAtMs: all.map(({ kept }) => kept.learntAtMs),
     told: all.map(({ kept }) => encodeAudience(kept.audience)),
     extras: all.map(({ kept }) => encodeExtra(kept.sighting.extra)),
   })
@@ -176,18 +177,21 @@ const saveSightings = rawStatement<{
   ordinals: readonly number[]
   askedAtMs: readonly number[]
   sequences: readonly number[]
+  learntAtMs: readonly (number | null)[]
   told: readonly number[]
   extras: readonly (string | null)[]
 }>()(
   (p) => sql`
-    insert into sighting (parcel_id, at_ms, has_ms, content_id, listing, ordinal, asked_at_ms, sequence, told, extra)
+    insert into sighting (parcel_id, at_ms, has_ms, content_id, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, told, extra)
     select u.parcel_id, u.at_ms, u.has_ms, coalesce(u.content_id, (select id from content where content.digest = u.digest)), u.listing, u.ordinal,
-      u.asked_at_ms, ${real(sql.ref('u.sequence'))}, ${realAudience(sql.ref('u.told'))}, u.extra
+      u.asked_at_ms, ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, ${realAudience(sql.ref('u.told'))}, u.extra
     from unnest(${p.parcelIds}::bigint[], ${p.atMs}::bigint[], ${p.hasMs}::integer[], ${p.contentIds}::bigint[], ${p.digests}::bytea[],
-      ${p.listings}::bigint[], ${p.ordinals}::integer[], ${p.askedAtMs}::bigint[], ${p.sequences}::bigint[], ${p.told}::bigint[], ${p.extras}::text[])
-      as u (parcel_id, at_ms, has_ms, content_id, digest, listing, ordinal, asked_at_ms, sequence, told, extra)
+      ${p.listings}::bigint[], ${p.ordinals}::integer[], ${p.askedAtMs}::bigint[], ${p.sequences}::bigint[], ${p.learntAtMs}::bigint[],
+      ${p.told}::bigint[], ${p.extras}::text[])
+      as u (parcel_id, at_ms, has_ms, content_id, digest, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, told, extra)
     on conflict (parcel_id, at_ms, has_ms, content_id, listing, ordinal) do update set
-      asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, told = excluded.told, extra = excluded.extra`,
+      asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, told = excluded.told,
+      extra = excluded.extra`,
 )
 const insertFeed = rawStatement<{
   sequences: readonly number[]

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest'
+import type { Entry } from '../../../src/domain/history/history.ts'
+import { learningOf } from '../../../src/domain/history/learning.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { engines } from '../../support/engines.ts'
+import { DIRECTIONS, moveStore, placeOf } from '../../support/moving.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
+import { openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const MINUTE_MS = 60_000
+const PUSHED = { eventTime: '2026-03-01T10:00:00.250Z' }
+const POLLED = { asked: '1001', statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z' }] }
+
+async function openLearning(engine: Engine, place: string | null = null) {
+  const store = await openStore(NOON, engine, place)
+  /** By the entry's time: who told it, and how many minutes after noon. */
+  const learnings = async (identifier = '1001') => {
+    const entries = (await store.reads.inspectParcel(identifier))?.entries ?? []
+    return Object.fromEntries(entries.map((entry) => [entry.eventTimestamp, inMinutes(entry)]))
+  }
+  return { ...store, learnings, later: () => store.pass(MINUTE_MS) }
+}
+
+function inMinutes(entry: Entry): readonly string[] {
+  const { first, confirmed } = learningOf(entry)
+  return [first, ...(confirmed === null ? [] : [confirmed])].map(
+    ({ door, atMs }) => `${door} ${atMs === null ? '?' : (atMs - NOON) / MINUTE_MS}`,
+  )
+}
+
+describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
+  test('an entry pushed and then polled was learnt of at the push, and confirmed by the poll', async () => {
+    const { push, poll, later, learnings } = await openLearning(engine)
+    await push(PUSHED)
+    expect(await learnings()).toEqual({ '2026-03-01T10:00:00.250Z': ['push 0'] })
+    later()
+    await poll(POLLED)
+    expect(await learnings()).toEqual({ '2026-03-01T10:00:00Z': ['push 0', 'poll 1'] })
+  })
+
+  test('an entry polled and then pushed was learnt of at the poll, and confirmed by the push', async () => {
+    const { push, poll, later, learnings } = await openLearning(engine)
+    await poll(POLLED)
+    later()
+    await push(PUSHED)
+    expect(await learnings()).toEqual({ '2026-03-01T10:00:00Z': ['poll 0', 'push 1'] })
+  })
+
+  test('a later poll, a poll in another language and the same push again move nothing', async () => {
+    const { push, poll, later, learnings } = await openLearning(engine)
+    await poll(POLLED)
+    later()
+    await push(PUSHED)
+    for (const language of ['en', 'sv', 'en']) {
+      later()
+      await poll({ ...POLLED, language })
+      await poll({ ...POLLED, language, statuses: [{ ...POLLED.statuses[0], ageSeconds: 7 }] })
+      await push(PUSHED)
+    }
+    expect(await learnings()).toEqual({ '2026-03-01T10:00:00Z': ['poll 0', 'push 1'] })
+  })
+
+  test('parcels that are joined keep for each entry when the first of them learnt of it', async () => {
+    const { push, later, learnings } = await openLearning(engine)
+    const shared = { eventTime: '2026-03-01T11:00:00.250Z' }
+    await push(PUSHED)
+    later()
+    await push({ ...shared, trackingIds: ['2001'] })
+    later()
+    await push(shared)
+    later()
+    await push({ eventTime: '2026-03-01T11:30:00Z', trackingIds: ['2001', '1001'] })
+    const learnt = {
+      '2026-03-01T10:00:00.250Z': ['push 0'],
+      '2026-03-01T11:00:00.250Z': ['push 1'],
+      '2026-03-01T11:30:00Z': ['push 3'],
+    }
+    expect([await learnings('1001'), await learnings('2001')]).toEqual([learnt, learnt])
+  })
+
+  test('what was there before the upgrade has no time, and gets none by a poll', async () => {
+    const { push, poll, later, learnings, path } = await openLearning(engine)
+    await push(PUSHED)
+    await poll(POLLED)
+    await changeStoredRows(path, 'update sighting set learnt_at_ms = null')
+    later()
+    await poll(POLLED)
+    await push({ eventTime: '2026-03-01T11:00:00Z' })
+    expect(await learnings()).toEqual({ '2026-03-01T10:00:00Z': ['push ?', 'poll ?'], '2026-03-01T11:00:00Z': ['push 1'] })
+  })
+})
+
+test.each(DIRECTIONS)('when an entry was learnt of moves with the store from $name', async ({ from, to }) => {
+  const [old, next] = [await placeOf(from), await placeOf(to)]
+  const before = await openLearning(from, old.place)
+  await before.poll(POLLED)
+  before.later()
+  await before.push(PUSHED)
+  await before.writes.close()
+  await moveStore(old, next)
+  const after = await openLearning(to, next.place)
+  await after.poll({ ...POLLED, askedAtMs: NOON + 9 * MINUTE_MS })
+  expect(await after.learnings()).toEqual({ '2026-03-01T10:00:00Z': ['poll 0', 'push 1'] })
+})
