@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { pushBody } from '../support/builders.ts'
-import { exampleRoutes, internalRoutes, isWriting, requestOf } from '../support/internal-routes.ts'
+import { internalRoutes, isWriting, requestOf } from '../support/internal-routes.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ADMIN, logIn, push } from '../support/relay.ts'
 import { spawnTraced } from '../support/strace.ts'
@@ -12,6 +12,8 @@ import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 afterAll(closeOpened)
 
+/** Which the examples of the routes are about; the second push of those is in quarantine. */
+const PARCEL = 'AB123456789SE'
 const CODES = ['SQLITE_FULL', 'SQLITE_IOERR_FSYNC', 'SQLITE_BUSY', 'SQLITE_CORRUPT', 'SQLITE_READONLY']
 
 test('every route that writes answers 503 storage_unavailable, never 500, to a store that is full, locked, damaged or read-only', async () => {
@@ -24,7 +26,8 @@ test('every route that writes answers 503 storage_unavailable, never 500, to a s
   onTestFinished(() => relay.kill())
   const operator = await operatorOf(relay)
   expect((await operator('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)
-  expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
+  expect((await push(relay.publicUrl, pushBody({ trackingIds: [PARCEL] }))).status).toBe(200)
+  expect((await push(relay.publicUrl, 'no event')).status).toBe(200)
   await expect
     .poll(async () => (await operator('GET', '/relay/deliveries?state=delivered')).text, { timeout: 60_000 })
     .toContain('"id":"1"')
@@ -32,8 +35,8 @@ test('every route that writes answers 503 storage_unavailable, never 500, to a s
   const token = await logIn(relay.internalUrl, ADMIN)
   const ask = async (route: string) => {
     const { method, path, type, body } = requestOf(route)
-    const headers = { authorization: `Bearer ${token}`, ...(method === 'GET' ? {} : { 'content-type': type }) }
-    const answer = await fetch(`${relay.internalUrl}${path}`, { method, headers, ...(method === 'GET' ? {} : { body }) })
+    const headers = { authorization: `Bearer ${token}`, ...(body === null ? {} : { 'content-type': type }) }
+    const answer = await fetch(`${relay.internalUrl}${path}`, { method, headers, ...(body === null ? {} : { body }) })
     const problem: unknown = await answer.json()
     return { status: answer.status, retryAfter: Number(answer.headers.get('retry-after')), problem }
   }
@@ -42,19 +45,19 @@ test('every route that writes answers 503 storage_unavailable, never 500, to a s
     200,
   )
   const routes = internalRoutes().filter(isWriting)
-  expect(routes).toEqual(expect.arrayContaining([...exampleRoutes, 'DELETE /relay/endpoints/:id', 'PUT /relay/parcels/:identifier/watch']))
+  expect(routes).toEqual(expect.arrayContaining(['DELETE /relay/endpoints/:id', 'PUT /relay/parcels/:identifier/watch']))
   for (const code of CODES) {
     writeFileSync(failure, code)
     for (const route of routes) {
       const answer = await ask(route)
-      expect(answer, `${route} while the store says ${code}; a new route that needs more than {} is given an example above`).toEqual({
+      expect(answer, `${route} while the store says ${code}; the example of its row says how it is asked`).toEqual({
         status: 503,
         retryAfter: expect.toSatisfy((seconds: number) => seconds > 0),
         problem: expect.objectContaining({ type: 'urn:parcel-relay:error:storage_unavailable' }),
       })
     }
     expect((await push(relay.publicUrl, pushBody({ location: code }))).status, code).toBe(503)
-    expect((await operator('GET', '/relay/parcels/1001')).status, code).toBe(200)
+    expect((await operator('GET', `/relay/parcels/${PARCEL}`)).status, code).toBe(200)
   }
   writeFileSync(failure, '')
   expect((await operator('PUT', '/relay/parcels/1002/watch')).status).toBe(201)

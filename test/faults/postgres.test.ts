@@ -117,7 +117,7 @@ async function expectDown(server: Server, relay: RunningProcess, asker: Asker): 
     const answer = await fetch(`${relay.internalUrl}${path}`, {
       method,
       headers: { authorization: `Bearer ${asker.token}`, 'content-type': type },
-      ...(method === 'GET' ? {} : { body }),
+      ...(body === null ? {} : { body }),
     })
     const text = await answer.text()
     const isSaid = text.includes('storage_unavailable') && (path === '/readyz' || Number(answer.headers.get('retry-after')) > 0)

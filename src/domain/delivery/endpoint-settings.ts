@@ -44,7 +44,8 @@ const members = {
   refusals: z.enum(['wait', 'skip']),
 }
 
-const newEndpoint = z.strictObject({
+/** The body of a request for a new endpoint. */
+export const newEndpointSchema = z.strictObject({
   ...members,
   enabled: members.enabled.default(true),
   signature: members.signature.default('carrier'),
@@ -58,9 +59,11 @@ const newEndpoint = z.strictObject({
   from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })
 
-const changedEndpoint = z.strictObject(members).partial().extend({ sharedKey: key.nullable().optional() })
+/** The body of a change of an endpoint. */
+export const endpointChangeSchema = z.strictObject(members).partial().extend({ sharedKey: key.nullable().optional() })
 
-const keyRotation = z.strictObject({
+/** The body of a key rotation; it may be left out. */
+export const keyRotationSchema = z.strictObject({
   sharedKey: key.nullable().optional(),
   at: z.literal('now', { error: 'must be "now", or left out' }).optional(),
 })
@@ -76,7 +79,7 @@ export interface NewEndpoint {
 
 /** Parses a request for a new endpoint. Throws `bad_request`, whose message repeats no value. */
 export function parseNewEndpoint(body: unknown): NewEndpoint {
-  const { sharedKey, from, rate, schedule, ...rest } = readInput('body', newEndpoint, body)
+  const { sharedKey, from, rate, schedule, ...rest } = readInput('body', newEndpointSchema, body)
   return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey, from: from === 'now' ? null : from }
 }
 
@@ -85,7 +88,7 @@ export function parseNewEndpoint(body: unknown): NewEndpoint {
  * repeats no value.
  */
 export function parseEndpointChange(body: unknown): { readonly change: EndpointChange; readonly sharedKey: string | null | undefined } {
-  const { sharedKey, rate, schedule, ...rest } = readInput('body', changedEndpoint, body)
+  const { sharedKey, rate, schedule, ...rest } = readInput('body', endpointChangeSchema, body)
   return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
 }
 
@@ -95,7 +98,7 @@ export function parseEndpointChange(body: unknown): { readonly change: EndpointC
  */
 export function parseKeyRotation(body: unknown): { readonly sharedKey: string | null | undefined; readonly isAtOnce: boolean } {
   const isEmpty = body === undefined || body === null || body === ''
-  const { sharedKey, at } = readInput('body', keyRotation, isEmpty ? {} : body)
+  const { sharedKey, at } = readInput('body', keyRotationSchema, isEmpty ? {} : body)
   return { sharedKey: at === undefined ? (sharedKey ?? null) : sharedKey, isAtOnce: at !== undefined }
 }
 

@@ -20,7 +20,8 @@ export interface ReplayOrder {
 
 const counting = z.int().min(0)
 const SINCE = 'must be a sequence or a time such as "2026-03-01T10:00:00Z"'
-const order = z
+/** The body of a replay order. */
+export const replayOrderSchema = z
   .strictObject({
     since: z.union([counting, z.iso.datetime({ offset: true, error: SINCE })], { error: SINCE }).optional(),
     sequence: counting.optional(),
@@ -36,17 +37,18 @@ const order = z
     error: 'must say what to replay: since, sequence, parcel or of',
   })
 
-const orderOfOne = z.strictObject({ to: z.string().max(100).optional() })
+/** The body of a replay of one delivery; it may be left out. */
+export const replayTargetSchema = z.strictObject({ to: z.string().max(100).optional() })
 
 /** Parses to which endpoint a delivery is replayed, by id; null: its own. Throws `bad_request`. */
 export function parseReplayTarget(body: unknown): string | null {
   const isEmpty = body === undefined || body === null || body === ''
-  return readInput('body', orderOfOne, isEmpty ? {} : body).to ?? null
+  return readInput('body', replayTargetSchema, isEmpty ? {} : body).to ?? null
 }
 
 /** Parses a replay order. Without `state` it selects what did not arrive: dead and cancelled deliveries. Throws `bad_request`. */
 export function parseReplayOrder(body: unknown): ReplayOrder {
-  const { since, sequence, parcel, of, state, dryRun } = readInput('body', order, body)
+  const { since, sequence, parcel, of, state, dryRun } = readInput('body', replayOrderSchema, body)
   return {
     fromSequence: typeof since === 'number' ? since : 0,
     fromMs: typeof since === 'string' ? Date.parse(since) : 0,

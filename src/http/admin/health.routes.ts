@@ -1,50 +1,90 @@
-import Router from '@koa/router'
-import type { Middleware } from 'koa'
+import { z } from 'zod'
 import type { Readiness } from '../../flow/admin/readiness.ts'
 import { createSingleFlight } from '../../flow/single-flight.ts'
-import { EdgeError } from '../server/errors.ts'
+import { breakerState, credentialsState, pushHealth, unavailableReason } from '../polling/upstream.routes.ts'
+import { instant, jsonAnswer, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
+import { ANY_QUERY } from '../server/query.ts'
+import { ownRoute } from '../server/route.ts'
+import { answerHealth } from './health.ts'
 
 interface MetricsText {
   readonly contentType: string
   readonly body: string
 }
 
-export interface OperationRouteOptions {
+export interface HealthRoutePorts {
   readonly readiness: () => Promise<Readiness>
   readonly metrics: () => Promise<MetricsText>
 }
 
-/** GET and HEAD /healthz, on both listeners: the process is alive. It does not touch the store or the carrier. */
-export function healthRoute(): Middleware {
-  return async (ctx, next) => {
-    if (ctx.path !== '/healthz') {
-      await next()
-      return
-    }
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-      throw new EdgeError('method_not_allowed', 'Allowed here: GET, HEAD.', { allow: 'GET, HEAD' })
-    presentJson(ctx, 200, { status: 'ok' })
-  }
-}
+const open = { method: 'get', scope: null, params: {}, query: ANY_QUERY, body: null, problems: [], example: { path: {} } } as const
 
-/** GET /readyz and GET /metrics, on the internal listener. */
-export function operationRoutes({ readiness, metrics }: OperationRouteOptions): Router {
-  const router = new Router({ strict: true, sensitive: true })
-  const share = createSingleFlight<{ readonly contentType: string; readonly body: Buffer }>()
-  router.get('/readyz', async (ctx) => {
-    const { ready, reasons, notes } = await readiness()
-    presentJson(ctx, ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', reasons, ...notes })
+const readinessAs = (status: 'ready' | 'not_ready') =>
+  z.strictObject({
+    status: z.literal(status),
+    reasons: z.array(z.string()).describe('Why not: each begins with a code and a colon.'),
+    endpointKeys: z
+      .strictObject({ state: z.literal('lost'), where: z.string(), endpoints: wholeNumber() })
+      .optional()
+      .describe('Endpoints whose key cannot be decrypted, and the file or setting to restore.'),
+    upstream: z.strictObject({
+      state: z.union([oneOfAll({ ok: true, upstream_auth: true }), unavailableReason()]),
+      credentials: credentialsState(),
+      breaker: breakerState(),
+      lastAnswerAt: instant().nullable(),
+      lastFailureAt: instant().nullable(),
+      pushes: pushHealth(),
+    }),
   })
-  router.get('/metrics', async (ctx) => {
-    // Rendering takes milliseconds, so requests at the same time share one body.
-    const { contentType, body } = await share('metrics', async () => {
-      const text = await metrics()
-      return { ...text, body: Buffer.from(text.body) }
-    })
-    ctx.body = body
-    ctx.set('Content-Type', contentType)
-    ctx.set('Cache-Control', 'no-store')
-  })
-  return router
-}
+
+/** Whether the relay works, for probes and monitors. */
+export const HEALTH_ROUTES = [
+  ownRoute({
+    ...open,
+    path: '/healthz',
+    listener: 'both',
+    summary: 'Is the process alive',
+    description: 'Touches neither the store nor the carrier.',
+    answers: () => ({ 200: jsonAnswer('It is', z.strictObject({ status: z.literal('ok') })) }),
+    handle: () => answerHealth,
+  }),
+  ownRoute({
+    ...open,
+    path: '/readyz',
+    listener: 'internal',
+    summary: 'Can the relay take pushes and answer requests',
+    description: 'Trouble with the carrier is in the body, and no reason for a 503: a relay whose carrier is down still serves.',
+    answers: () => ({
+      200: jsonAnswer('It can', readinessAs('ready')),
+      503: jsonAnswer('It cannot, for these reasons', readinessAs('not_ready')),
+    }),
+    handle:
+      ({ readiness }: HealthRoutePorts) =>
+      async (ctx) => {
+        const { ready, reasons, notes } = await readiness()
+        presentJson(ctx, ready ? 200 : 503, { status: ready ? 'ready' : 'not_ready', reasons, ...notes })
+      },
+  }),
+  ownRoute({
+    ...open,
+    path: '/metrics',
+    listener: 'internal',
+    summary: 'Metrics for Prometheus',
+    description: '',
+    answers: () => ({ 200: { description: 'The text format of Prometheus', content: { 'text/plain': z.string() } } }),
+    handle: ({ metrics }: HealthRoutePorts) => {
+      const share = createSingleFlight<{ readonly contentType: string; readonly body: Buffer }>()
+      return async (ctx) => {
+        // Rendering takes milliseconds, so requests at the same time share one body.
+        const { contentType, body } = await share('metrics', async () => {
+          const text = await metrics()
+          return { ...text, body: Buffer.from(text.body) }
+        })
+        ctx.body = body
+        ctx.set('Content-Type', contentType)
+        ctx.set('Cache-Control', 'no-store')
+      }
+    },
+  }),
+]

@@ -1,43 +1,113 @@
-import type Router from '@koa/router'
+import { z } from 'zod'
 import type { Job, ReplayJobTask } from '../../domain/admin/job.ts'
-import type { MoveProgress } from '../../domain/admin/store-move.ts'
+import type { MoveProgress, MoveStep } from '../../domain/admin/store-move.ts'
 import type { ManageJobs } from '../../flow/admin/manage-jobs.ts'
 import type { ManageMoves } from '../../flow/admin/manage-moves.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { idOf, instant, jsonAnswer, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, page, query } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
 
-export interface JobsRouteOptions {
+export interface JobsRoutePorts {
   readonly manageJobs: ManageJobs
   readonly moves: Pick<ManageMoves, 'progressOf'>
-  readonly authorize: Authorize
 }
 
-/** Background jobs, their progress and result, under /relay (scope `admin`). */
-export function jobsRoutes({ manageJobs, moves, authorize }: JobsRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  const present = (job: Job) => presentJob(job, moves.progressOf(job.jobId))
-  routes.add('get', '/relay/jobs', {
+const moveStep = () => oneOfAll<MoveStep>({ copying: true, catching_up: true, verifying: true, waiting: true, switching: true })
+
+/** What both kinds of jobs have. */
+const jobMembers = () => ({
+  id: numberedId(),
+  state: oneOfAll<Job['state']>({ waiting: true, running: true, done: true, failed: true, cancelled: true }),
+  by: z.string().describe('The app that asked for it.'),
+  createdAt: instant(),
+  startedAt: instant().nullable(),
+  endedAt: instant().nullable(),
+  result: z.strictObject({ count: wholeNumber() }).nullable().describe('Null until it is done.'),
+  failure: z.string().nullable().describe('Why it failed; null: it did not.'),
+})
+
+const replayTask = () =>
+  z.strictObject({
+    endpoint: numberedId().describe('The endpoint they are queued for.'),
+    of: numberedId().describe('The endpoint whose deliveries they are.'),
+    states: z.array(oneOfAll({ delivered: true, dead: true, cancelled: true })),
+    since: z.union([z.int().min(1), instant()]).optional(),
+    sequence: wholeNumber().optional(),
+    parcel: wholeNumber().optional().describe("The relay's own id of the parcel."),
+  })
+
+export const jobSchema = named('Job', () =>
+  z.discriminatedUnion('kind', [
+    z.strictObject({
+      ...jobMembers(),
+      kind: z.literal('replay'),
+      progress: z.strictObject({ done: wholeNumber() }),
+      task: replayTask(),
+    }),
+    z.strictObject({
+      ...jobMembers(),
+      kind: z.literal('move'),
+      progress: z.strictObject({ done: wholeNumber(), step: moveStep().optional(), total: wholeNumber().optional() }),
+      task: z.strictObject({ to: z.string() }),
+    }),
+  ]),
+)
+
+const one = { scope: 'admin', path: '/relay/jobs/:id', params: { id: idOf('job') }, query: NO_QUERY, body: null } as const
+
+/** Background jobs, their progress and result. */
+export const JOBS_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/jobs',
+    summary: 'List jobs',
+    description: 'Long replays and moves of the store, newest first.',
     scope: 'admin',
+    params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
-    answer: async (ctx, call) => {
-      const { jobs, next } = await manageJobs.list(call.query)
-      presentJson(ctx, 200, { jobs: jobs.map(present), next })
-    },
-  })
-  routes.add('get', '/relay/jobs/:id', {
-    scope: 'admin',
-    query: NO_QUERY,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, present(await manageJobs.find(param('id')))),
-  })
-  routes.add('delete', '/relay/jobs/:id', {
-    scope: 'admin',
-    query: NO_QUERY,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, present(await manageJobs.cancel(param('id')))),
-  })
-  return routes.router
-}
+    body: null,
+    answers: () => ({ 200: pageAnswer('jobs', jobSchema()) }),
+    problems: [],
+    example: { path: {}, query: 'limit=10' },
+    answer:
+      ({ manageJobs, moves }: JobsRoutePorts) =>
+      async (ctx, call) => {
+        const { jobs, next } = await manageJobs.list(call.query)
+        presentJson(ctx, 200, { jobs: jobs.map((job) => presentJob(job, moves.progressOf(job.jobId))), next })
+      },
+  }),
+  apiRoute({
+    ...one,
+    method: 'get',
+    summary: 'Show a job and its progress',
+    description: '',
+    answers: () => ({ 200: jsonAnswer('The job', jobSchema()) }),
+    problems: ['not_found'],
+    example: { path: { id: '1' } },
+    answer:
+      ({ manageJobs, moves }: JobsRoutePorts) =>
+      async (ctx, { param }) => {
+        const job = await manageJobs.find(param('id'))
+        presentJson(ctx, 200, presentJob(job, moves.progressOf(job.jobId)))
+      },
+  }),
+  apiRoute({
+    ...one,
+    method: 'delete',
+    summary: 'Cancel a job',
+    description: 'It ends where it is. One that has ended stays as it is.',
+    answers: () => ({ 200: jsonAnswer('The job', jobSchema()) }),
+    problems: ['not_found'],
+    example: { path: { id: '1' } },
+    answer:
+      ({ manageJobs, moves }: JobsRoutePorts) =>
+      async (ctx, { param }) => {
+        const job = await manageJobs.cancel(param('id'))
+        presentJson(ctx, 200, presentJob(job, moves.progressOf(job.jobId)))
+      },
+  }),
+]
 
 export function pathOfJob({ jobId }: Job): string {
   return `/relay/jobs/${jobId}`

@@ -1,21 +1,21 @@
 import type { IncomingMessage } from 'node:http'
-import type Router from '@koa/router'
 import type { Context } from 'koa'
+import { z } from 'zod'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../domain/admin/watch-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { WatchListReport, WatchListRequest } from '../../flow/admin/import-watches.ts'
 import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../flow/admin/parcel-queries.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { IDENTIFIER, jsonAnswer, named, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { readLines } from '../server/read-lines.ts'
+import { apiRoute } from '../server/route.ts'
+import { listedParcelSchema, parcelSchema } from './parcel-schemas.ts'
 import { presentInspected, presentListed } from './present-parcel.ts'
 
-export interface ParcelListsRouteOptions {
+export interface ParcelListsRoutePorts {
   readonly lookAtParcels: ParcelQueries
   readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
-  readonly authorize: Authorize
 }
 
 const FORMATS: Readonly<Record<string, WatchListFormat>> = {
@@ -33,40 +33,97 @@ const LIST_QUERY = query({
 /** Several times what 100,000 lines need. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024
 
-/** Lists parcels, shows one, and imports lists to watch (scope `admin`). */
-export function parcelListsRoutes({ lookAtParcels, watchList, authorize }: ParcelListsRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  routes.add('get', '/relay/parcels', {
-    scope: 'admin',
-    query: LIST_QUERY,
-    answer: async (ctx, call) => {
-      const { parcels, next } = await lookAtParcels.list(call.query)
-      presentJson(ctx, 200, { parcels: parcels.map(presentListed), next })
-    },
-  })
-  routes.add('post', '/relay/parcels/watch', {
-    scope: 'admin',
-    query: query({ atomic: flag, column: text }),
-    answer: async (ctx, call) => presentJson(ctx, 200, await watchAll(ctx, call.query)),
-  })
-  routes.add('get', '/relay/parcels/:identifier', {
-    scope: 'admin',
-    query: NO_QUERY,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, presentInspected(await lookAtParcels.inspect(param('identifier')))),
-  })
-  return routes.router
+const reportSchema = named('WatchListReport', () =>
+  z.strictObject({
+    lines: wholeNumber(),
+    watched: wholeNumber(),
+    created: wholeNumber().describe('How many of them are new.'),
+    failed: wholeNumber(),
+    errors: z.array(z.strictObject({ line: z.int().min(1), reason: z.string() })).describe('The first 1,000 bad lines.'),
+  }),
+)
 
-  async function watchAll(ctx: Context, { atomic, column }: Pick<WatchListRequest, 'atomic' | 'column'>): Promise<WatchListReport> {
-    try {
-      const format = FORMATS[(ctx.get('Content-Type').split(';')[0] ?? '').trim().toLowerCase()]
-      if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
-      return await watchList({ format, column, atomic, lines: linesOf(ctx.req) })
-    } catch (error) {
-      // The rest of the list is read and discarded, so that its sender sees the refusal instead of a broken pipe.
-      ctx.req.resume()
-      if (!ctx.req.complete) ctx.set('Connection', 'close')
-      throw error
-    }
+/** Lists of parcels, one parcel, and lists to watch. */
+export const PARCEL_LISTS_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/parcels',
+    summary: 'List parcels',
+    description: 'By next check, the most overdue first; with `query`, by identifier.',
+    scope: 'admin',
+    params: {},
+    query: LIST_QUERY,
+    body: null,
+    answers: () => ({ 200: pageAnswer('parcels', listedParcelSchema()) }),
+    problems: [],
+    example: { path: {}, query: 'query=AB&limit=10' },
+    answer:
+      ({ lookAtParcels }: ParcelListsRoutePorts) =>
+      async (ctx, call) => {
+        const { parcels, next } = await lookAtParcels.list(call.query)
+        presentJson(ctx, 200, { parcels: parcels.map(presentListed), next })
+      },
+  }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/parcels/watch',
+    summary: 'Watch a list of parcels',
+    description:
+      'At most 100,000 lines of at most 4,096 characters. Each stands on its own: good ones are watched, bad ones reported by number.',
+    scope: 'admin',
+    params: {},
+    query: query({
+      atomic: flag.describe('`true`: one bad line, and nothing is watched.'),
+      column: text.describe('Which column of a CSV list to read: its name, or its number from 1.'),
+    }),
+    body: {
+      bytesMax: BODY_BYTES_MAX,
+      content: {
+        'application/x-ndjson': { schema: z.string(), example: '{"identifier":"AB123456789SE"}\n"990000000000000001"\n' },
+        'text/csv': { schema: z.string(), example: 'order;tracking_number\n1207;AB123456789SE\n' },
+      },
+    },
+    answers: () => ({ 200: jsonAnswer('What was watched, and what was not', reportSchema()) }),
+    problems: ['body_too_large'],
+    example: { path: {} },
+    answer:
+      ({ watchList }: ParcelListsRoutePorts) =>
+      async (ctx, call) =>
+        presentJson(ctx, 200, await watchAll(ctx, watchList, call.query)),
+  }),
+  apiRoute({
+    method: 'get',
+    path: '/relay/parcels/:identifier',
+    summary: 'Show a parcel',
+    description: 'Its identifiers, its cadence, and its history with the provenance of every entry.',
+    scope: 'admin',
+    params: { identifier: IDENTIFIER },
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The parcel', parcelSchema()) }),
+    problems: ['bad_tracking_number', 'not_found'],
+    example: { path: { identifier: 'AB123456789SE' } },
+    answer:
+      ({ lookAtParcels }: ParcelListsRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 200, presentInspected(await lookAtParcels.inspect(param('identifier')))),
+  }),
+]
+
+async function watchAll(
+  ctx: Context,
+  watchList: ParcelListsRoutePorts['watchList'],
+  { atomic, column }: Pick<WatchListRequest, 'atomic' | 'column'>,
+): Promise<WatchListReport> {
+  try {
+    const format = FORMATS[(ctx.get('Content-Type').split(';')[0] ?? '').trim().toLowerCase()]
+    if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
+    return await watchList({ format, column, atomic, lines: linesOf(ctx.req) })
+  } catch (error) {
+    // The rest of the list is read and discarded, so that its sender sees the refusal instead of a broken pipe.
+    ctx.req.resume()
+    if (!ctx.req.complete) ctx.set('Connection', 'close')
+    throw error
   }
 }
 

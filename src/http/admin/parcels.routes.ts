@@ -1,34 +1,73 @@
-import type Router from '@koa/router'
+import { z } from 'zod'
 import type { ParcelCommands } from '../../flow/admin/parcel-commands.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { IDENTIFIER, identifier, jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentCreated, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
 
-export interface ParcelsRouteOptions {
+export interface ParcelsRoutePorts {
   readonly manageParcels: ParcelCommands
-  readonly authorize: Authorize
 }
 
-/** Operators' commands on parcels, under /relay (scope `admin`). */
-export function parcelsRoutes({ manageParcels, authorize }: ParcelsRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  const admin = { scope: 'admin', query: NO_QUERY } as const
-  routes.add('put', '/relay/parcels/:identifier/watch', {
-    ...admin,
-    answer: async (ctx, { param }) => {
-      const watched = await manageParcels.watch(param('identifier'))
-      if (watched.created) presentCreated(ctx, `/relay/parcels/${watched.identifier}`, watched)
-      else presentJson(ctx, 200, watched)
-    },
-  })
-  routes.add('delete', '/relay/parcels/:identifier/watch', {
-    ...admin,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, await manageParcels.unwatch(param('identifier'))),
-  })
-  routes.add('post', '/relay/parcels/:identifier/refresh', {
-    ...admin,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, await manageParcels.refresh(param('identifier'))),
-  })
-  return routes.router
-}
+const one = {
+  scope: 'admin',
+  params: { identifier: IDENTIFIER },
+  query: NO_QUERY,
+  body: null,
+  example: { path: { identifier: 'AB123456789SE' } },
+} as const
+
+const watchedAs = (created: boolean) => z.strictObject({ identifier: identifier(), created: z.literal(created) })
+
+/** What operators do with a parcel. */
+export const PARCELS_ROUTES = [
+  apiRoute({
+    ...one,
+    method: 'put',
+    path: '/relay/parcels/:identifier/watch',
+    summary: 'Watch a parcel',
+    description: 'Polls it from now on.',
+    answers: () => ({
+      200: jsonAnswer('It is watched', watchedAs(false)),
+      201: jsonAnswer('It is watched, and new', watchedAs(true), location()),
+    }),
+    problems: ['bad_tracking_number'],
+    answer:
+      ({ manageParcels }: ParcelsRoutePorts) =>
+      async (ctx, { param }) => {
+        const watched = await manageParcels.watch(param('identifier'))
+        if (watched.created) presentCreated(ctx, `/relay/parcels/${watched.identifier}`, watched)
+        else presentJson(ctx, 200, watched)
+      },
+  }),
+  apiRoute({
+    ...one,
+    method: 'delete',
+    path: '/relay/parcels/:identifier/watch',
+    summary: 'Stop watching a parcel',
+    description: 'Polls it no more until a push names it or an application asks for it. Deletes nothing.',
+    answers: () => ({
+      200: jsonAnswer('It is watched no more', z.strictObject({ identifier: identifier(), stopped: z.literal('unwatched') })),
+    }),
+    problems: ['bad_tracking_number', 'not_found'],
+    answer:
+      ({ manageParcels }: ParcelsRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 200, await manageParcels.unwatch(param('identifier'))),
+  }),
+  apiRoute({
+    ...one,
+    method: 'post',
+    path: '/relay/parcels/:identifier/refresh',
+    summary: 'Ask the carrier about a parcel now',
+    description: 'In every language. `unknown`: the carrier does not know it, or its answer could not be used.',
+    answers: () => ({
+      200: jsonAnswer('The carrier was asked', z.strictObject({ identifier: identifier(), outcome: z.enum(['recorded', 'unknown']) })),
+    }),
+    problems: ['bad_tracking_number', 'not_found', 'upstream_unavailable'],
+    answer:
+      ({ manageParcels }: ParcelsRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 200, await manageParcels.refresh(param('identifier'))),
+  }),
+]

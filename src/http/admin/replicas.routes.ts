@@ -1,25 +1,45 @@
-import type Router from '@koa/router'
+import { z } from 'zod'
 import type { Replica } from '../../domain/admin/replica.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { instant, jsonAnswer, numberedId } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
 
-export interface ReplicasRouteOptions {
+export interface ReplicasRoutePorts {
   readonly listReplicas: () => Promise<readonly Replica[]>
-  readonly authorize: Authorize
 }
 
-/** GET /relay/replicas (scope `admin`): the relays that share the store, and what each of them does. */
-export function replicasRoutes({ listReplicas, authorize }: ReplicasRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  routes.add('get', '/relay/replicas', {
-    scope: 'admin',
-    query: NO_QUERY,
-    answer: async (ctx) => presentJson(ctx, 200, { replicas: (await listReplicas()).map(present) }),
+const replicaSchema = () =>
+  z.strictObject({
+    id: numberedId().describe('Given at each start; a replica that was not seen for 5 s and comes back has a new one.'),
+    name: z.string().describe('Host and process id.'),
+    version: z.string(),
+    configFingerprint: z.string().describe('Equal settings give equal fingerprints; `listen` and `log` do not count.'),
+    startedAt: instant(),
+    lastSeenAt: instant().describe('When it last renewed its lease, which it does every second.'),
+    roles: z.array(z.string().regex(/^(poller|janitor|dispatcher\/.+)$/)).describe('What it does that one replica at a time does.'),
   })
-  return routes.router
-}
+
+/** The relays that share the store. */
+export const REPLICAS_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/replicas',
+    summary: 'The relays that share the store',
+    description: 'And what each of them does. On SQLite it is one.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('All of them', z.strictObject({ replicas: z.array(replicaSchema()) })) }),
+    problems: [],
+    example: { path: {} },
+    answer:
+      ({ listReplicas }: ReplicasRoutePorts) =>
+      async (ctx) =>
+        presentJson(ctx, 200, { replicas: (await listReplicas()).map(present) }),
+  }),
+]
 
 function present({ id, name, version, configFingerprint, startedAtMs, lastSeenAtMs, roles }: Replica): object {
   const times = { startedAt: presentInstant(startedAtMs), lastSeenAt: presentInstant(lastSeenAtMs) }

@@ -1,30 +1,43 @@
-import type Router from '@koa/router'
+import { z } from 'zod'
 import type { ManageMoves } from '../../flow/admin/manage-moves.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
-import { pathOfJob, presentJob } from './jobs.routes.ts'
+import { apiRoute } from '../server/route.ts'
+import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 
-export interface StoreRouteOptions {
+export interface StoreRoutePorts {
   readonly moves: Pick<ManageMoves, 'start' | 'progressOf'>
-  readonly authorize: Authorize
 }
 
-/** POST /relay/store/move (scope `admin`): starts the job that moves the store to another place. */
-export function storeRoutes({ moves, authorize }: StoreRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  routes.add('post', '/relay/store/move', {
+const place = z.object({ to: z.string().describe('`sqlite:PATH` or `postgres://...`.') })
+
+/** Moves of the store. */
+export const STORE_ROUTES = [
+  apiRoute({
+    method: 'post',
+    path: '/relay/store/move',
+    summary: 'Move the store to another place',
+    description:
+      'The relay goes on meanwhile, but for a second or two at the end. All rows are compared; the old store then refuses to open.',
     scope: 'admin',
+    params: {},
     query: NO_QUERY,
-    bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { app, body }) => {
-      const job = await moves.start(body, app.username)
-      ctx.set('Location', pathOfJob(job))
-      presentJson(ctx, 202, presentJob(job, moves.progressOf(job.jobId)))
+    body: {
+      bytesMax: BODY_BYTES_MAX,
+      content: { 'application/json': { schema: place, example: { to: 'sqlite:/var/lib/parcel-relay/relay.db' } } },
     },
-  })
-  return routes.router
-}
+    answers: () => ({ 202: jsonAnswer('The job that moves it', jobSchema(), location()) }),
+    problems: ['not_movable', 'too_many_jobs'],
+    example: { path: {} },
+    answer:
+      ({ moves }: StoreRoutePorts) =>
+      async (ctx, { app, body }) => {
+        const job = await moves.start(body, app.username)
+        ctx.set('Location', pathOfJob(job))
+        presentJson(ctx, 202, presentJob(job, moves.progressOf(job.jobId)))
+      },
+  }),
+]

@@ -1,76 +1,160 @@
-import type Router from '@koa/router'
+import { z } from 'zod'
 import type { AttemptRecord } from '../../domain/delivery/delivery-list.ts'
+import { replayOrderSchema, replayTargetSchema } from '../../domain/delivery/replay-order.ts'
 import { DELIVERY_STATES, type ManageDeliveries, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
-import { pathOfJob, presentJob } from '../admin/jobs.routes.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { jobSchema, pathOfJob, presentJob } from '../admin/jobs.routes.ts'
+import { idOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, oneOf, page, query, text } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+import { deliverySchema, inspectedDeliverySchema } from './delivery-schemas.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const id = count.nullable().default(null)
 
-export interface DeliveriesRouteOptions {
+export interface DeliveriesRoutePorts {
   readonly manageDeliveries: ManageDeliveries
-  readonly authorize: Authorize
 }
 
-/** Deliveries, their retries and replays, under /relay (scope `admin`). */
-export function deliveriesRoutes({ manageDeliveries, authorize }: DeliveriesRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  routes.add('get', '/relay/deliveries', {
+const one = { scope: 'admin', params: { id: idOf('delivery') }, query: NO_QUERY } as const
+
+/** Deliveries, their retries and replays. */
+export const DELIVERIES_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/deliveries',
+    summary: 'List deliveries',
+    description: 'Newest first. A page may hold fewer than asked for, even none, while there is a `next`.',
     scope: 'admin',
+    params: {},
     query: query({ ...page, cursor: id, endpoint: id, parcel: text, state: oneOf(DELIVERY_STATES) }),
-    answer: async (ctx, call) => {
-      const { deliveries, next } = await manageDeliveries.list(call.query)
-      presentJson(ctx, 200, { deliveries: deliveries.map(presentDelivery), next })
+    body: null,
+    answers: () => ({ 200: pageAnswer('deliveries', deliverySchema()) }),
+    problems: ['bad_tracking_number', 'not_found'],
+    example: { path: {}, query: 'state=delivered&limit=10' },
+    answer:
+      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      async (ctx, call) => {
+        const { deliveries, next } = await manageDeliveries.list(call.query)
+        presentJson(ctx, 200, { deliveries: deliveries.map(presentDelivery), next })
+      },
+  }),
+  apiRoute({
+    ...one,
+    method: 'get',
+    path: '/relay/deliveries/:id',
+    summary: 'Show a delivery',
+    description: 'What is sent, and the last 50 attempts with the start of their answers.',
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The delivery', inspectedDeliverySchema()) }),
+    problems: ['not_found'],
+    example: { path: { id: '1' } },
+    answer:
+      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      async (ctx, { param }) => {
+        const { delivery, attempts, request } = await manageDeliveries.find(param('id'))
+        const { status, detailedStatus, ...sent } = request
+        presentJson(ctx, 200, {
+          ...presentDelivery(delivery),
+          status,
+          detailedStatus,
+          request: sent,
+          attempts: attempts.map(presentAttempt),
+        })
+      },
+  }),
+  apiRoute({
+    ...one,
+    method: 'post',
+    path: '/relay/deliveries/:id/retry',
+    summary: 'Attempt a waiting delivery now',
+    description: '',
+    body: null,
+    answers: () => ({ 202: jsonAnswer('It is due', deliverySchema()) }),
+    problems: ['not_found', 'not_retryable'],
+    example: { path: { id: '1' } },
+    answer:
+      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id')))),
+  }),
+  apiRoute({
+    ...one,
+    method: 'post',
+    path: '/relay/deliveries/:id/skip',
+    summary: 'Give up a waiting delivery',
+    description:
+      'It is `dead`, reason `skipped`, and the next one of its parcel goes. One that is under way keeps its `state`, with the reason, until its attempt ends.',
+    body: null,
+    answers: () => ({ 202: jsonAnswer('It is given up', deliverySchema()) }),
+    problems: ['not_found', 'not_skippable'],
+    example: { path: { id: '1' } },
+    answer:
+      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 202, presentDelivery(await manageDeliveries.skip(param('id')))),
+  }),
+  apiRoute({
+    ...one,
+    method: 'post',
+    path: '/relay/deliveries/:id/replay',
+    summary: 'Send a finished delivery again',
+    description: 'Under its `webhook-id`, and in the order of its parcel. `to` sends it to another endpoint.',
+    body: {
+      optional: true,
+      bytesMax: BODY_BYTES_MAX,
+      content: { 'application/json': { schema: replayTargetSchema, example: { to: '1' } } },
     },
-  })
-  routes.add('get', '/relay/deliveries/:id', {
+    answers: () => ({ 202: jsonAnswer('It is queued', z.strictObject({ count: z.literal(1) })) }),
+    problems: ['not_found', 'not_replayable'],
+    example: { path: { id: '1' } },
+    answer:
+      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      async (ctx, { param, body }) => {
+        await manageDeliveries.replay(param('id'), body)
+        presentJson(ctx, 202, { count: 1 })
+      },
+  }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/endpoints/:id/replay',
+    summary: 'Send finished deliveries of an endpoint again',
+    description:
+      'Those that match all that is given: at least one of `since`, `sequence`, `parcel` and `of`. By default dead and cancelled ones. More than 10,000 become a job.',
     scope: 'admin',
+    params: { id: idOf('endpoint') },
     query: NO_QUERY,
-    answer: async (ctx, { param }) => {
-      const { delivery, attempts, request } = await manageDeliveries.find(param('id'))
-      const { status, detailedStatus, ...sent } = request
-      presentJson(ctx, 200, { ...presentDelivery(delivery), status, detailedStatus, request: sent, attempts: attempts.map(presentAttempt) })
+    body: {
+      bytesMax: BODY_BYTES_MAX,
+      content: { 'application/json': { schema: replayOrderSchema, example: { since: 0 } } },
     },
-  })
-  routes.add('post', '/relay/deliveries/:id/replay', {
-    scope: 'admin',
-    query: NO_QUERY,
-    bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { param, body }) => {
-      await manageDeliveries.replay(param('id'), body)
-      presentJson(ctx, 202, { count: 1 })
-    },
-  })
-  routes.add('post', '/relay/deliveries/:id/retry', {
-    scope: 'admin',
-    query: NO_QUERY,
-    answer: async (ctx, { param }) => presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id')))),
-  })
-  routes.add('post', '/relay/deliveries/:id/skip', {
-    scope: 'admin',
-    query: NO_QUERY,
-    answer: async (ctx, { param }) => presentJson(ctx, 202, presentDelivery(await manageDeliveries.skip(param('id')))),
-  })
-  routes.add('post', '/relay/endpoints/:id/replay', {
-    scope: 'admin',
-    query: NO_QUERY,
-    bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { app, param, body }) => {
-      const leaving = new AbortController()
-      ctx.res.once('close', () => leaving.abort())
-      const answer = await manageDeliveries.replayMany(param('id'), body, { name: app.username, left: leaving.signal })
-      if (answer.kind === 'job') {
-        ctx.set('Location', pathOfJob(answer.job))
-        presentJson(ctx, 202, presentJob(answer.job))
-      } else if (answer.kind === 'counted') presentJson(ctx, 200, { count: answer.count, more: answer.more, dryRun: true })
-      else presentJson(ctx, 202, { count: answer.count, dryRun: false })
-    },
-  })
-  return routes.router
-}
+    answers: () => ({
+      200: jsonAnswer(
+        'With `dryRun`: how many there are, counted up to 10,001',
+        z.strictObject({ count: wholeNumber(), more: z.boolean(), dryRun: z.literal(true) }),
+      ),
+      202: jsonAnswer(
+        'They are queued, or a job queues them',
+        z.union([z.strictObject({ count: wholeNumber(), dryRun: z.literal(false) }), jobSchema()]),
+        location().partial(),
+      ),
+    }),
+    problems: ['bad_tracking_number', 'not_found', 'too_many_jobs'],
+    example: { path: { id: '1' } },
+    answer:
+      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      async (ctx, { app, param, body }) => {
+        const leaving = new AbortController()
+        ctx.res.once('close', () => leaving.abort())
+        const answer = await manageDeliveries.replayMany(param('id'), body, { name: app.username, left: leaving.signal })
+        if (answer.kind === 'job') {
+          ctx.set('Location', pathOfJob(answer.job))
+          presentJson(ctx, 202, presentJob(answer.job))
+        } else if (answer.kind === 'counted') presentJson(ctx, 200, { count: answer.count, more: answer.more, dryRun: true })
+        else presentJson(ctx, 202, { count: answer.count, dryRun: false })
+      },
+  }),
+]
 
 function presentDelivery(delivery: ShownDelivery): object {
   const { deliveryId, endpointId, endpointName, webhookId, sequence, previousSequence, state, reason } = delivery

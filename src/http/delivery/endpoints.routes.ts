@@ -1,72 +1,162 @@
-import type Router from '@koa/router'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
-import { presentSettings } from '../../domain/delivery/endpoint-settings.ts'
+import { endpointChangeSchema, keyRotationSchema, newEndpointSchema, presentSettings } from '../../domain/delivery/endpoint-settings.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { KeyedEndpoint, ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { idOf, jsonAnswer, location, pageAnswer } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentCreated, presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, page, query } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+import { endpointSchema, keyedEndpointSchema, testSchema } from './endpoint-schemas.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
 
-export interface EndpointsRouteOptions {
+export interface EndpointsRoutePorts {
   readonly manageEndpoints: ManageEndpoints
-  readonly authorize: Authorize
 }
 
-/** Endpoints, under /relay (scope `admin`). A key is shown once, in the answer to the request that made it. */
-export function endpointsRoutes({ manageEndpoints, authorize }: EndpointsRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  const admin = { scope: 'admin', query: NO_QUERY } as const
-  routes.add('get', '/relay/endpoints', {
+const admin = { scope: 'admin', query: NO_QUERY } as const
+const one = { ...admin, params: { id: idOf('endpoint') }, example: { path: { id: '1' } } } as const
+
+/** Endpoints. A key is shown once, in the answer to the request that made it. */
+export const ENDPOINTS_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/endpoints',
+    summary: 'List endpoints',
+    description: 'In the order in which they were added.',
     scope: 'admin',
+    params: {},
     query: query({ ...page, cursor: count.default(0) }),
-    answer: async (ctx, call) => {
-      const { endpoints, next } = await manageEndpoints.list(call.query)
-      presentJson(ctx, 200, { endpoints: endpoints.map(presentEndpoint), next })
+    body: null,
+    answers: () => ({ 200: pageAnswer('endpoints', endpointSchema()) }),
+    problems: [],
+    example: { path: {} },
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, call) => {
+        const { endpoints, next } = await manageEndpoints.list(call.query)
+        presentJson(ctx, 200, { endpoints: endpoints.map(presentEndpoint), next })
+      },
+  }),
+  apiRoute({
+    ...admin,
+    method: 'post',
+    path: '/relay/endpoints',
+    summary: 'Add an endpoint',
+    description: 'If you leave `sharedKey` out, the relay makes one and shows it in this answer only.',
+    params: {},
+    body: {
+      bytesMax: BODY_BYTES_MAX,
+      content: {
+        'application/json': { schema: newEndpointSchema, example: { name: 'warehouse', url: 'http://127.0.0.1:9/parcel-events' } },
+      },
     },
-  })
-  routes.add('post', '/relay/endpoints', {
-    ...admin,
-    bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { body }) => {
-      const added = await manageEndpoints.add(body)
-      presentCreated(ctx, `/relay/endpoints/${added.state.endpoint.id}`, presentKeyed(added))
+    answers: () => ({ 201: jsonAnswer('The endpoint, with its key', keyedEndpointSchema(), location()) }),
+    problems: ['endpoint_exists', 'feed_gone'],
+    example: { path: {} },
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, { body }) => {
+        const added = await manageEndpoints.add(body)
+        presentCreated(ctx, `/relay/endpoints/${added.state.endpoint.id}`, presentKeyed(added))
+      },
+  }),
+  apiRoute({
+    ...one,
+    method: 'get',
+    path: '/relay/endpoints/:id',
+    summary: 'Show an endpoint',
+    description: '',
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The endpoint', endpointSchema()) }),
+    problems: ['not_found'],
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 200, presentEndpoint(await manageEndpoints.find(param('id')))),
+  }),
+  apiRoute({
+    ...one,
+    method: 'patch',
+    path: '/relay/endpoints/:id',
+    summary: 'Change an endpoint',
+    description: 'What you leave out stays. A new `sharedKey` starts to replace the old one, as with `rotate`.',
+    body: {
+      bytesMax: BODY_BYTES_MAX,
+      content: { 'application/json': { schema: endpointChangeSchema, example: { enabled: true, concurrency: 4 } } },
     },
-  })
-  routes.add('get', '/relay/endpoints/:id', {
-    ...admin,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, presentEndpoint(await manageEndpoints.find(param('id')))),
-  })
-  routes.add('patch', '/relay/endpoints/:id', {
-    ...admin,
-    bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { param, body }) => presentJson(ctx, 200, presentKeyed(await manageEndpoints.change(param('id'), body))),
-  })
-  routes.add('delete', '/relay/endpoints/:id', {
-    ...admin,
-    answer: async (ctx, { param }) => {
-      await manageEndpoints.remove(param('id'))
-      ctx.body = null
-      ctx.status = 204
+    answers: () => ({ 200: jsonAnswer('The endpoint, with its key if it is new', keyedEndpointSchema()) }),
+    problems: ['not_found', 'endpoint_exists', 'endpoint_read_only'],
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, { param, body }) =>
+        presentJson(ctx, 200, presentKeyed(await manageEndpoints.change(param('id'), body))),
+  }),
+  apiRoute({
+    ...one,
+    method: 'delete',
+    path: '/relay/endpoints/:id',
+    summary: 'Remove an endpoint',
+    description: 'What waits for it is cancelled.',
+    body: null,
+    answers: () => ({ 204: { description: 'It is removed' } }),
+    problems: ['not_found', 'endpoint_read_only'],
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, { param }) => {
+        await manageEndpoints.remove(param('id'))
+        ctx.body = null
+        ctx.status = 204
+      },
+  }),
+  apiRoute({
+    ...one,
+    method: 'post',
+    path: '/relay/endpoints/:id/rotate',
+    summary: 'Replace the key of an endpoint',
+    description:
+      'Both keys sign for 24 h, then the new one alone; `at` ends that time now. Without a body the relay makes a key and shows it once.',
+    body: {
+      optional: true,
+      bytesMax: BODY_BYTES_MAX,
+      content: { 'application/json': { schema: keyRotationSchema, example: { sharedKey: null, at: 'now' } } },
     },
-  })
-  routes.add('post', '/relay/endpoints/:id/rotate', {
-    ...admin,
-    bodyBytesMax: BODY_BYTES_MAX,
-    answer: async (ctx, { param, body }) => presentJson(ctx, 200, presentKeyed(await manageEndpoints.rotate(param('id'), body))),
-  })
-  routes.add('post', '/relay/endpoints/:id/retry', {
-    ...admin,
-    answer: async (ctx, { param }) => presentJson(ctx, 202, presentEndpoint(await manageEndpoints.retry(param('id')))),
-  })
-  routes.add('post', '/relay/endpoints/:id/test', {
-    ...admin,
-    answer: async (ctx, { param }) => presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id')))),
-  })
-  return routes.router
-}
+    answers: () => ({ 200: jsonAnswer('The endpoint, with its key if it is new', keyedEndpointSchema()) }),
+    problems: ['not_found', 'endpoint_read_only', 'not_rotating'],
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, { param, body }) =>
+        presentJson(ctx, 200, presentKeyed(await manageEndpoints.rotate(param('id'), body))),
+  }),
+  apiRoute({
+    ...one,
+    method: 'post',
+    path: '/relay/endpoints/:id/retry',
+    summary: 'Attempt all that waits for an endpoint now',
+    description: '',
+    body: null,
+    answers: () => ({ 202: jsonAnswer('All of it is due', endpointSchema()) }),
+    problems: ['not_found', 'not_retryable'],
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 202, presentEndpoint(await manageEndpoints.retry(param('id')))),
+  }),
+  apiRoute({
+    ...one,
+    method: 'post',
+    path: '/relay/endpoints/:id/test',
+    summary: 'Send an endpoint a test push',
+    description: 'Signed as all are, and marked `relay-test: true`. It is not recorded.',
+    body: null,
+    answers: () => ({ 200: jsonAnswer('What the endpoint answered', testSchema()) }),
+    problems: ['not_found'],
+    answer:
+      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      async (ctx, { param }) =>
+        presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id')))),
+  }),
+]
 
 function presentKeyed({ state, sharedKey }: KeyedEndpoint): object {
   return sharedKey === null ? presentEndpoint(state) : { ...presentEndpoint(state), sharedKey }

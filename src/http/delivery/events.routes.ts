@@ -1,25 +1,31 @@
-import type Router from '@koa/router'
 import type { Context } from 'koa'
+import { z } from 'zod'
 import { AppError } from '../../domain/errors.ts'
 import type { FeedPage } from '../../flow/delivery/feed-page.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
 import type { Log } from '../../flow/ports.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
+import { wholeNumber } from '../server/answer-schemas.ts'
 import type { Authorize, HoldAccess } from '../server/authorize.ts'
 import { headerValues } from '../server/header-values.ts'
 import { count, durationMs, query, whole } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
 import { streamEvents } from './event-stream.ts'
+import { feedEventSchema } from './feed-schemas.ts'
 import { createFollowerPlaces } from './follower-places.ts'
 
 /** `wait` is bounded below the server's timeout for inactive connections. */
-const QUERY = query({ after: count.default(0), limit: whole(1, 500).default(100), wait: durationMs(50).default(0) })
+const QUERY = query({
+  after: count.default(0).describe('The sequence after which to begin.'),
+  limit: whole(1, 500).default(100),
+  wait: durationMs(50).default(0).describe('How long to wait for events, such as 30s.'),
+})
 const PAGE_CHARS_MAX = 512 * 1024
 /** A slow reader may keep one such page in memory. */
 const STREAM_PAGE = { limit: 500, charsMax: 64 * 1024, inStep: true }
 const STREAM = { heartbeatMs: 15_000, slowMs: 15_000 }
 const NUMBER = /^\d{1,15}$/
 
-export interface EventsRouteOptions {
+export interface EventsRoutePorts {
   readonly followFeed: FollowFeed
   /** `limits.feedFollowers`: streams and waiting requests at once. */
   readonly feedFollowersMax: number
@@ -28,9 +34,38 @@ export interface EventsRouteOptions {
   readonly log: Log
 }
 
-/** The feed of all changes, in sequence: a page, a long poll, or a stream. */
-export function eventsRoutes({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
+/** The feed of all changes. */
+export const EVENTS_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/events',
+    summary: 'Read the feed of all changes',
+    description:
+      'Every change of every parcel, in the order in which the relay recorded it: a page, a long poll (`wait`), or with `Accept: text/event-stream` a stream. A reader ignores kinds that it does not know.',
+    scope: 'status',
+    params: {},
+    query: QUERY,
+    body: null,
+    answers: () => ({
+      200: {
+        description: 'The events after `after`',
+        content: {
+          'application/json': z.strictObject({
+            events: z.array(feedEventSchema()),
+            next: wholeNumber().describe('The `after` of the next page.'),
+          }),
+          'text/event-stream': z.string().describe('`id` is the sequence, `data` the event as JSON; comments keep the connection open.'),
+        },
+      },
+    }),
+    problems: ['feed_gone', 'feed_rewound', 'overloaded'],
+    example: { path: {}, query: 'after=0&limit=10' },
+    answer: createFeedReader,
+  }),
+]
+
+/** Answers readers of the feed: a page, a long poll, or a stream. */
+function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
   const places = createFollowerPlaces(feedFollowersMax)
 
   /** Runs `work` in a follower's place; its signal aborts when the client disconnects, loses the place or may no longer have it. */
@@ -64,27 +99,28 @@ export function eventsRoutes({ followFeed, feedFollowersMax, authorize, holdAcce
     ctx.respond = false
   }
 
-  routes.add('get', '/relay/events', {
-    scope: 'status',
-    query: QUERY,
-    answer: async (ctx, { app: { username }, query: { after, limit, wait } }) => {
-      if (ctx.method === 'GET' && ctx.accepts('application/json', 'text/event-stream') === 'text/event-stream') {
-        const from = lastEventId(ctx) ?? after
-        await following(ctx, username, (left) => stream(ctx, from, left))
-        return
-      }
-      const answer = async (left: AbortSignal) => {
-        const page = await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait)
-        // Access may have ended while it waited.
-        if (left.aborted) await authorize(ctx, 'status')
-        presentPage(ctx, page)
-      }
-      // A plain page takes no follower's place.
-      if (wait === 0) await answer(new AbortController().signal)
-      else await following(ctx, username, answer)
-    },
-  })
-  return routes.router
+  return async (
+    ctx: Context,
+    {
+      app: { username },
+      query: { after, limit, wait },
+    }: { readonly app: { readonly username: string }; readonly query: z.output<typeof QUERY> },
+  ): Promise<void> => {
+    if (ctx.method === 'GET' && ctx.accepts('application/json', 'text/event-stream') === 'text/event-stream') {
+      const from = lastEventId(ctx) ?? after
+      await following(ctx, username, (left) => stream(ctx, from, left))
+      return
+    }
+    const answer = async (left: AbortSignal) => {
+      const page = await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait)
+      // Access may have ended while it waited.
+      if (left.aborted) await authorize(ctx, 'status')
+      presentPage(ctx, page)
+    }
+    // A plain page takes no follower's place.
+    if (wait === 0) await answer(new AbortController().signal)
+    else await following(ctx, username, answer)
+  }
 }
 
 const bodiesMade = new WeakMap<FeedPage, Buffer>()

@@ -1,31 +1,99 @@
-import Router from '@koa/router'
 import type { Context } from 'koa'
+import { z } from 'zod'
 import { AppError } from '../../domain/errors.ts'
 import type { QuestionKind, Served } from '../../flow/history/answer.ts'
 import type { Serve } from '../../flow/history/serve.ts'
+import { IDENTIFIER, named } from '../server/answer-schemas.ts'
 import type { Authorize } from '../server/authorize.ts'
+import type { WithParams } from '../server/present.ts'
+import { ownRoute } from '../server/route.ts'
 
 const PARAMETERS_MAX = 100
 
-export interface StatusRouteOptions {
+export interface StatusRoutePorts {
   readonly serve: Pick<Serve, 'ask'>
   readonly authorize: Authorize
 }
 
-/** The carrier's own pull API: an app switches to the relay by changing its base URL. */
-export function statusRoutes({ serve, authorize }: StatusRouteOptions): Router {
-  const router = new Router({ strict: true, sensitive: true })
-  const answer = (kind: QuestionKind) => async (ctx: Context & { params: Record<string, string> }) => {
-    const { username } = await authorize(ctx, 'status')
-    // What the router cannot decode keeps its "%", which no identifier contains, so it is refused as a bad identifier.
-    presentAnswer(
-      ctx,
-      await serve.ask({ app: username, identifier: ctx.params.identifier ?? '', language: languageOf(ctx.querystring), kind }),
-    )
-  }
-  router.get('/v1/status/:identifier/latest', answer('latest'))
-  router.get('/v1/status/:identifier/all', answer('all'))
-  return router
+/** Open, as the carrier may add members, and the relay passes them on. */
+const statusEntry = named('StatusEntry', () =>
+  z.looseObject({
+    status: z.string(),
+    detailedStatus: z.string(),
+    eventTimestamp: z.string(),
+    location: z.string(),
+    detailedStatusDescription: z.string(),
+    consumerDescription: z.string().nullable(),
+    displayToConsumer: z.boolean(),
+  }),
+)
+
+const answerMembers = () => ({ trackingIds: z.array(z.string()), distributionType: z.string() })
+
+const answerHeaders = () =>
+  z.object({
+    ETag: z.string().describe('Send it back in `If-None-Match` to get a 304 while nothing has changed.'),
+    Age: z.string().optional().describe('Seconds since the carrier last reported on the parcel; absent: it never has.'),
+    'Content-Language': z.string().describe('The languages of the texts.'),
+    'Cache-Status': z
+      .string()
+      .describe(
+        '`hit`: from the store; `fwd=miss`: just fetched; `fwd=stale`: just refreshed; `detail=stale`: the carrier could not be asked.',
+      ),
+  })
+
+const statusRow = {
+  method: 'get',
+  listener: 'internal',
+  scope: 'status',
+  params: { identifier: IDENTIFIER },
+  query: z.object({
+    language: z
+      .string()
+      .optional()
+      .describe('The language of the texts, such as sv or sv-SE; without it the first of `upstream.languages`.'),
+  }),
+  body: null,
+  problems: ['bad_tracking_number', 'bad_language', 'not_found', 'upstream_unavailable'],
+} as const
+
+const answersOf = (schema: z.ZodType) => ({
+  200: { description: 'As the carrier answers', headers: answerHeaders(), content: { 'application/json': schema } },
+  304: { description: 'Nothing has changed since the `ETag` in `If-None-Match`', headers: answerHeaders() },
+})
+
+/** The carrier's own pull API: an app switches to the relay by changing its base URL. `plain-requests` answers the most frequent form of these. */
+export const STATUS_ROUTES = [
+  ownRoute({
+    ...statusRow,
+    path: '/v1/status/:identifier/latest',
+    summary: 'The newest status of a parcel',
+    description: "The carrier's own API: an application switches to the relay by changing its base URL.",
+    answers: () => answersOf(named('LatestStatus', () => z.looseObject({ status: statusEntry(), ...answerMembers() }))()),
+    example: { path: { identifier: 'AB000000001SE' } },
+    handle: answers('latest'),
+  }),
+  ownRoute({
+    ...statusRow,
+    path: '/v1/status/:identifier/all',
+    summary: 'The whole history of a parcel',
+    description: "The carrier's own API. Newest first.",
+    answers: () => answersOf(named('AllStatuses', () => z.looseObject({ statuses: z.array(statusEntry()), ...answerMembers() }))()),
+    example: { path: { identifier: 'AB000000002SE' }, query: 'language=en' },
+    handle: answers('all'),
+  }),
+]
+
+function answers(kind: QuestionKind) {
+  return ({ serve, authorize }: StatusRoutePorts) =>
+    async (ctx: WithParams): Promise<void> => {
+      const { username } = await authorize(ctx, 'status')
+      // What the router cannot decode keeps its "%", which no identifier contains, so it is refused as a bad identifier.
+      presentAnswer(
+        ctx,
+        await serve.ask({ app: username, identifier: ctx.params.identifier ?? '', language: languageOf(ctx.querystring), kind }),
+      )
+    }
 }
 
 /** The `language` parameter as sent: undefined if absent, a list if repeated. Other parameters are ignored. */

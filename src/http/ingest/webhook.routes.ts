@@ -1,61 +1,52 @@
-import type { Middleware } from 'koa'
-import { AppError } from '../../domain/errors.ts'
-import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
-import type { Meter } from '../../flow/ports.ts'
-import { proveConnection } from '../server/connection-places.ts'
-import { EdgeError } from '../server/errors.ts'
-import type { CountFailure } from '../server/failures.ts'
-import { headerValues } from '../server/header-values.ts'
-import type { RawBodies } from '../server/raw-body.ts'
+import { z } from 'zod'
+import { ANY_QUERY } from '../server/query.ts'
+import { ownRoute } from '../server/route.ts'
+import { receivePushes } from './webhook.ts'
 
-export interface WebhookRouteOptions {
-  /** `webhook.path`, exact. */
-  readonly path: string
-  readonly receive: Receive
-  readonly bodies: RawBodies
-  readonly countFailure: CountFailure
-  readonly meter: Pick<Meter, 'pushReceived'>
+const texts = () => z.array(z.looseObject({ value: z.string(), languageCode: z.string() }))
+
+/** What the carrier pushes, and what endpoints are sent. Open, as the carrier may add members. */
+const eventSchema = () =>
+  z.looseObject({
+    status: z.string(),
+    detailedStatus: z.string(),
+    eventTime: z.string(),
+    location: z.string().nullable().optional(),
+    trackingIds: z.array(z.string()),
+    distributionType: z.string().optional(),
+    displayToConsumer: z.boolean().optional(),
+    consumerDescription: texts().optional(),
+    detailedStatusDescription: texts().optional(),
+  })
+
+const EXAMPLE_EVENT = {
+  status: 'TerminalArrived',
+  detailedStatus: 'ArrivedT2',
+  eventTime: '2026-03-01T10:00:00.250Z',
+  location: 'Lund',
+  trackingIds: ['370000000000000001'],
+  distributionType: 'Mailbox',
+  displayToConsumer: true,
+  consumerDescription: [{ value: 'Your parcel is at the terminal', languageCode: 'en' }],
+  detailedStatusDescription: [{ value: 'Arrived at the terminal', languageCode: 'en' }],
 }
 
-const EMPTY = { 'Content-Length': '0' } as const
-
-/** POST {webhook.path}: where the carrier pushes. No body parser may run before this route. */
-export function webhookRoutes({ path, receive, bodies, countFailure, meter }: WebhookRouteOptions): Middleware {
-  const failure = async (ctx: Parameters<Middleware>[0], error: unknown) =>
-    error instanceof AppError && error.code === 'signature_invalid' ? countFailure(ctx.req, error) : error
-
-  return async (ctx, next) => {
-    // Comparing the raw URL first avoids parsing it.
-    if (ctx.req.url !== path && ctx.path !== path) {
-      await next()
-      return
-    }
-    if (ctx.req.method !== 'POST') throw new EdgeError('method_not_allowed', 'Allowed here: POST.', { allow: 'POST' })
-    const signatures = headerValues(ctx.req, 'x-service-hmac-sha256')
-    try {
-      admitSignature(signatures)
-    } catch (error) {
-      meter.pushReceived('signature_invalid', null)
-      await bodies.refuse(ctx.req, ctx.res)
-      throw await failure(ctx, error)
-    }
-    let isHandedOver = false
-    try {
-      await bodies.use(ctx.req, ctx.res, (body) => {
-        isHandedOver = true
-        return receive({ body, signatures, contentEncoding: ctx.req.headers['content-encoding'] ?? null })
-      })
-    } catch (error) {
-      // `receive` counts its own failures; these are of reading the body.
-      const isAuthentic = isHandedOver && !(error instanceof AppError && error.code === 'signature_invalid')
-      if (isAuthentic) proveConnection(ctx.req)
-      if (!isHandedOver && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
-      throw await failure(ctx, error)
-    }
-    proveConnection(ctx.req)
-    // On disk: an empty 200, even if the push was quarantined.
-    ctx.respond = false
-    ctx.res.writeHead(200, EMPTY)
-    ctx.res.end()
-  }
-}
+/** Where the carrier pushes. The public listener serves it ahead of any router; no schema runs. */
+export const WEBHOOK_ROUTES = [
+  ownRoute({
+    method: 'post',
+    path: '/webhooks/status',
+    listener: 'public',
+    summary: 'Take a push of the carrier',
+    description:
+      'The path is the setting `webhook.path`. Exactly one `x-service-hmac-sha256` header: the HMAC-SHA256 of the exact body, in Base64, with one of `webhook.sharedKeys`. After any answer but 200, send it again; a duplicate does no harm.',
+    scope: null,
+    params: {},
+    query: ANY_QUERY,
+    body: { bytesMax: null, content: { 'application/json': { schema: eventSchema(), example: EXAMPLE_EVENT } } },
+    answers: () => ({ 200: { description: 'It is on disk: recorded, a duplicate, expired or quarantined' } }),
+    problems: ['signature_invalid', 'body_too_large', 'too_many_requests', 'overloaded', 'storage_unavailable'],
+    example: { path: {} },
+    handle: receivePushes,
+  }),
+]

@@ -1,22 +1,80 @@
-import type Router from '@koa/router'
+import { z } from 'zod'
+import type { CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Upstream } from '../../flow/polling/upstream.ts'
-import { createApiRoutes } from '../server/api-routes.ts'
-import type { Authorize } from '../server/authorize.ts'
+import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
 
-export interface UpstreamRouteOptions {
+export interface UpstreamRoutePorts {
   readonly upstream: Pick<Upstream, 'read'>
-  readonly authorize: Authorize
 }
 
-/** GET /relay/upstream (scope `admin`): the state of the connection to the carrier. */
-export function upstreamRoutes({ upstream, authorize }: UpstreamRouteOptions): Router {
-  const routes = createApiRoutes(authorize)
-  routes.add('get', '/relay/upstream', {
+export const unavailableReason = named('UnavailableReason', () =>
+  oneOfAll<UnavailableReason>({
+    budget: true,
+    resting: true,
+    credentials: true,
+    timeout: true,
+    network: true,
+    rate_limited: true,
+    server_error: true,
+    redirect: true,
+    bad_response: true,
+    token_bad_response: true,
+    rejected: true,
+  }),
+)
+
+export const credentialsState = () => oneOfAll<CarrierState['credentials']>({ unknown: true, accepted: true, refused: true })
+
+export const breakerState = () => oneOfAll<CarrierState['breaker']['state']>({ closed: true, open: true, probing: true })
+
+export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true })
+
+const upstreamSchema = named('Upstream', () =>
+  z.strictObject({
+    version: z.string().describe('The version of the relay.'),
+    credentials: credentialsState(),
+    budget: z.strictObject({
+      callsToday: wholeNumber(),
+      callsPerDay: wholeNumber(),
+      callsLeft: wholeNumber(),
+      waiting: wholeNumber(),
+      inFlight: wholeNumber(),
+    }),
+    breaker: z.strictObject({ state: breakerState(), failures: wholeNumber(), restSeconds: wholeNumber() }),
+    pushes: z.strictObject({
+      health: pushHealth(),
+      silent: z.boolean(),
+      lossEstimate: z.number().min(0).max(1).describe('The share of entries whose push is lost, estimated.'),
+      lastNewAt: instant().nullable().describe('The last push with news.'),
+      missedSinceLastNew: wholeNumber(),
+      missed: z.strictObject({ count: wholeNumber(), since: instant().nullable(), lastFoundAt: instant().nullable() }),
+    }),
+    lastAnswerAt: instant().nullable(),
+    lastFailure: z.strictObject({ reason: unavailableReason(), at: instant() }).nullable(),
+  }),
+)
+
+/** The connection to the carrier. */
+export const UPSTREAM_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/upstream',
+    summary: 'The connection to the carrier',
+    description: 'Credentials, call budget, circuit breaker, push health and missed pushes.',
     scope: 'admin',
+    params: {},
     query: NO_QUERY,
-    answer: async (ctx) => presentJson(ctx, 200, await upstream.read()),
-  })
-  return routes.router
-}
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The state of the connection', upstreamSchema()) }),
+    problems: [],
+    example: { path: {} },
+    answer:
+      ({ upstream }: UpstreamRoutePorts) =>
+      async (ctx) =>
+        presentJson(ctx, 200, await upstream.read()),
+  }),
+]

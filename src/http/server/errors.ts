@@ -7,7 +7,7 @@ import type { Log } from '../../flow/ports.ts'
 /** Failures that exist only in HTTP. */
 type EdgeCode = 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
 
-type ProblemCode = ErrorCode | EdgeCode
+export type ProblemCode = ErrorCode | EdgeCode
 
 /** A refusal by the HTTP layer itself; `allow` goes with `method_not_allowed`. */
 export class EdgeError extends Error {

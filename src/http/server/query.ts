@@ -2,9 +2,6 @@ import { z } from 'zod'
 import { DURATION, parseDuration } from '../../domain/duration.ts'
 import { readInput } from '../../domain/read-input.ts'
 
-/** The parameters that a route accepts, each with its type and default. */
-export type QuerySchema<Query> = z.ZodType<Query>
-
 const COUNT = /^\d{1,15}$/
 const TEXT_LENGTH_MAX = 1000
 
@@ -15,6 +12,9 @@ export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 
 /** For a route without parameters. */
 export const NO_QUERY = query({})
+
+/** For an address of the carrier's own, or one that is open: it reads no parameter and ignores whatever there is. */
+export const ANY_QUERY = z.object({})
 
 /** A whole number within bounds. */
 export function whole(least: number, most: number) {
@@ -65,7 +65,7 @@ export function durationMs(mostSeconds: number) {
 export const page = { limit: whole(1, 500).default(100), cursor: text }
 
 /** Parses a query string. Throws `bad_request`, which names every wrong or unknown parameter. */
-export function readQuery<Query>(schema: QuerySchema<Query>, queryString: string): Query {
+export function readQuery<Query>(schema: z.ZodType<Query>, queryString: string): Query {
   const given = new Map<string, string | readonly string[]>()
   for (const [name, value] of new URLSearchParams(queryString)) {
     const before = given.get(name)

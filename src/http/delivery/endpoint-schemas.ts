@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import type { AttemptResult } from '../../domain/delivery/delivery.ts'
+import type { Endpoint } from '../../domain/delivery/endpoint.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { instant, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { answerStart, failureReason } from './delivery-schemas.ts'
+
+const anyOf = () => z.array(z.string()).nullable()
+
+const endpointMembers = () => ({
+  id: numberedId(),
+  name: z.string(),
+  url: z.string(),
+  enabled: z.boolean(),
+  signature: oneOfAll<Endpoint['signature']>({ carrier: true, 'standard-webhooks': true }),
+  filters: z.strictObject({
+    status: anyOf(),
+    detailedStatus: anyOf(),
+    distributionType: anyOf(),
+    displayToConsumer: z.boolean().nullable(),
+  }),
+  backfill: z.boolean(),
+  rate: z.number().nullable().describe('Attempts per second; null: no limit.'),
+  concurrency: wholeNumber().nullable().describe('Attempts at the same time; null: `delivery.perEndpoint`.'),
+  schedule: z.array(z.string()).nullable().describe('Waits between attempts; null: `delivery.schedule`.'),
+  refusals: oneOfAll<Endpoint['refusals']>({ wait: true, skip: true }),
+  origin: z.enum(['config', 'managed']),
+  state: z.enum(['active', 'failing', 'disabled']),
+  disabledBecause: oneOfAll<NonNullable<EndpointState['disabled']>>({
+    operator: true,
+    gone: true,
+    failing: true,
+    unnamed: true,
+  }).nullable(),
+  lastSuccessAt: instant().nullable(),
+  failingSince: instant().nullable(),
+  nextProbeAt: instant().nullable(),
+  nextKeyFrom: instant().nullable().describe('When the new key takes over; null: none is being replaced.'),
+  previousKeyUntil: instant().nullable(),
+  queuedTo: wholeNumber().nullable().describe('How far it has caught up with the feed; null: it has.'),
+})
+
+export const endpointSchema = named('Endpoint', () => z.strictObject(endpointMembers()))
+
+export const keyedEndpointSchema = named('KeyedEndpoint', () =>
+  z.strictObject({ ...endpointMembers(), sharedKey: z.string().optional().describe('Shown in this answer only.') }),
+)
+
+export const testSchema = named('EndpointTest', () =>
+  z.strictObject({
+    result: oneOfAll<AttemptResult['kind']>({ accepted: true, rejected: true, failed: true }),
+    status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
+    reason: failureReason().nullable(),
+    durationMs: wholeNumber(),
+    ...answerStart(),
+  }),
+)

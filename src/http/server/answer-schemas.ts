@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import type { PathParameter, RouteAnswer } from './route.ts'
+
+// The schemas of answers are made when the document is, and by tests: functions keep them out of a relay's memory.
+
+/** A schema that the document gives a name of its own. */
+export function named<Schema extends z.ZodType>(id: string, make: () => Schema): () => Schema {
+  let made: Schema | undefined
+  return () => (made ??= make().meta({ id }))
+}
+
+/** Exactly these values. One that the type has and the list has not does not compile, and neither does the other way about. */
+export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>) {
+  return z.enum(Object.keys(values))
+}
+
+/** A moment, such as 2026-03-01T10:00:00.250Z. */
+export const instant = () => z.iso.datetime()
+
+/** A whole number of at least 0. */
+export const wholeNumber = () => z.int().min(0)
+
+/** An id that the relay gave. */
+export const numberedId = () => z.string().regex(/^\d{1,15}$/)
+
+/** An identifier of a parcel, as the relay writes it. */
+export const identifier = () => z.string().regex(/^[A-Z0-9]{4,40}$/)
+
+export function jsonAnswer(description: string, schema: z.ZodType, headers?: z.ZodObject): RouteAnswer {
+  return { description, content: { 'application/json': schema }, ...(headers === undefined ? {} : { headers }) }
+}
+
+/** A page of a list: its items under their name, and the cursor of the next one. */
+export function pageAnswer(name: string, item: z.ZodType): RouteAnswer {
+  const next = z.string().nullable().describe('The `cursor` of the next page; null on the last.')
+  return jsonAnswer('A page of the list', z.strictObject({ [name]: z.array(item), next }))
+}
+
+/** The address of what was made. */
+export const location = () => z.object({ Location: z.string().describe('The address of what was made') })
+
+export const IDENTIFIER: PathParameter = {
+  description: 'A tracking number or tracking id: 4 to 40 letters and digits, in upper or lower case.',
+  schema: z.string(),
+}
+
+export function idOf(thing: string): PathParameter {
+  return { description: `The id of the ${thing}.`, schema: z.string() }
+}

@@ -1,0 +1,139 @@
+import type { Context } from 'koa'
+import type { z } from 'zod'
+import type { App, Scope } from '../../flow/admin/authenticate.ts'
+import type { Authorize } from './authorize.ts'
+import type { ProblemCode } from './errors.ts'
+import { readJson, refuseOtherTypes } from './json-body.ts'
+import type { WithParams } from './present.ts'
+import { readQuery } from './query.ts'
+
+/** The names of the variable parts of a path: `id` of `/relay/jobs/:id`. */
+type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | ParamOf<`/${Rest}`>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never
+
+/** A variable part of a path, as the document describes it. The flows check it themselves. */
+export interface PathParameter {
+  readonly description: string
+  readonly schema: z.ZodString
+}
+
+/** What a status comes with: its headers, and its body by media type. */
+export interface RouteAnswer {
+  readonly description: string
+  readonly headers?: z.ZodObject
+  /** By media type; absent: there is no body. */
+  readonly content?: Readonly<Record<string, z.ZodType>>
+}
+
+interface Example<Path extends string> {
+  /** The variable parts of the path. */
+  readonly path: { readonly [Name in ParamOf<Path>]: string }
+  /** The query without its question mark; absent: none. */
+  readonly query?: string
+}
+
+/** A body by media type, each with an example: a text, or a value to be sent as JSON. */
+type BodyContent = Readonly<Record<string, { readonly schema: z.ZodType; readonly example: unknown }>>
+
+interface RouteBody {
+  /** Whether a request without a body means something too. */
+  readonly optional?: true
+  /** The limit of its size; null: it is a setting. */
+  readonly bytesMax: number | null
+  readonly content: BodyContent
+}
+
+/** What a row says of an address; the document is made of it. A row that leaves one of these out does not compile. */
+interface Described<Path extends string> {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
+  readonly path: Path
+  /** A few words, without a full stop. */
+  readonly summary: string
+  /** Markdown; `''`: the summary says it all. */
+  readonly description: string
+  readonly params: { readonly [Name in ParamOf<Path>]: PathParameter }
+  readonly query: z.ZodObject
+  readonly body: RouteBody | null
+  /** By status, those of problems aside. Called when the document is made: a relay that serves builds no schema of its answers. */
+  readonly answers: () => Readonly<Record<number, RouteAnswer>>
+  /** The problems it can answer besides those that every route can. */
+  readonly problems: readonly ProblemCode[]
+  readonly example: Example<Path>
+}
+
+/** A row of the table of routes, whatever does its work. */
+export interface RouteRow extends Described<`/${string}`> {
+  /** What a token must allow; null: the address is open. */
+  readonly scope: Scope | null
+  /** Where it is served. */
+  readonly listener: 'internal' | 'public' | 'both'
+}
+
+/** A row of the table of routes with what does its work. */
+export interface Route<Ports> extends RouteRow {
+  readonly handle: (ports: Ports) => (ctx: WithParams, next: () => Promise<unknown>) => unknown
+}
+
+/** An authorized request: the calling app and its checked input. */
+export interface ApiCall<Path extends string, Query> {
+  readonly app: App
+  readonly query: Query
+  /** A variable part of the path, as raw text. */
+  readonly param: (name: ParamOf<Path>) => string
+  /** The parsed JSON body; undefined: there was none, or the route reads it itself. */
+  readonly body: unknown
+}
+
+/** A row under /relay. Its query is checked against its schema: every other parameter is refused. */
+interface ApiRow<Path extends `/relay/${string}`, Query, Ports> extends Described<Path> {
+  readonly scope: Scope
+  readonly query: z.ZodObject & z.ZodType<Query>
+  readonly answer: (ports: Ports) => (ctx: Context, call: ApiCall<Path, Query>) => Promise<void>
+}
+
+export interface WithAuthorize {
+  readonly authorize: Authorize
+}
+
+/**
+ * A route under /relay. It declares its scope and its parameters, so that none can forget to refuse the rest. Authorization comes first, then the query, and
+ * only then is the body read.
+ */
+export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
+  row: ApiRow<Path, Query, Ports>,
+): Route<Ports & WithAuthorize> {
+  const { answer: createAnswer, ...described } = row
+  const { scope, query, body: expected } = row
+  return {
+    ...described,
+    listener: 'internal',
+    handle: (ports) => {
+      const answer = createAnswer(ports)
+      const readBody = jsonReaderOf(expected)
+      return async (ctx) => {
+        const app = await ports.authorize(ctx, scope)
+        const call = { app, query: readQuery(query, ctx.querystring), param: (name: string) => ctx.params[name] ?? '' }
+        if (readBody !== null) {
+          refuseOtherTypes(ctx)
+          await readBody(ctx, async () => {})
+        }
+        await answer(ctx, { ...call, body: readBody === null ? undefined : ctx.request.body })
+      }
+    },
+  }
+}
+
+/** Null: the row has no JSON body. */
+function jsonReaderOf(body: RouteBody | null) {
+  return body !== null && body.bytesMax !== null && 'application/json' in body.content ? readJson(body.bytesMax) : null
+}
+
+/** A row outside /relay, which reads what it needs of the request by itself: the carrier's own API, and what is open. */
+type OwnRow<Path extends `/${string}`, Ports> = Described<Path> & Pick<Route<Ports>, 'scope' | 'listener' | 'handle'>
+
+export function ownRoute<const Path extends `/${string}`, Ports>(row: OwnRow<Path, Ports>): Route<Ports> {
+  return row
+}
