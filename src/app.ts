@@ -22,6 +22,7 @@ import { createReload } from './wiring/reloading.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 import { openStorage } from './wiring/storage.ts'
+import { startTelling } from './wiring/telling.ts'
 import { startTimers } from './wiring/timers.ts'
 
 /** Assembles and starts the relay. Resolves when both listeners answer. One that cannot take over from another leaves nothing open. */
@@ -97,9 +98,10 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const applied = (next: Config) => {
     settings = next
   }
-  const seenByReload = { delivery, authenticate, carrier, certificates, publicServer, internalServer, log, applied }
-  const reload = createReload(config, { ...seenByReload, receiver: receiver.verbs })
+  const seenByReload = { ...storage, delivery, authenticate, carrier, certificates, publicServer, internalServer, log, applied }
+  const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, wakeDispatcher: dispatch.wake })
   delivery.start()
+  startTelling(config, { storage, carrier, certificates, wakeDispatcher: dispatch.wake, closing, log })
   startTimers(config, { ...storage, digest, authenticate, polling, closing })
   polling.poller.wake()
   await otherEnded
@@ -109,7 +111,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     internalUrl: internalServer.url,
     store: storage.path,
     died: Promise.race([writerDied, receiver.died]),
-    reload,
+    ...reloads,
     async endWriting() {
       await closing.closeWorking()
       await storage.endWriting()

@@ -65,6 +65,10 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
       // What needs a restart stays as it was.
       settings = { ...next, store: config.store, listen: withTlsOf(settings.listen, next.listen) }
     },
+    async reloadFailed(problems) {
+      await handingOver
+      await current.reloadFailed(problems)
+    },
     async stop(timeoutMs) {
       isStopping = true
       await handingOver

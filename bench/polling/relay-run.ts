@@ -53,7 +53,7 @@ const MINUTE_MS = 60_000
 const AFTER_LAST_SCAN_MS = 80 * 60 * MINUTE_MS
 const CONCURRENCY = 32
 /** Required, but unused: there are no subscribers. */
-export const DELIVER = { policy: { scheduleMs: [MINUTE_MS], jitter: 0 }, perEndpoint: 1, claimsPerAttempt: 3 }
+export const DELIVER = { policy: { scheduleMs: [MINUTE_MS], jitter: 0 }, perEndpoint: 1, claimsPerAttempt: 3, failingAfterMs: 900_000 }
 const PASSES_MAX = 100_000
 export const recordOptions = (cadence: CadencePolicy): RecordRules => ({
   cadence,

@@ -20,7 +20,7 @@ const POLICY = {
     missedPushGraceMs: 600_000,
     historyRetentionMs: 400 * DAY_MS,
   },
-  deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, claimsPerAttempt: 3 },
+  deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, claimsPerAttempt: 3, failingAfterMs: 900_000 },
 }
 /** The files whose contents decide what a store looks like. */
 const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/wiring/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']

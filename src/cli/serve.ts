@@ -118,5 +118,6 @@ async function reload({ started, config: before, path, log }: Served): Promise<v
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
     log.error({ problems }, 'the reloaded config has problems; nothing has changed')
+    await started.then((relay) => relay.reloadFailed(problems)).catch((err: unknown) => log.warn({ err }, 'that cannot be written down'))
   }
 }

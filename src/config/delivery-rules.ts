@@ -1,9 +1,13 @@
 import { CLAIMS_PER_ATTEMPT, CLAIMS_PER_ATTEMPT_ON_SERVER } from '../domain/delivery/delivery.ts'
 import type { Settings } from './config.ts'
 
+/** The default of `operator.failingAfter`: what is stored of endpoints needs no address to post to. */
+const FAILING_AFTER_MS = 15 * 60_000
+
 /** The settings that the write side needs to claim and settle deliveries. */
-export function deliveryRules({ delivery, store }: Pick<Settings, 'delivery' | 'store'>) {
+export function deliveryRules({ delivery, store, operator }: Pick<Settings, 'delivery' | 'store' | 'operator'>) {
   const { scheduleMs, jitter, perEndpoint } = delivery
   const claimsPerAttempt = store.engine === 'sqlite' ? CLAIMS_PER_ATTEMPT : CLAIMS_PER_ATTEMPT_ON_SERVER
-  return { policy: { scheduleMs, jitter }, perEndpoint, claimsPerAttempt }
+  const failingAfterMs = operator?.failingAfterMs ?? FAILING_AFTER_MS
+  return { policy: { scheduleMs, jitter }, perEndpoint, claimsPerAttempt, failingAfterMs }
 }

@@ -26,6 +26,33 @@ export function needsRestart(started: Settings, next: Settings): readonly string
     .map((name) => name.replace(/Ms$/, ''))
 }
 
+/** The settings, by their names in the file, that a reload applies and that differ: of `endpoints` and `apps` each by its name. Never a value. */
+export function reloadedSettings(before: Settings, next: Settings): readonly string[] {
+  return changedNames(before, next)
+    .flatMap((name) => {
+      if (name === 'endpoints') return changedItems(name, before.endpoints, next.endpoints)
+      if (name === 'apps') return changedItems(name, before.apps, next.apps)
+      if (name === 'delivery' || PARTLY.has(name))
+        return changedNames(sectionOf(before, name), sectionOf(next, name)).map((key) => `${name}.${key}`)
+      return [name]
+    })
+    .filter((name) => LIVE.has(name) || LIVE.has(name.split('.')[0] ?? ''))
+    .filter((name) => name !== 'warnings')
+    .map((name) => name.replace(/Ms$/, ''))
+}
+
+interface Item {
+  readonly name?: string
+  readonly username?: string
+}
+
+function changedItems(section: string, before: readonly Item[], after: readonly Item[]): readonly string[] {
+  const byName = (items: readonly Item[]) => Object.fromEntries(items.map((item) => [item.name ?? item.username ?? '', item]))
+  const [was, is] = [byName(before), byName(after)]
+  const gone = Object.keys(was).filter((name) => !(name in is))
+  return [...new Set([...changedNames(was, is), ...gone])].map((name) => `${section}.${name}`)
+}
+
 /** The files of a listener's certificate are read again; only to begin or to end TLS needs a restart. */
 function withFilesOf(before: Settings['listen'], after: Settings['listen']): Settings['listen'] {
   const of = (name: 'public' | 'internal') => ({

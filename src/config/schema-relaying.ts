@@ -93,5 +93,10 @@ export function operator(context: SchemaContext) {
   return section({
     url: webUrl.describe('Where to post.'),
     sharedKey: secret(context, { warning: looksWeak }).describe('The key that signs operator events.'),
-  }).describe('Where to post operator events, such as a disabled endpoint or refused credentials.')
+    failingAfter: duration('1s', '5d')
+      .prefault('15m')
+      .describe('Tell operators that an endpoint fails when it has only failed for so long.'),
+  })
+    .transform(({ failingAfter, ...rest }) => ({ ...rest, failingAfterMs: failingAfter }))
+    .describe('Where to post operator events, such as a disabled endpoint or refused credentials.')
 }

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Job } from '../domain/admin/job.ts'
+import type { ActionTarget, Actor, KeptAction } from '../domain/admin/operator-action.ts'
 import type { ListedDelivery, ReplayCursor } from '../domain/delivery/delivery-list.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
@@ -184,7 +185,8 @@ function decodeSpan({ backfill_from: from, backfill_to: to, backfill_earlier }: 
   return earlier.length === 0 ? { from, to } : { from, to, earlier }
 }
 
-export function encodeHealth({ lastSuccessAtMs, failingSinceMs, failedForMs, failedParcels, probing, round, wokenAtMs }: EndpointHealth) {
+export function encodeHealth(health: EndpointHealth) {
+  const { lastSuccessAtMs, failingSinceMs, failedForMs, failedParcels, probing, round, wokenAtMs, alarmedAtMs } = health
   return {
     succeededAtMs: lastSuccessAtMs,
     failingSinceMs,
@@ -196,6 +198,7 @@ export function encodeHealth({ lastSuccessAtMs, failingSinceMs, failedForMs, fai
     refusedAtMs: probing?.refused?.atMs ?? null,
     round,
     wokenAtMs,
+    alarmedAtMs,
   }
 }
 
@@ -209,6 +212,7 @@ function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
     probing: decodeProbing(row),
     round: row.round,
     wokenAtMs: row.woken_at_ms,
+    alarmedAtMs: row.alarmed_at_ms,
   }
 }
 
@@ -291,6 +295,23 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
     startedAtMs: row.started_at_ms,
     endedAtMs: row.ended_at_ms,
   }
+}
+
+export function decodeAction(row: Selectable<Tables['operator_action']>): KeptAction {
+  return {
+    id: row.id,
+    atMs: row.at_ms,
+    // The columns hold only what `insertAction` wrote.
+    by: { kind: row.by_kind as Actor['kind'], name: row.by_name, address: row.address },
+    action: row.action,
+    target: row.target_kind === null || row.target === null ? null : { kind: row.target_kind as ActionTarget['kind'], id: row.target },
+    detail: decodeDetail(row.detail),
+  }
+}
+
+/** Reads the details of an operator event or of an action, as they were stored. */
+export function decodeDetail(detail: string): Readonly<Record<string, unknown>> {
+  return JSON.parse(detail) as Readonly<Record<string, unknown>>
 }
 
 export function encodePlace(place: ReplayCursor | null): string | null {

@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import type { ReadSide } from '../flow/read-side.ts'
 import { findJob, listJobs } from './admin/jobs.ts'
+import { listActions } from './admin/operator-actions.ts'
+import { listOperatorEvents } from './admin/operator-events.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
@@ -59,6 +61,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
+    listOperatorEvents: (query) => listOperatorEvents(session, query),
+    listActions: (query) => listActions(session, query),
     async ping() {
       await session.all(anyParcel, {})
     },

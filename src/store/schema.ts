@@ -35,6 +35,36 @@ export interface Tables {
     readonly parcel_id: number
     readonly detail: string
   }
+  readonly operator_event: OperatorEventTable
+  readonly operator_action: OperatorActionTable
+  /** What operators were told and is not over yet. `count`: what has come since they were told of it last. */
+  readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
+  /** How many pushes transactions have quarantined, until it is told; a row for each, so that none waits for another. */
+  readonly quarantine_count: { readonly id: Generated<number>; readonly at_ms: number; readonly reason: string; readonly count: number }
+}
+
+/** What operators were told. */
+interface OperatorEventTable {
+  readonly id: Generated<number>
+  readonly at_ms: number
+  readonly event: string
+  /** JSON: the members besides `event` and `at`. */
+  readonly detail: string
+}
+
+/** What operators ordered. `audit` holds joins, by which they can be undone. */
+interface OperatorActionTable {
+  readonly id: Generated<number>
+  readonly at_ms: number
+  readonly by_kind: string
+  readonly by_name: string
+  /** From where; null: from the machine. */
+  readonly address: string | null
+  readonly action: string
+  readonly target_kind: string | null
+  readonly target: string | null
+  /** JSON, without secrets. */
+  readonly detail: string
 }
 
 interface ParcelTable {
@@ -152,6 +182,8 @@ interface EndpointTable {
   readonly refused_at_ms: number | null
   readonly round: Generated<number>
   readonly woken_at_ms: Generated<number>
+  /** When operators were told that the endpoint fails; null: they were not. */
+  readonly alarmed_at_ms: number | null
   /** JSON: the encrypted keys; null: the config file names the key. */
   readonly sealed_keys: string | null
   /** The sequence up to which the feed has been queued for the endpoint; null: all of it. */
@@ -205,6 +237,8 @@ interface JobTable {
   readonly started_at_ms: number | null
   /** Null: the job has not ended. */
   readonly ended_at_ms: number | null
+  /** 1: operators were told that it has ended. */
+  readonly end_told: Generated<number>
 }
 
 interface AttemptTable {

@@ -1,7 +1,18 @@
 import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { WriteTx } from '../flow/write-store.ts'
-import { cancelJob, insertJob, listUnendedJobs, saveJob } from './admin/jobs.ts'
+import { cancelJob, insertJob, listUnendedJobs, saveJob, takeEndedJobs } from './admin/jobs.ts'
+import { insertAction, pruneActions } from './admin/operator-actions.ts'
+import { insertOperatorEvent, pruneOperatorEvents } from './admin/operator-events.ts'
+import {
+  beginTrouble,
+  countQuarantine,
+  endTrouble,
+  listTroubles,
+  pruneTroubles,
+  saveTrouble,
+  takeQuarantineCounts,
+} from './admin/troubles.ts'
 import { cancelRemoved, findOvertaken } from './delivery/deliveries.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { prunedTo } from './delivery/feed.ts'
@@ -76,6 +87,7 @@ export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
     ...endpointVerbs(parts),
     ...deliveryVerbs(parts),
     ...adminVerbs(parts),
+    ...operationVerbs(parts),
   }
 }
 
@@ -170,8 +182,27 @@ function adminVerbs({ session }: WriteParts) {
     listUnendedJobs: (limit) => listUnendedJobs(session, limit),
     saveJob: (job, nowMs) => saveJob(session, job, nowMs),
     cancelJob: (id, nowMs) => cancelJob(session, id, nowMs),
+    takeEndedJobs: () => takeEndedJobs(session),
     loadSetting: (name) => loadSetting(session, name),
     makeSetting: (name, value) => makeSetting(session, name, value),
     saveSetting: (name, value) => saveSetting(session, name, value),
+  } satisfies Partial<WriteTx>
+}
+
+function operationVerbs({ session }: WriteParts) {
+  return {
+    addOperatorEvent: (event, nowMs) => insertOperatorEvent(session, event, nowMs),
+    addAction: (action) => insertAction(session, action),
+    beginTrouble: (subject, nowMs) => beginTrouble(session, subject, nowMs),
+    endTrouble: (subject) => endTrouble(session, subject),
+    listTroubles: (prefix) => listTroubles(session, prefix),
+    saveTrouble: (trouble) => saveTrouble(session, trouble),
+    countQuarantine: (reason, count, nowMs) => countQuarantine(session, reason, count, nowMs),
+    takeQuarantineCounts: (limit) => takeQuarantineCounts(session, limit),
+    async pruneOperations(beforeMs, limit) {
+      await pruneTroubles(session, beforeMs)
+      const events = await pruneOperatorEvents(session, beforeMs, limit)
+      return events === limit ? limit : events + (await pruneActions(session, beforeMs, limit - events))
+    },
   } satisfies Partial<WriteTx>
 }

@@ -42,13 +42,18 @@ export async function openCarrier(
   return { carrier, memory }
 }
 
-/** Reads the carrier's `caFile` again. If it cannot be used, the authority before stays, and the log says why. */
-export function renewAuthority(config: Config, { carrier, log }: { readonly carrier: RemoteCarrier; readonly log: Log }): void {
+/** Reads the carrier's `caFile` again. If it cannot be used, the authority before stays, and the log says why. Returns the problems. */
+export function renewAuthority(
+  config: Config,
+  { carrier, log }: { readonly carrier: RemoteCarrier; readonly log: Log },
+): readonly string[] {
   try {
     carrier.replaceAuthority(authorityOf(config))
+    return []
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error)
     log.error({ problem }, 'the authority of the carrier cannot be used; the one before stays in use')
+    return [problem]
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { ShownCertificate } from '../flow/admin/trouble-watch.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { TlsFiles } from './tls-files.ts'
 
@@ -17,9 +18,10 @@ export type RenewTls = (files: TlsFiles) => Promise<number>
 export interface Certificates {
   /** Notes one that is in use; null: the listener has none. */
   inUse(listener: CertificateGauge['listener'], untilMs: number | null): void
-  /** Reads the files again. Where they cannot be used, the certificate before stays in use, and the log says why. */
-  renew(config: Config, listeners: Readonly<Record<CertificateGauge['listener'], RenewTls>>): Promise<void>
+  /** Reads the files again. Where they cannot be used, the certificate before stays in use, and the log says why. Resolves with the problems. */
+  renew(config: Config, listeners: Readonly<Record<CertificateGauge['listener'], RenewTls>>): Promise<readonly string[]>
   gauges(): readonly CertificateGauge[]
+  shown(): readonly ShownCertificate[]
 }
 
 export function createCertificates({ clock, log }: { readonly clock: Pick<Clock, 'now'>; readonly log: Log }): Certificates {
@@ -29,6 +31,7 @@ export function createCertificates({ clock, log }: { readonly clock: Pick<Clock,
       if (ms !== null) untilMs.set(listener, ms)
     },
     async renew({ listen }, listeners) {
+      const problems: string[] = []
       for (const listener of untilMs.keys()) {
         const { tls } = listen[listener]
         // Without TLS a listener would be another one: that takes a restart.
@@ -37,10 +40,13 @@ export function createCertificates({ clock, log }: { readonly clock: Pick<Clock,
           untilMs.set(listener, await listeners[listener](tls))
         } catch (error) {
           const problem = error instanceof Error ? error.message : String(error)
+          problems.push(problem)
           log.error({ listener, problem }, 'a certificate cannot be used; the one before stays in use')
         }
       }
+      return problems
     },
+    shown: () => [...untilMs].map(([listener, ms]) => ({ listener, untilMs: ms })),
     gauges: () => [...untilMs].map(([listener, ms]) => ({ listener, daysLeft: (ms - clock.now()) / DAY_MS })),
   }
 }

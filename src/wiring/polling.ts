@@ -3,7 +3,6 @@ import type { Config } from '../config/config.ts'
 import { callsAllowedNow } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import { isQuiet } from '../domain/polling/quiet-hours.ts'
-import { createCredentialAlert } from '../flow/delivery/operator-events.tx.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
 import { type ClockRollbackPorts, createClockRollback } from '../flow/polling/clock-rollback.ts'
 import { createPoller } from '../flow/polling/poller.ts'
@@ -91,12 +90,6 @@ function createPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay
     void carrier.keep()
   }
   const followClock = createFollowClock({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
-  const alertOnRefusal = createCredentialAlert({
-    write,
-    credentials: () => carrier.state().credentials,
-    now: clock.now,
-    wake: wakeDispatcher,
-  })
   const poll = createPoller(
     {
       ...history.ports,
@@ -120,7 +113,6 @@ function createPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay
     await followClock.follow()
     await model?.fold()
     const result = disk.trouble() === null ? await poll() : 'idle'
-    await alertOnRefusal()
     await pushes.follow()
     return result
   }

@@ -1,13 +1,18 @@
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
+import { needsRestart, reloadedSettings } from '../config/needs-restart.ts'
+import type { OperatorAction } from '../domain/admin/operator-action.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
-import type { Log } from '../flow/ports.ts'
+import type { Clock, Log } from '../flow/ports.ts'
+import type { WriteSide } from '../flow/write-side.ts'
 import { renewAuthority } from './carrier.ts'
 import type { Certificates } from './certificates.ts'
 import type { Delivery } from './delivery.ts'
 import { appsOf } from './history.ts'
 import type { ReceiveSide } from './hosting/receive-side.ts'
 import type { Listening } from './listen.ts'
+import { REPLICA } from './replicas.ts'
+import type { RunningRelay } from './running-relay.ts'
 
 export interface ReloadPorts {
   readonly delivery: Pick<Delivery, 'reload'>
@@ -17,30 +22,72 @@ export interface ReloadPorts {
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
+  readonly write: Pick<WriteSide, 'recordOperatorEvent'>
+  readonly clock: Pick<Clock, 'now'>
+  /** Call when an operator event was queued. */
+  readonly wakeDispatcher: () => void
   readonly log: Log
   /** Called with the config that is in effect from then on. */
   readonly applied: (config: Config) => void
 }
 
-/** What `RunningRelay.reload` does. */
-export function createReload(config: Config, ports: ReloadPorts): (next: Config) => Promise<void> {
+/** The least that is told of a file with very many problems. */
+const PROBLEMS_TOLD = 20
+
+/** What `RunningRelay` does about reloads. */
+export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
   const { delivery, authenticate, certificates, receiver, publicServer, internalServer, applied } = ports
   let current = config
   certificates.inUse('public', publicServer.tlsUntilMs)
   certificates.inUse('internal', internalServer.tlsUntilMs)
-  return async (next) => {
-    // First: what ends access waits for no store.
-    authenticate.replaceApps(appsOf(next))
-    try {
-      await delivery.reload(next)
-    } catch (error) {
-      authenticate.replaceApps(appsOf(current))
-      throw error
-    }
-    current = next
-    applied(next)
-    await receiver.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
-    renewAuthority(next, ports)
-    await certificates.renew(next, { public: receiver.renewTls, internal: internalServer.renewTls })
+  return {
+    async reload(next) {
+      // First: what ends access waits for no store.
+      authenticate.replaceApps(appsOf(next))
+      try {
+        await delivery.reload(next)
+      } catch (error) {
+        authenticate.replaceApps(appsOf(current))
+        throw error
+      }
+      const changed = reloadedSettings(current, next)
+      current = next
+      applied(next)
+      await receiver.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
+      const problems = [
+        ...renewAuthority(next, ports),
+        ...(await certificates.renew(next, { public: receiver.renewTls, internal: internalServer.renewTls })),
+      ]
+      await tellReloaded(ports, { changed, needsRestart: needsRestart(config, next), problems })
+    },
+    async reloadFailed(problems) {
+      await ports.write.recordOperatorEvent(
+        { event: 'reload_failed', replica: REPLICA.name, problems: problems.slice(0, PROBLEMS_TOLD) },
+        ports.clock.now(),
+      )
+      ports.wakeDispatcher()
+    },
   }
+}
+
+interface Reloaded {
+  readonly changed: readonly string[]
+  readonly needsRestart: readonly string[]
+  readonly problems: readonly string[]
+}
+
+/** The reload has happened, whether or not the store can keep that. */
+async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, reloaded: Reloaded): Promise<void> {
+  const nowMs = clock.now()
+  const action: OperatorAction = {
+    atMs: nowMs,
+    by: { kind: 'signal', name: 'SIGHUP', address: null },
+    action: 'config.reloaded',
+    target: null,
+    detail: { replica: REPLICA.name, ...reloaded },
+  }
+  await write
+    .recordOperatorEvent({ event: 'reloaded', replica: REPLICA.name, ...reloaded }, nowMs, action)
+    .then(wakeDispatcher)
+    .catch((err: unknown) => log.warn({ err }, 'that the config was reloaded cannot be written down'))
 }

@@ -38,7 +38,8 @@ export interface Replicas extends Membership {
   leave(): Promise<void>
 }
 
-const identity = { name: `${hostname()}/${process.pid}`, version: VERSION }
+/** This relay, as the others and operators see it. */
+export const REPLICA = { name: `${hostname()}/${process.pid}`, version: VERSION }
 
 /** What the others learn of the config. */
 export function replicaConfigOf({
@@ -79,7 +80,7 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
     clock.follow(sample)
   }
   const ports = { table, clock: systemClock, log, onServerTime }
-  const membership = await joinReplicas(ports, { ...identity, ttlMs: TTL_MS }, replicaConfigOf(config)).catch(async (error: unknown) => {
+  const membership = await joinReplicas(ports, { ...REPLICA, ttlMs: TTL_MS }, replicaConfigOf(config)).catch(async (error: unknown) => {
     await table.close()
     throw error
   })
@@ -162,7 +163,7 @@ function follow({ table, membership, elsewhere }: Followed): () => Promise<void>
 /** The membership of a relay with a store that nobody shares. */
 export function soleReplica(config: Config, reads: Pick<ReadSide, 'listEndpoints'>, clock: Clock): Replicas {
   return {
-    ...createSoleMembership({ reads, clock }, identity, replicaConfigOf(config)),
+    ...createSoleMembership({ reads, clock }, REPLICA, replicaConfigOf(config)),
     id: () => 1,
     begin: () => undefined,
     isLive: () => true,

@@ -16,6 +16,8 @@ export interface RunningRelay {
    * again; the rest needs a restart. Rejects, with nothing changed, if it cannot. A certificate that cannot be used only leaves the one before.
    */
   reload(config: Config): Promise<void>
+  /** Tells operators that a config could not be reloaded, and why. */
+  reloadFailed(problems: readonly string[]): Promise<void>
   /** Polls, sends and stores nothing any more, once what is in flight is done. It still answers requests, pushes with 503. Call `stop` afterwards. */
   endWriting(): Promise<void>
   /** Accepts nothing new, finishes what is in flight within the time (default: the shutdown timeout), and closes the store. */

@@ -5,6 +5,7 @@ import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess } from '../flow/admin/reprocess.tx.ts'
+import { createTellOperators } from '../flow/admin/tell-operators.tx.ts'
 import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery/dispatching/settle.tx.ts'
 import { createReplayFeed } from '../flow/delivery/replay-feed.tx.ts'
 import { createRetryNow } from '../flow/delivery/retry-now.tx.ts'
@@ -114,6 +115,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createReplayFeed(store),
     ...createJobs(store),
     ...createRetryNow(store),
+    ...createTellOperators(store),
     ...createDispatchRound(
       store,
       {
@@ -125,6 +127,9 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
         },
         get claimsPerAttempt() {
           return rules.claimsPerAttempt
+        },
+        get failingAfterMs() {
+          return rules.failingAfterMs
         },
       },
       clock,

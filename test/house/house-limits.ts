@@ -19,8 +19,6 @@ export const HOUSE_LIMITS = {
 export const CROSSINGS = [
   // A push from the inbox is recorded as any push is.
   'admin/reprocess.tx.ts -> history/record.tx.ts',
-  // That pushes fell silent is written down and queued for the operator in one transaction.
-  'polling/model-checkpoint.ts -> delivery/operator-events.tx.ts',
 ]
 
 /** A figure of the house, with its limit. */

@@ -37,7 +37,7 @@ export async function openBusyStore(engine: Engine, place: string, seed: number)
       () => writes.noteNotPollable(trackingIdOf(parcel)),
       () => writes.reprocess({ inboxId: 1 + below(40), nowMs }),
       () => writes.settleMissedPushes(nowMs),
-      () => writes.queueOperatorEvent({ event: 'credentials_refused' }, nowMs),
+      () => writes.recordOperatorEvent({ event: 'credentials_refused' }, nowMs),
       () => addEndpoint(writes, nowMs, { name: `new-${below(1_000_000)}`, from: 0 }),
       () => writes.replayFeed({ limit: 20, nowMs }),
       () => writes.rememberCarrier({ atMs: nowMs, days: [], pausedUntilMs: nowMs, tokenPausedUntilMs: null, refusal: null }),

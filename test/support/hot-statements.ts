@@ -56,12 +56,23 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
     await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
   })
+  await store.transaction(async (tx) => {
+    for (const job of await tx.takeEndedJobs()) tx.addOperatorEvent({ event: 'credentials_refused' }, job.createdAtMs)
+    await tx.takeQuarantineCounts(5)
+    for (const trouble of await tx.listTroubles('credentials')) await tx.saveTrouble(trouble)
+    await tx.endTrouble('credentials')
+    await tx.pruneOperations(NOW + 1, 1)
+    await tx.pruneOperations(NOW + 1, 500)
+  })
   await store.close()
   const reads = engine.openReadStore(place)
   for (let parcel = 0; parcel < 5; parcel++) await reads.findParcel(trackingIdOf(parcel))
   await reads.parcelVersion?.(7)
   await reads.readFeed({ after: 0, limit: 500 })
   await reads.countBacklog('2')
+  const page = { before: null, limit: 5 }
+  await reads.listActions(page)
+  for (const event of [null, 'credentials_refused'] as const) await reads.listOperatorEvents({ ...page, event, fromMs: null, toMs: null })
   await reads.close()
 }
 

@@ -20,4 +20,5 @@ export const deliverOptions: DispatchRoundOptions = {
   policy: { scheduleMs: [5000, 300_000], jitter: 0 },
   perEndpoint: 8,
   claimsPerAttempt: CLAIMS_PER_ATTEMPT,
+  failingAfterMs: 15 * 60_000,
 }

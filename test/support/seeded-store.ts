@@ -88,9 +88,15 @@ async function happen(writes: WriteSide, nth: number, nowMs: number): Promise<vo
   if (nth === 3) await writes.watchMany({ identifiers: [trackingNumberOf(1), trackingNumberOf(90)], nowMs })
   if (nth === 4) await writes.noteNotPollable(trackingIdOf(2))
   if (nth === 8) await writes.reprocess({ inboxId: 3, nowMs })
-  if (nth === 9) await writes.queueOperatorEvent({ event: 'credentials_refused' }, nowMs)
+  if (nth === 9) await tellOperators(writes, nowMs)
   if (nth === 10) await startReplay(writes, nowMs)
   if (nth === 11) await writes.rememberCarrier({ atMs: nowMs, days: [], pausedUntilMs: nowMs, tokenPausedUntilMs: null, refusal: null })
+}
+
+async function tellOperators(writes: WriteSide, nowMs: number): Promise<void> {
+  await writes.beginTrouble({ subject: 'credentials', event: { event: 'credentials_refused' }, nowMs })
+  const by = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
+  await writes.recordAction({ atMs: nowMs, by, action: 'endpoint.tested', target: { kind: 'endpoint', id: '2' }, detail: {} })
 }
 
 async function startReplay(writes: WriteSide, nowMs: number): Promise<void> {

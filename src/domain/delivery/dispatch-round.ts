@@ -9,6 +9,8 @@ export interface DeliveryRules {
   readonly perEndpoint: number
   /** How many deliveries may be claimed for each concurrent attempt. After a kill, up to this many times an endpoint's concurrency can arrive twice. */
   readonly claimsPerAttempt: number
+  /** After how much failing operators are told that an endpoint fails, in milliseconds. */
+  readonly failingAfterMs: number
 }
 
 /** A delivery to be queued. */

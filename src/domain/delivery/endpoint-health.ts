@@ -37,6 +37,8 @@ export interface EndpointHealth extends EndpointRecord {
   readonly round: number
   /** When all waiting deliveries were last woken; 0: never. */
   readonly wokenAtMs: number
+  /** When operators were told that it fails; null: they were not, or it has recovered. */
+  readonly alarmedAtMs: number | null
 }
 
 /*
@@ -75,6 +77,7 @@ export const newHealth: EndpointHealth = {
   probing: null,
   round: 1,
   wokenAtMs: 0,
+  alarmedAtMs: null,
 }
 
 /** The outcome of an attempt; `atMs`: when it began. */
@@ -113,7 +116,7 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
   if (isOwnFailure(outcome)) return health
   if (outcome.kind === 'accepted') {
     if (health.failingSinceMs === null && hasJustSucceeded(health, nowMs)) return health
-    const healthy = { ...health, lastSuccessAtMs: nowMs, failingSinceMs: null, failedForMs: 0, failedParcels: [] }
+    const healthy = { ...health, lastSuccessAtMs: nowMs, failingSinceMs: null, failedForMs: 0, failedParcels: [], alarmedAtMs: null }
     return health.probing === null ? healthy : wakeWaiting(healthy, nowMs)
   }
   const failed = {
@@ -170,14 +173,21 @@ export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): 
   return atMs <= nowMs || atMs > nowMs + PAUSE_MAX_MS
 }
 
+/** The health of an endpoint, with a mark once operators are to be told that it fails: it was seen to fail for so long. */
+export function alarmAfter(health: EndpointHealth, failingAfterMs: number, nowMs: number): EndpointHealth {
+  const isDue = health.alarmedAtMs === null && health.failingSinceMs !== null && health.failedForMs >= failingAfterMs
+  return isDue ? { ...health, alarmedAtMs: nowMs } : health
+}
+
 /** Moves times that lie in the future to now, after the clock was put back. Otherwise they would count as later than everything to come. */
 export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
-  const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs } = health
+  const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs, alarmedAtMs } = health
   return {
     ...health,
     lastSuccessAtMs: notAhead(lastSuccessAtMs, nowMs),
     failingSinceMs: notAhead(failingSinceMs, nowMs),
     wokenAtMs: notAhead(wokenAtMs, nowMs),
+    alarmedAtMs: notAhead(alarmedAtMs, nowMs),
     probing: probing === null ? null : clampProbing(probing, nowMs),
   }
 }

@@ -72,6 +72,8 @@ export type EndpointEdit =
 export interface EndpointNotice {
   readonly endpoint: string
   readonly endpointId: string
-  /** `recovered`: it accepted a delivery after an hour or more of only failures. */
-  readonly kind: 'disabled_gone' | 'disabled_failing' | 'recovered'
+  /** `failing`: it only failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
+  readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
+  /** Its first failure, epoch milliseconds; null: there was none. */
+  readonly sinceMs: number | null
 }

@@ -1,22 +1,79 @@
 /** The name of the endpoint for operator events, in the log and in lists of deliveries. */
 export const OPERATOR_NAME = '(operator)'
 
-/** An event for operators, sent once (DOMAIN 7.4). It is never about a parcel. */
+/** An endpoint as operator events name it. */
+interface Named {
+  readonly id: string
+  readonly name: string
+}
+
+/** An event for operators, told once for each change of state (DOMAIN 7.4). It is never about a parcel. Times are ISO instants. */
 export type OperatorEvent =
-  | {
-      readonly event: 'endpoint_disabled'
-      readonly endpoint: { readonly id: string; readonly name: string }
-      readonly because: 'gone' | 'failing'
-    }
-  | { readonly event: 'endpoint_recovered'; readonly endpoint: { readonly id: string; readonly name: string } }
+  /** It only failed for `operator.failingAfter`; `since`: its first failure. */
+  | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string }
+  /** It was told to be failing, and accepts deliveries again. */
+  | { readonly event: 'endpoint_recovered'; readonly endpoint: Named; readonly since: string }
+  /** By its own answers, or because no config names it any more (`unnamed`). What operators do is no event, but in the audit trail. */
+  | { readonly event: 'endpoint_disabled'; readonly endpoint: Named; readonly because: 'gone' | 'failing' | 'unnamed' }
+  /** No config has named it for `delivery.removeAfter`. */
+  | { readonly event: 'endpoint_removed'; readonly endpoint: Named }
   | { readonly event: 'credentials_refused' }
+  | { readonly event: 'credentials_accepted'; readonly since: string }
+  /** The carrier has failed so often in a row that polls pause. */
+  | { readonly event: 'carrier_failing'; readonly reason: string | null }
+  | { readonly event: 'carrier_recovered'; readonly since: string }
   /**
-   * `pushes_silent`: the carrier scans but pushes nothing. `pushes_trusted`: afterwards pushes arrive again and few are lost. `lastPushAt`:
-   * the last push with news.
+   * `pushes_silent`: the carrier scans but pushes nothing. `pushes_lossy`: pushes arrive and too many are lost. `pushes_trusted`: afterwards they arrive and
+   * few are lost. `lastPushAt`: the last push with news.
    */
-  | { readonly event: 'pushes_silent' | 'pushes_trusted'; readonly lastPushAt: string | null }
+  | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
+  /** So many were quarantined for a reason since a time: the first ones, and then once an hour how many more. */
+  | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
+  | { readonly event: 'disk_low'; readonly freeBytes: number; readonly freeBytesMin: number }
+  | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
+  /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so that those before stay in use. */
+  | {
+      readonly event: 'reloaded'
+      readonly replica: string
+      readonly changed: readonly string[]
+      readonly needsRestart: readonly string[]
+      readonly problems: readonly string[]
+    }
+  | { readonly event: 'reload_failed'; readonly replica: string; readonly problems: readonly string[] }
+  | { readonly event: 'certificate_expiring'; readonly listener: string; readonly expiresAt: string; readonly replica: string }
+  | {
+      readonly event: 'job_ended'
+      readonly job: { readonly id: string; readonly kind: string }
+      readonly state: string
+      readonly done: number
+      readonly failure: string | null
+    }
 
 /** The body that the operator's endpoint is sent, as JSON. */
 export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8Array {
   return Buffer.from(JSON.stringify({ ...event, at: new Date(nowMs).toISOString() }))
+}
+
+/** An event that was told. */
+export interface ToldEvent {
+  readonly id: number
+  readonly atMs: number
+  readonly event: string
+  /** Its other members. */
+  readonly detail: Readonly<Record<string, unknown>>
+}
+
+/** A place in what is listed by time: after this row come those before it. */
+export interface TimeCursor {
+  readonly atMs: number
+  readonly id: number
+}
+
+/** Selects a page of events, the newest first; null: any, from the newest on. Times are epoch milliseconds: `fromMs` counts, `toMs` does not. */
+export interface OperatorEventQuery {
+  readonly event: OperatorEvent['event'] | null
+  readonly fromMs: number | null
+  readonly toMs: number | null
+  readonly before: TimeCursor | null
+  readonly limit: number
 }

@@ -1,6 +1,9 @@
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
+import type { ActionQuery, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
+import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
+import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
@@ -17,6 +20,23 @@ export interface AdminWrites {
   noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /** Cancels a job where it is; one that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
+  /** Stores an operator event, with the order that led to it if there is one, and queues it if the config names an endpoint for them. */
+  recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
+  /** Tells operators of a trouble, if it is not known to last; true: they were told. */
+  beginTrouble(begun: TroubleBegun & OfRole): Promise<boolean>
+  /** Tells operators that a trouble is over, if it is known to last; true: they were told. */
+  endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
+  /** Tells operators of jobs that have ended and of pushes that were quarantined; resolves with how many events that were. */
+  tellOperators(request: { readonly nowMs: number }): Promise<number>
+  /** Adds an action to the audit trail that no other transaction could write down. */
+  recordAction(action: OperatorAction): Promise<void>
+  /** Deletes up to `limit` events and actions from before a time; `isDone`: none is left. */
+  pruneOperations(request: { readonly beforeMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
+}
+
+/** Only the replica with this role may do it; absent: any. */
+interface OfRole {
+  readonly ofRole?: 'poller' | 'janitor'
 }
 
 /** What admin needs of the store inside one transaction; see `WriteTx`. */
@@ -29,6 +49,25 @@ export interface AdminTx {
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
   /** Cancels a job; null: there is no such job. */
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
+  /** Jobs that have ended and whose end was not told; from now on it was. */
+  takeEndedJobs(): Promise<readonly Job[]>
+  /** Stores an operator event. */
+  addOperatorEvent(event: OperatorEvent, nowMs: number): void
+  /** Adds an action to the audit trail. */
+  addAction(action: OperatorAction): void
+  /** Writes down that a trouble lasts; false: that is known. */
+  beginTrouble(subject: string, nowMs: number): Promise<boolean>
+  /** Ends a trouble; returns since when it lasted, or null: there is none. */
+  endTrouble(subject: string): Promise<number | null>
+  /** The troubles whose subjects begin so. */
+  listTroubles(prefix: string): Promise<readonly Trouble[]>
+  saveTrouble(trouble: Trouble): Promise<void>
+  /** Writes down that pushes were quarantined, without waiting for others who do. */
+  countQuarantine(reason: string, count: number, nowMs: number): void
+  /** Takes the oldest of that away. */
+  takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
+  /** Deletes up to `limit` events and actions from before a time; returns how many. */
+  pruneOperations(beforeMs: number, limit: number): Promise<number>
   /** A stored value by name; null: there is none. */
   loadSetting(name: string): Promise<Uint8Array | null>
   /** Stores a value under a name that has none; returns what is stored there. */
@@ -51,6 +90,10 @@ export interface AdminReads {
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
   /** A job by id; null: there is none. */
   findJob(jobId: number): Promise<Job | null>
+  /** A page of operator events, the newest first. */
+  listOperatorEvents(query: OperatorEventQuery): Promise<readonly ToldEvent[]>
+  /** A page of the audit trail, the newest first. */
+  listActions(query: ActionQuery): Promise<readonly KeptAction[]>
 }
 
 /** What a server said the time was, epoch milliseconds, and when it was asked and answered, monotonic milliseconds. */

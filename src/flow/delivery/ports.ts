@@ -18,7 +18,6 @@ import type {
   EndpointState,
 } from '../../domain/delivery/endpoint-state.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
-import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 
@@ -53,8 +52,6 @@ export interface DeliveryWrites {
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
   /** Pauses the endpoints of config files that no replica's config names any more, and removes them after a while; resolves with the names of those removed. */
   removeUnnamedEndpoints(request: Omit<UnnamedRequest, 'isStarting'>): Promise<readonly string[]>
-  /** Queues an operator event, if the config names an endpoint for them. */
-  queueOperatorEvent(event: OperatorEvent, nowMs: number): Promise<void>
   /** Reserves the id of an endpoint to be added, because its key is sealed for this id alone. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: what is recorded from now on. */

@@ -1,5 +1,6 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
+import { recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteTx } from '../write-store.ts'
 
 /** The setting that keeps them. */
@@ -35,14 +36,24 @@ export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promis
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)
+      await tellOf(tx, 'endpoint_removed', state, request.nowMs)
       removed.push(state.endpoint.name)
     } else {
       kept.push(seen)
-      if (!isPaused(state)) await tx.saveEndpoint(paused(state))
+      if (isPaused(state)) continue
+      await tx.saveEndpoint(paused(state))
+      await tellOf(tx, 'endpoint_disabled', state, request.nowMs)
     }
   }
   await tx.saveSetting(UNNAMED, Buffer.from(JSON.stringify(kept)))
   return removed
+}
+
+/** Of the operator's own endpoint nobody is told, because nothing could arrive. */
+async function tellOf(tx: WriteTx, event: 'endpoint_removed' | 'endpoint_disabled', state: EndpointState, nowMs: number): Promise<void> {
+  if (state.origin === 'operator') return
+  const endpoint = { id: state.endpoint.id, name: state.endpoint.name }
+  await recordOperatorEvent(tx, event === 'endpoint_removed' ? { event, endpoint } : { event, endpoint, because: 'unnamed' }, nowMs)
 }
 
 function isPaused({ disabled }: Pick<EndpointState, 'disabled'>): boolean {

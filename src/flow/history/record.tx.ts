@@ -84,8 +84,18 @@ export async function recordTogether(
   }
   if ('needs' in decided) throw new Error(`a batch still needs data after loading it twice: ${JSON.stringify(decided.needs)}`)
   await tx.applyChanges(decided)
+  for (const [reason, count] of newlyQuarantined(decided)) tx.countQuarantine(reason, count, batch.nowMs)
   for (const err of decided.failures) ports.log.error({ err }, REFUSED)
   return decided
+}
+
+/** How many pushes were quarantined for each reason, those left out that are reprocessed. Almost always there are none. */
+function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  if (!recorded.some(({ outcome }) => outcome.kind === 'quarantined')) return counts
+  for (const { state, reason, push } of writes.flatMap(({ inbox }) => inbox))
+    if (state === 'quarantined' && reason !== null && push.inboxId === undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  return counts
 }
 
 const REFUSED = 'an observation could not be recorded; it is quarantined'

@@ -12,7 +12,7 @@ import {
 import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
 import { estimatePushLoss, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
-import { queueOperatorEvent } from '../delivery/operator-events.tx.ts'
+import { recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Log } from '../ports.ts'
 import type { WriteStore } from '../write-store.ts'
 import type { CarrierModel } from './carrier-model.ts'
@@ -66,11 +66,11 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
       missed,
       toldSilent: isSilenceReported(toldSilent, channel.health),
     }
-    const isNews = eventQueued.toldSilent !== toldSilent
-    await savePushes(ports.store, eventQueued, isNews, nowMs)
+    const news = newsOf({ toldSilent, health: kept.channel.health }, eventQueued)
+    await savePushes(ports.store, eventQueued, news, nowMs)
     toldSilent = eventQueued.toldSilent
     kept = { ...kept, channel, missed, pushesAtMs: nowMs }
-    return isNews
+    return news !== null
   }
 
   /** It changes rarely: at the end of an outage, and once an hour has passed of one. */
@@ -132,6 +132,19 @@ function isSilenceReported(before: boolean, health: PushHealth): boolean {
   return health === 'silent' || (before && health !== 'healthy')
 }
 
+type PushNews = Extract<OperatorEvent, { readonly lastPushAt: unknown }>['event']
+
+/** What operators are told when pushes fare otherwise than before; null: nothing. After a silence that is only that they can be trusted again. */
+function newsOf(
+  before: { readonly toldSilent: boolean; readonly health: PushHealth },
+  { toldSilent, channel }: PushRecord,
+): PushNews | null {
+  if (toldSilent !== before.toldSilent) return toldSilent ? 'pushes_silent' : 'pushes_trusted'
+  if (toldSilent || channel.health === before.health) return null
+  if (channel.health === 'lossy') return 'pushes_lossy'
+  return before.health === 'lossy' ? 'pushes_trusted' : null
+}
+
 interface Saved {
   readonly scanRate: ScanRate | null
   readonly record: PushRecord | null
@@ -177,16 +190,13 @@ async function save(store: WriteStore, name: string, text: string): Promise<void
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
-/** Saves the record and queues the event, if any, in one transaction: a kill in between would report twice or never. */
-async function savePushes(store: WriteStore, record: PushRecord, isNews: boolean, nowMs: number): Promise<void> {
+/** Saves the record and tells the event, if any, in one transaction: a kill in between would report twice or never. */
+async function savePushes(store: WriteStore, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
-  const event: OperatorEvent = {
-    event: record.toldSilent ? 'pushes_silent' : 'pushes_trusted',
-    lastPushAt: lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString(),
-  }
+  const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()
   await store.transaction(
     async (tx) => {
-      if (isNews) await queueOperatorEvent(tx, event, nowMs)
+      if (news !== null) await recordOperatorEvent(tx, { event: news, lastPushAt }, nowMs)
       await tx.saveSetting(PUSHES, new TextEncoder().encode(encodePushRecord(record)))
     },
     { ofRole: 'poller' },

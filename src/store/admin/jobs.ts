@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import { decodeJob, decodePlace, encodePlace } from '../codec.ts'
 import type { Session } from '../engine.ts'
@@ -42,6 +43,15 @@ const page = statement<{ before: number; limit: number }>()((db, p) =>
 )
 const forget = statement<{ upTo: number }>()((db, p) => db.deleteFrom('job').where('id', '<=', p.upTo).where('ended_at_ms', 'is not', null))
 
+const tellEnd = statement()((db) =>
+  db
+    .updateTable('job')
+    .set({ end_told: sql.lit(1) })
+    .where('ended_at_ms', 'is not', null)
+    .where('end_told', '=', sql.lit(0))
+    .returningAll(),
+)
+
 /** How many jobs the table keeps. */
 const KEPT_MAX = 1000
 
@@ -81,4 +91,10 @@ export async function listJobs(
 ): Promise<readonly Job[]> {
   const rows = await session.all(page, { before: query.before ?? Number.MAX_SAFE_INTEGER, limit: query.limit })
   return rows.map(decodeJob)
+}
+
+/** Marks the end of jobs as told, and lists those for which it was not, the oldest first. */
+export async function takeEndedJobs(session: Session): Promise<readonly Job[]> {
+  const rows = await session.all(tellEnd, {})
+  return rows.map(decodeJob).toSorted((a, b) => a.jobId - b.jobId)
 }

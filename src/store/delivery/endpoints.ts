@@ -19,6 +19,7 @@ type HealthColumns = {
   readonly refusedAtMs: number | null
   readonly round: number
   readonly wokenAtMs: number
+  readonly alarmedAtMs: number | null
 }
 type EndpointColumns = HealthColumns & {
   readonly name: string
@@ -43,6 +44,7 @@ const healthColumnsOf = (p: HealthColumns) => ({
   refused_at_ms: p.refusedAtMs,
   round: p.round,
   woken_at_ms: p.wokenAtMs,
+  alarmed_at_ms: p.alarmedAtMs,
 })
 
 const columnsOf = (p: EndpointColumns) => ({

@@ -147,6 +147,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       refused_at_ms: 'number',
       round: 'number',
       woken_at_ms: 'number',
+      alarmed_at_ms: 'number',
       sealed_keys: 'text',
       queued_to: 'number',
       backfill_from: 'number',
@@ -200,10 +201,28 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       created_at_ms: 'number',
       started_at_ms: 'number',
       ended_at_ms: 'number',
+      end_told: 'number',
     },
   ),
   language_asked: moved('language_asked', { parcel_id: 'number', language: 'text' }, { sequence: 'number' }),
   audit: moved('audit', { sequence: 'number' }, { at_ms: 'number', kind: 'text', parcel_id: 'number', detail: 'text' }),
+  operator_event: moved('operator_event', { id: 'number' }, { at_ms: 'number', event: 'text', detail: 'text' }),
+  operator_action: moved(
+    'operator_action',
+    { id: 'number' },
+    {
+      at_ms: 'number',
+      by_kind: 'text',
+      by_name: 'text',
+      address: 'text',
+      action: 'text',
+      target_kind: 'text',
+      target: 'text',
+      detail: 'text',
+    },
+  ),
+  trouble: moved('trouble', { subject: 'text' }, { since_ms: 'number', count: 'number' }),
+  quarantine_count: moved('quarantine_count', { id: 'number' }, { at_ms: 'number', reason: 'text', count: 'number' }),
 }
 
 /** Every table that a move copies. */

@@ -13,6 +13,7 @@ import { carrierTimes } from './migrations/0009-carrier-times.ts'
 import { refusals } from './migrations/0012-refusals.ts'
 import { skipped } from './migrations/0013-skipped.ts'
 import { learnt } from './migrations/0014-learnt.ts'
+import { operatorEvents } from './migrations/0015-operator-events.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
@@ -43,6 +44,8 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 8, up: skipped.up },
   // What older versions record or join beside newer ones has no time, as what was there before.
   { servesFrom: 8, up: learnt.up },
+  // Older versions post operator events and store none; what operators order there leaves no trace.
+  { servesFrom: 8, up: operatorEvents.up },
 ]
 
 /** Of replicas that make the table of versions at the same time all but one fail, and find it made when they look again. */

@@ -16,6 +16,7 @@ import { carrierTimes } from './migrations/0014-carrier-times.ts'
 import { refusals } from './migrations/0017-refusals.ts'
 import { skipped } from './migrations/0018-skipped.ts'
 import { learnt } from './migrations/0019-learnt.ts'
+import { operatorEvents } from './migrations/0020-operator-events.ts'
 
 /** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -34,6 +35,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0017-refusals': refusals,
   '0018-skipped': skipped,
   '0019-learnt': learnt,
+  '0020-operator-events': operatorEvents,
 }
 
 /**

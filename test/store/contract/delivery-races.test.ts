@@ -90,8 +90,8 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     const operator = (await reads.listEndpoints()).find(({ origin }) => origin === 'operator')?.endpoint.id ?? ''
     for (let race = 0; race < RACES / 4; race++) {
       await Promise.all([
-        writes.queueOperatorEvent({ event: 'credentials_refused' }, NOON),
-        writes.queueOperatorEvent({ event: 'credentials_refused' }, NOON),
+        writes.recordOperatorEvent({ event: 'credentials_refused' }, NOON),
+        writes.recordOperatorEvent({ event: 'credentials_refused' }, NOON),
         courier.round((nth) => (nth + race) % 2 === 0),
         replay({ endpointId: operator, fromSequence: race }, 2, operator),
         courier.round(),

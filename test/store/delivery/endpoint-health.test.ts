@@ -52,10 +52,12 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     for (const minute of [1, 2, 3]) await push(at(minute))
     await push(at(1, ['2002']))
     await turn()
+    const notices = []
     for (let hour = 0; hour < 72; hour++) {
       pass(HOUR_MS)
-      expect((await turn(503)).notices).toEqual([])
+      notices.push(...(await turn(503)).notices)
     }
+    expect(notices.map(({ kind }) => kind)).toEqual(['failing'])
     for (let round = 0; round < 4; round++) await turn()
     expect(accepted).toHaveLength(4)
     const ofFirst = accepted
@@ -159,7 +161,10 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
       // A probe is claimed, and settled.
       for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices.map(({ kind }) => ({ kind, hour })))
     }
-    expect(notices).toEqual([{ kind: 'disabled_failing', hour: 120 }])
+    expect(notices).toEqual([
+      { kind: 'failing', hour: 1 },
+      { kind: 'disabled_failing', hour: 120 },
+    ])
     await push(at(2))
     expect((await turn()).claimed).toEqual([])
     expect(await reads.listDeliveries({ endpointId: id, state: 'held', parcelId: null, before: null, limit: 10 })).toMatchObject({
@@ -181,7 +186,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
       if (hour === 90) await push(at(1, ['3003']))
       for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(hour === 91 ? 200 : 503)).notices)
     }
-    expect(notices.map(({ kind }) => kind)).toEqual(['recovered'])
+    expect(notices.map(({ kind }) => kind)).toEqual(['failing', 'recovered', 'failing'])
   })
 
   test('O15: two failures with six years of clock between them do not disable an endpoint: what counts is time that was seen to pass', async () => {
@@ -205,6 +210,6 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
       pass(HOUR_MS)
       for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices)
     }
-    expect(notices.map(({ kind }) => kind)).toEqual(['disabled_failing'])
+    expect(notices.map(({ kind }) => kind)).toEqual(['failing', 'disabled_failing'])
   })
 })

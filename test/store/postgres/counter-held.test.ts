@@ -84,7 +84,7 @@ async function everything(writes: WriteSide, url: string): Promise<Readonly<Reco
     'the feed that is queued for it': () => writes.replayFeed({ limit: 2, nowMs: NOON }),
     'the end of the feed': () => writes.replayFeed({ limit: 100, nowMs: NOON }),
     'an endpoint that is changed': () => writes.changeEndpoint({ id, change: { backfill: false }, key: null, nowMs: NOON }),
-    'an event for operators': () => writes.queueOperatorEvent({ event: 'credentials_refused' }, NOON),
+    'an event for operators': () => writes.recordOperatorEvent({ event: 'credentials_refused' }, NOON),
     'attempts that disable their endpoints': async () => {
       const { claimed } = await writes.dispatchRound({ ...round, settled: [] })
       const settled = claimed.map(({ body: _body, previousSequence: _previous, ...rest }) => ({ ...rest, atMs: NOON, random: 0.5, result }))

@@ -9,7 +9,20 @@ import { LONG } from '../../support/long-form.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 
-const LARGE = ['parcel', 'identifier', 'content', 'sighting', 'answer', 'inbox', 'feed', 'composed_event', 'delivery', 'attempt']
+const LARGE = [
+  'parcel',
+  'identifier',
+  'content',
+  'sighting',
+  'answer',
+  'inbox',
+  'feed',
+  'composed_event',
+  'delivery',
+  'attempt',
+  'operator_event',
+  'operator_action',
+]
 
 interface Step {
   readonly 'Node Type': string
@@ -89,6 +102,8 @@ const FILL = [
   `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, queued_at_ms, next_attempt_at_ms, attempts, state)
      select 2, ${parcelOf}, n, 0, n, n, n, 0, case when n % 70 < 7 then case when ${isLast} then 1 else 0 end else 2 end from ${events}`,
   `insert into attempt (delivery_id, at_ms, duration_ms) select n, n, 0 from ${parcels}`,
+  `insert into operator_event (at_ms, event, detail) select n, 'reloaded', '{}' from ${parcels}`,
+  `insert into operator_action (at_ms, by_kind, by_name, action, detail) select n, 'app', 'admin', 'endpoint.tested', '{}' from ${parcels}`,
   'analyze',
 ]
 

@@ -20,6 +20,8 @@ const LATER = [
   ['endpoint', 'refused_from'],
   ['endpoint', 'refused_at_ms'],
   ['endpoint', 'backfill_earlier'],
+  ['endpoint', 'alarmed_at_ms'],
+  ['job', 'end_told'],
 ]
 
 test('every status that was the latest of a parcel is known, those of a store from before it was written down too', async () => {
@@ -40,7 +42,9 @@ test('every status that was the latest of a parcel is known, those of a store fr
   await writes.close()
 
   await changeStoredRows(path, 'drop table parcel_status')
-  await changeStoredRows(path, 'drop index delivery_skipped')
+  for (const index of ['delivery_skipped', 'job_end_untold']) await changeStoredRows(path, `drop index ${index}`)
+  for (const table of ['operator_event', 'operator_action', 'trouble', 'quarantine_count'])
+    await changeStoredRows(path, `drop table ${table}`)
   for (const [table, column] of LATER) await changeStoredRows(path, `alter table ${table} drop column ${column}`)
   await changeStoredRows(path, "delete from kysely_migration where name >= '0011'")
   const again = await open()

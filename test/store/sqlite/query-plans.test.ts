@@ -42,7 +42,7 @@ test('what waits for an endpoint and what is dead is counted on indexes alone, s
   ])
 })
 
-const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt'
+const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
 test('no statement of a busy store reads a table from end to end, and none sorts what waits to find the first', async () => {
   // SQLite plans without looking at how much a table holds, so an empty one shows it.

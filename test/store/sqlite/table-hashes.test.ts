@@ -29,11 +29,15 @@ const PLANTED: Readonly<Record<string, string>> = {
   inbox: "update inbox set reason = '' where id = (select max(id) from inbox where reason is null)",
   job: 'update job set done = done + 1',
   language_asked: "insert into language_asked (parcel_id, language, sequence) values (0, '', 0)",
+  operator_action: 'update operator_action set address = null',
+  operator_event: "update operator_event set detail = detail || ' ' where id = (select min(id) from operator_event)",
   parcel: 'update parcel set failures = failures + 1 where id = (select max(id) from parcel)',
   parcel_status: "insert into parcel_status (status) values ('')",
+  quarantine_count: 'update quarantine_count set count = count + 1 where id = (select min(id) from quarantine_count)',
   setting: "update setting set value = value || x'00' where name = 'push-channel'",
   sighting: 'update sighting set told = told + 1 where sequence = (select min(sequence) from sighting)',
   sqlite_sequence: "update sqlite_sequence set seq = seq + 1 where name = 'parcel'",
+  trouble: 'update trouble set since_ms = since_ms + 1',
 }
 
 test('seeded observations leave the same rows in every table as ever; `npm run -s tables` prints them when that is meant to change', async () => {

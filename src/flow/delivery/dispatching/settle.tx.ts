@@ -2,6 +2,7 @@ import { countAttempt, endsByRefusal, type Settlement, settle } from '../../../d
 import type { ClaimRef, DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import {
   addFailingTime,
+  alarmAfter,
   type EndpointHealth,
   healthAfter,
   isProbeDue,
@@ -13,11 +14,12 @@ import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
 import type { ConfiguredEndpoint, EndpointNotice, EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { OPERATOR_NAME, type OperatorEvent } from '../../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../../domain/history/audience.ts'
+import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { Clock } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { WriteStore, WriteTx } from '../../write-store.ts'
 import { createEditEndpoints, type EditEndpoints } from '../edit-endpoints.tx.ts'
-import { queueOperatorEvent, saveOperator } from '../operator-events.tx.ts'
+import { saveOperator } from '../operator-endpoint.tx.ts'
 import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
 import { disabledBefore, pauseUnnamed } from '../unnamed-endpoints.tx.ts'
 import { claimDeliveries } from './claim-deliveries.tx.ts'
@@ -26,15 +28,12 @@ import { createFailureWatch, type FailureLook } from './failure-watch.ts'
 /** Read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
 
-/** Operators are not notified when a shorter failure is over. */
-const RECOVERY_NOTICE_MS = 60 * 60 * 1000
-
 /** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
 export function createDispatchRound(
   store: WriteStore,
   options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
-): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | 'queueOperatorEvent' | keyof EditEndpoints> {
+): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | keyof EditEndpoints> {
   const watch = createFailureWatch(clock.monotonic)
   return {
     ...createEditEndpoints(store),
@@ -51,8 +50,6 @@ export function createDispatchRound(
       look.keep()
       return report
     },
-
-    queueOperatorEvent: (event, nowMs) => store.transaction((tx) => queueOperatorEvent(tx, event, nowMs), { ofRole: 'poller' }),
 
     syncEndpoints: (configured, nowMs, operatorUrl, isStarting = true) =>
       store.transaction(async (tx) => {
@@ -88,7 +85,7 @@ async function settleAll(
     if (place === undefined || state === undefined) continue
     const seen = seenFailing(state, attempt, look)
     const one = settleOne(seen, attempt, request.nowMs, options)
-    const health = await healthOf(tx, seen, attempt, request.nowMs)
+    const health = alarmAfter(await healthOf(tx, seen, attempt, request.nowMs), options.failingAfterMs, request.nowMs)
     const after = stateAfter(seen, one, health)
     settled.push({ ...one, round: health.round })
     states[place] = after
@@ -104,7 +101,8 @@ async function settleAll(
   }
   // Trouble of the operator's own endpoint is only logged, because an event about it could not arrive.
   const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
-  for (const notice of notices.filter((one) => !isOperator(one))) await queueOperatorEvent(tx, operatorEvent(notice), request.nowMs)
+  for (const notice of notices.filter((one) => !isOperator(one)))
+    await recordOperatorEvent(tx, operatorEvent(notice, request.nowMs), request.nowMs)
   return { states, notices }
 }
 
@@ -155,18 +153,25 @@ function stateAfter(state: EndpointState, { result, settlement }: Omit<Settled, 
 }
 
 function noticesOf(before: EndpointState, after: EndpointState): readonly EndpointNotice[] {
-  const endpoint = after.endpoint.name
-  const endpointId = after.endpoint.id
-  if (before.disabled === null && after.disabled === 'gone') return [{ endpoint, endpointId, kind: 'disabled_gone' }]
-  if (before.disabled === null && after.disabled === 'failing') return [{ endpoint, endpointId, kind: 'disabled_failing' }]
-  const recovered = after.health.failingSinceMs === null && before.health.failedForMs >= RECOVERY_NOTICE_MS
-  return recovered ? [{ endpoint, endpointId, kind: 'recovered' }] : []
+  const kind = noticeOf(before, after)
+  if (kind === null) return []
+  const { id: endpointId, name: endpoint } = after.endpoint
+  return [{ endpoint, endpointId, kind, sinceMs: after.health.failingSinceMs ?? before.health.failingSinceMs }]
 }
 
-function operatorEvent({ endpoint: name, endpointId: id, kind }: EndpointNotice): OperatorEvent {
-  const endpoint = { id, name }
-  if (kind === 'recovered') return { event: 'endpoint_recovered', endpoint }
-  return { event: 'endpoint_disabled', endpoint, because: kind === 'disabled_gone' ? 'gone' : 'failing' }
+function noticeOf(before: EndpointState, after: EndpointState): EndpointNotice['kind'] | null {
+  if (before.disabled === null && after.disabled === 'gone') return 'disabled_gone'
+  if (before.disabled === null && after.disabled === 'failing') return 'disabled_failing'
+  if (before.health.alarmedAtMs !== null && after.health.failingSinceMs === null) return 'recovered'
+  return before.health.alarmedAtMs === null && after.health.alarmedAtMs !== null ? 'failing' : null
+}
+
+function operatorEvent(notice: EndpointNotice, nowMs: number): OperatorEvent {
+  const endpoint = { id: notice.endpointId, name: notice.endpoint }
+  if (notice.kind === 'disabled_gone' || notice.kind === 'disabled_failing')
+    return { event: 'endpoint_disabled', endpoint, because: notice.kind === 'disabled_gone' ? 'gone' : 'failing' }
+  const since = new Date(notice.sinceMs ?? nowMs).toISOString()
+  return { event: notice.kind === 'failing' ? 'endpoint_failing' : 'endpoint_recovered', endpoint, since }
 }
 
 async function saveConfigured(

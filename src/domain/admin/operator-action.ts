@@ -1,0 +1,56 @@
+import type { TimeCursor } from '../delivery/operator-event.ts'
+
+/** Who gives an order: an app by its token, a person whom a proxy has logged in, or the machine by a signal. `address`: from where; null: from the machine. */
+export interface Actor {
+  readonly kind: 'app' | 'person' | 'signal'
+  readonly name: string
+  readonly address: string | null
+}
+
+/** What an order is about. */
+export interface ActionTarget {
+  readonly kind: 'endpoint' | 'delivery' | 'push' | 'parcel' | 'job' | 'store'
+  readonly id: string
+}
+
+/** What operators can order. */
+export type ActionName =
+  | 'endpoint.added'
+  | 'endpoint.changed'
+  | 'endpoint.removed'
+  | 'endpoint.key_replaced'
+  | 'endpoint.retried'
+  | 'endpoint.tested'
+  | 'deliveries.replayed'
+  | 'delivery.replayed'
+  | 'delivery.retried'
+  | 'delivery.skipped'
+  | 'push.reprocessed'
+  | 'parcel.watched'
+  | 'parcel.unwatched'
+  | 'parcel.refreshed'
+  | 'parcels.watched'
+  | 'job.cancelled'
+  | 'store.move_started'
+  | 'config.reloaded'
+
+/** An order that was carried out, as the audit trail keeps it: who, when, what, and details without secrets. */
+export interface OperatorAction {
+  readonly atMs: number
+  readonly by: Actor
+  readonly action: ActionName
+  readonly target: ActionTarget | null
+  readonly detail: Readonly<Record<string, unknown>>
+}
+
+/** An action of the audit trail, with its number there. */
+export interface KeptAction extends Omit<OperatorAction, 'action'> {
+  readonly id: number
+  readonly action: string
+}
+
+/** Selects a page of the audit trail, the newest first; null: from the newest on. */
+export interface ActionQuery {
+  readonly before: TimeCursor | null
+  readonly limit: number
+}

@@ -1,0 +1,91 @@
+import type { OperatorEvent } from '../delivery/operator-event.ts'
+
+/** Something that operators were told of and that lasts. */
+export interface Trouble {
+  /** Names it: `carrier`, `credentials`, `disk`, a certificate, or a reason of quarantine. */
+  readonly subject: string
+  /** Since when it lasts; of a reason of quarantine, when operators were last told of it. Epoch milliseconds. */
+  readonly sinceMs: number
+  /** How many more have come since then. */
+  readonly count: number
+}
+
+/** A trouble that begins. Operators are told once, whoever sees it. */
+export interface TroubleBegun {
+  readonly subject: string
+  readonly event: OperatorEvent
+  readonly nowMs: number
+}
+
+/** The events that end a trouble. */
+export type EndEvent = Extract<OperatorEvent, { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_recovered' }>
+
+/** The same without the time since when the trouble has lasted, which the store knows. */
+type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since'> : never
+
+/** A trouble that is over. Operators are told once, if they were told of it. */
+export interface TroubleEnded {
+  readonly subject: string
+  readonly event: Untimed<EndEvent>
+  readonly nowMs: number
+}
+
+/** The prefix of the subjects of certificates that are about to expire. */
+export const CERTIFICATE_SUBJECTS = 'certificate '
+
+const QUARANTINE = 'quarantine '
+const HOUR_MS = 3_600_000
+
+/** The prefix of the subjects of quarantine. */
+export const QUARANTINE_SUBJECTS = QUARANTINE
+
+/** Pushes that were quarantined for a reason. */
+export interface QuarantineCount {
+  readonly atMs: number
+  readonly reason: string
+  readonly count: number
+}
+
+/** What is told of quarantined pushes, and what is kept of it. `over`: reasons for which none came for an hour. */
+export interface QuarantineNews {
+  readonly events: readonly OperatorEvent[]
+  readonly kept: readonly Trouble[]
+  readonly over: readonly string[]
+}
+
+/**
+ * What to tell of pushes that were quarantined since the last look: the first of a reason at once, and then once an hour how many more there were. After an hour
+ * without any the next one is the first again.
+ */
+export function tellQuarantined(known: readonly Trouble[], counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
+  const events: OperatorEvent[] = []
+  const kept: Trouble[] = []
+  const over: string[] = []
+  const byReason = Map.groupBy(counts, ({ reason }) => reason)
+  const subjects = new Set([...known.map(({ subject }) => subject), ...[...byReason.keys()].map((reason) => QUARANTINE + reason)])
+  for (const subject of subjects) {
+    const reason = subject.slice(QUARANTINE.length)
+    const before = known.find((one) => one.subject === subject)
+    const fresh = byReason.get(reason) ?? []
+    const more = fresh.reduce((sum, { count }) => sum + count, 0)
+    const told = (count: number, sinceMs: number) => events.push({ event: 'pushes_quarantined', reason, count, since: instant(sinceMs) })
+    if (before === undefined) {
+      told(more, Math.min(...fresh.map(({ atMs }) => atMs)))
+      kept.push({ subject, sinceMs: nowMs, count: 0 })
+      continue
+    }
+    const count = before.count + more
+    // A clock that was put back must not stop the counting.
+    const isDue = Math.abs(nowMs - before.sinceMs) >= HOUR_MS
+    if (isDue && count === 0) over.push(subject)
+    else if (isDue) {
+      told(count, before.sinceMs)
+      kept.push({ subject, sinceMs: nowMs, count: 0 })
+    } else if (more > 0) kept.push({ ...before, count })
+  }
+  return { events, kept, over }
+}
+
+function instant(atMs: number): string {
+  return new Date(atMs).toISOString()
+}

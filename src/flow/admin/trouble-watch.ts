@@ -1,0 +1,137 @@
+import { CERTIFICATE_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
+import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
+import type { Clock, Log } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+
+/** A certificate that a listener shows. */
+export interface ShownCertificate {
+  readonly listener: string
+  readonly untilMs: number
+}
+
+export interface TroubleWatchPorts {
+  readonly write: Pick<WriteSide, 'beginTrouble' | 'endTrouble'>
+  readonly carrier: () => CarrierState
+  /** Free bytes on the disk of the store; infinite where a server looks after it, or before it could be measured. */
+  readonly freeBytes: () => number
+  readonly certificates: () => readonly ShownCertificate[]
+  /** Whether this replica polls: it alone judges the carrier. */
+  readonly isPoller: () => boolean
+  readonly clock: Clock
+  readonly log: Pick<Log, 'debug'>
+  /** Operators were told something. */
+  readonly wake: () => void
+}
+
+export interface TroubleWatchOptions {
+  /** Below this, pushes are refused. */
+  readonly freeBytesMin: number
+  /** Names this replica. */
+  readonly replica: string
+}
+
+/** Operators are told of a disk that has room for so many times the limit, and that it has room again a little above that. */
+const LOW_AT = 2
+const ROOM_AT = 2.5
+/** The carrier has recovered when it has not failed for so long. */
+const RECOVERED_AFTER_MS = 10_000
+/** How long before its certificate expires a listener is told of. */
+const EXPIRING_MS = 14 * 24 * 3_600_000
+
+type Standing = 'trouble' | 'well' | 'unknown'
+
+/** What was found of one subject. */
+interface Finding {
+  readonly standing: Standing
+  readonly subject: string
+  readonly begun: TroubleBegun['event']
+  /** Null: it ends without a word. */
+  readonly ended: TroubleEnded['event'] | null
+  readonly ofRole?: 'poller'
+}
+
+/**
+ * Creates the look at what has no transaction of its own in which its trouble begins or ends: the carrier, its credentials, the disk, and certificates. The store
+ * keeps what lasts, so that operators are told once, whichever replica sees it, over restarts too. Never rejects: what could not be told is found again.
+ */
+export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
+  const { write, clock, log, wake } = ports
+  /** What the store is known to hold. */
+  const known = new Map<string, Standing>()
+  const lookAtCarrier = createCarrierLook(ports)
+
+  async function tell({ standing, subject, begun, ended, ofRole }: Finding): Promise<void> {
+    if (standing === 'unknown' || known.get(subject) === standing) return
+    const common = { subject, nowMs: clock.now(), ...(ofRole === undefined ? {} : { ofRole }) }
+    if (standing === 'well' && ended === null) return
+    const isTold =
+      standing === 'trouble'
+        ? await write.beginTrouble({ ...common, event: begun })
+        : ended !== null && (await write.endTrouble({ ...common, event: ended }))
+    known.set(subject, standing)
+    if (isTold) wake()
+  }
+
+  return async () => {
+    const isPoller = ports.isPoller()
+    const ofCarrier = lookAtCarrier(isPoller)
+    // Another replica may tell of the carrier meanwhile.
+    if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
+    const findings = [...(isPoller ? ofCarrier : []), lookAtDisk(ports, options), ...lookAtCertificates(ports, options)]
+    for (const finding of findings)
+      await tell(finding).catch((err: unknown) =>
+        log.debug({ err, subject: finding.subject }, 'operators could not be told of a change; the relay tries again'),
+      )
+  }
+}
+
+function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier' | 'clock'>): (isPoller: boolean) => readonly Finding[] {
+  let failedAtMs = Number.NEGATIVE_INFINITY
+  let answeredBefore: number | null = null
+  return (isPoller) => {
+    const { breaker, credentials, lastAnswerAtMs, lastFailure } = carrier()
+    // A replica that has just begun to poll knows nothing of an outage that has come since its last answer.
+    if (!isPoller) answeredBefore = lastAnswerAtMs
+    const isFailing = breaker.state !== 'closed'
+    if (isFailing) failedAtMs = clock.monotonic()
+    const hasRecovered = lastAnswerAtMs !== answeredBefore && clock.monotonic() - failedAtMs >= RECOVERED_AFTER_MS
+    return [
+      {
+        subject: 'carrier',
+        standing: isFailing ? 'trouble' : hasRecovered ? 'well' : 'unknown',
+        begun: { event: 'carrier_failing', reason: lastFailure?.reason ?? null },
+        ended: { event: 'carrier_recovered' },
+        ofRole: 'poller',
+      },
+      {
+        subject: 'credentials',
+        standing: credentials === 'refused' ? 'trouble' : credentials === 'accepted' ? 'well' : 'unknown',
+        begun: { event: 'credentials_refused' },
+        ended: { event: 'credentials_accepted' },
+        ofRole: 'poller',
+      },
+    ]
+  }
+}
+
+function lookAtDisk({ freeBytes }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions): Finding {
+  const free = freeBytes()
+  const hasRoom = free >= ROOM_AT * freeBytesMin && Number.isFinite(free)
+  const standing = free < LOW_AT * freeBytesMin ? 'trouble' : hasRoom ? 'well' : 'unknown'
+  return {
+    subject: 'disk',
+    standing,
+    begun: { event: 'disk_low', freeBytes: free, freeBytesMin },
+    ended: { event: 'disk_recovered', freeBytes: free },
+  }
+}
+
+/** Each certificate is a subject of its own: the next one is another. */
+function lookAtCertificates({ certificates, clock }: TroubleWatchPorts, { replica }: TroubleWatchOptions): readonly Finding[] {
+  return certificates().map(({ listener, untilMs }) => ({
+    subject: `${CERTIFICATE_SUBJECTS}${listener} ${untilMs}`,
+    standing: untilMs - clock.now() < EXPIRING_MS ? 'trouble' : 'well',
+    begun: { event: 'certificate_expiring', listener, expiresAt: new Date(untilMs).toISOString(), replica },
+    ended: null,
+  }))
+}

@@ -1,0 +1,39 @@
+import { noFilters } from '../../domain/delivery/endpoint.ts'
+import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
+import type { WriteTx } from '../write-store.ts'
+
+const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
+
+/** Creates or updates the operator's endpoint as the config says. It gets no events of parcels. */
+export async function saveOperator(tx: WriteTx, url: string, nowMs: number): Promise<void> {
+  const known = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
+  const state: EndpointState = {
+    endpoint: {
+      id: known?.endpoint.id ?? '',
+      name: OPERATOR_NAME,
+      url,
+      enabled: true,
+      signature: 'carrier',
+      filters: { ...noFilters, status: [] },
+      backfill: false,
+      ratePerSecond: null,
+      concurrency: null,
+      scheduleMs: SCHEDULE_MS,
+      refusals: 'wait',
+    },
+    origin: 'operator',
+    disabled: null,
+    health:
+      known === undefined
+        ? newHealth
+        : known.disabled === null || known.disabled === 'unnamed'
+          ? known.health
+          : resetHealth(known.health, nowMs),
+    keys: null,
+    queuedTo: null,
+    backfilled: null,
+  }
+  await tx.saveEndpoint(state)
+}

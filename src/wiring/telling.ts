@@ -1,0 +1,60 @@
+import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { Config } from '../config/config.ts'
+import { createTroubleWatch } from '../flow/admin/trouble-watch.ts'
+import type { Log } from '../flow/ports.ts'
+import { startRepeating } from '../runtime/repeating.ts'
+import type { Certificates } from './certificates.ts'
+import type { Closing } from './closing.ts'
+import type { Storage } from './opened-storage.ts'
+import { REPLICA } from './replicas.ts'
+
+/** How often it is looked whether a trouble has begun or ended. Costs nothing while none has. */
+const LOOK_MS = 1000
+/** How soon operators are told of what transactions have left to be told. */
+const TELL_MS = 5000
+const PRUNE_MS = 3_600_000
+/** How long events and actions are kept. */
+const KEPT_MS = 400 * 24 * 3_600_000
+const PRUNED_AT_ONCE = 500
+
+export interface TellingPorts {
+  readonly storage: Pick<Storage, 'write' | 'clock' | 'disk' | 'replicas'>
+  readonly carrier: Pick<RemoteCarrier, 'state'>
+  readonly certificates: Pick<Certificates, 'shown'>
+  /** Call when an operator event may have been queued. */
+  readonly wakeDispatcher: () => void
+  readonly closing: Closing
+  readonly log: Log
+}
+
+/** Begins to tell operators what happens, and to forget what they were told long ago. */
+export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingPorts): void {
+  const { storage, carrier, certificates, wakeDispatcher, closing, log } = ports
+  const { write, clock, disk, replicas } = storage
+  const watch = createTroubleWatch(
+    {
+      write,
+      clock,
+      log,
+      carrier: carrier.state,
+      freeBytes: () => disk.state().freeBytes,
+      certificates: certificates.shown,
+      isPoller: () => replicas.holds('poller'),
+      wake: wakeDispatcher,
+    },
+    { freeBytesMin: limits.freeSpaceBytesMin, replica: REPLICA.name },
+  )
+  const tell = async () => {
+    if (replicas.holds('janitor') && (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
+  }
+  const prune = async () => {
+    const beforeMs = clock.now() - KEPT_MS
+    while (replicas.holds('janitor') && !(await write.pruneOperations({ beforeMs, limit: PRUNED_AT_ONCE })).isDone);
+  }
+  const often = (work: () => Promise<void>, everyMs: number) =>
+    startRepeating(
+      () => work().catch((err: unknown) => log.debug({ err }, 'operator events cannot be kept now; the relay tries again')),
+      everyMs,
+    )
+  for (const repeated of [often(watch, LOOK_MS), often(tell, TELL_MS), often(prune, PRUNE_MS)]) closing.add(() => repeated.stop())
+}

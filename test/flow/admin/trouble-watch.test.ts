@@ -1,0 +1,170 @@
+import { expect, test } from 'vitest'
+import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
+import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
+import { createTroubleWatch } from '../../../src/flow/admin/trouble-watch.ts'
+import { createLogBook } from '../../support/log-book.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const DAY_MS = 24 * 3_600_000
+const MB = 1024 * 1024
+
+const well: CarrierState = {
+  credentials: 'accepted',
+  lastAnswerAtMs: NOON,
+  lastFailure: null,
+  budget: { waiting: 0, inFlight: 0, callsToday: 0, callsPerDay: 1000 },
+  breaker: { state: 'closed', failures: 0, restMs: 0 },
+}
+const failing: CarrierState = {
+  ...well,
+  breaker: { state: 'open', failures: 5, restMs: 1000 },
+  lastFailure: { reason: 'timeout', atMs: NOON },
+}
+
+/** A watch over a store in memory, which replicas may share. */
+function openWatch(troubles = new Set<string>(), told: string[] = []) {
+  let ms = 0
+  const seen = { carrier: well, freeBytes: 10_000 * MB, untilMs: NOON + 100 * DAY_MS, isPoller: true, isFull: false }
+  const note = (event: { readonly event: OperatorEvent['event'] }, change: boolean) => {
+    if (change) told.push(event.event)
+    return change
+  }
+  let wakes = 0
+  const look = createTroubleWatch(
+    {
+      write: {
+        async beginTrouble({ subject, event }) {
+          if (seen.isFull) throw new Error('the store is full')
+          const isNew = !troubles.has(subject)
+          troubles.add(subject)
+          return note(event, isNew)
+        },
+        endTrouble: async ({ subject, event }) => note(event, troubles.delete(subject)),
+      },
+      carrier: () => seen.carrier,
+      freeBytes: () => seen.freeBytes,
+      certificates: () => [{ listener: 'public', untilMs: seen.untilMs }],
+      isPoller: () => seen.isPoller,
+      clock: { now: () => NOON + ms, monotonic: () => ms },
+      log: createLogBook().log,
+      wake: () => void wakes++,
+    },
+    { freeBytesMin: 256 * MB, replica: 'one/1' },
+  )
+  return {
+    seen,
+    told,
+    troubles,
+    look,
+    wakes: () => wakes,
+    pass: (byMs: number) => {
+      ms += byMs
+    },
+  }
+}
+
+test('that the carrier refuses the credentials is told once, and again after it accepted them', async () => {
+  const { seen, told, look, wakes } = openWatch()
+  await look()
+  seen.carrier = { ...well, credentials: 'refused' }
+  // What could not be written down was not told.
+  seen.isFull = true
+  await look()
+  expect([told, wakes()]).toEqual([[], 0])
+  seen.isFull = false
+  for (let times = 0; times < 3; times++) await look()
+  expect([told, wakes()]).toEqual([['credentials_refused'], 1])
+  // Not known: neither.
+  seen.carrier = { ...well, credentials: 'unknown' }
+  await look()
+  seen.carrier = well
+  for (let times = 0; times < 3; times++) await look()
+  seen.carrier = { ...well, credentials: 'refused' }
+  await look()
+  expect(told).toEqual(['credentials_refused', 'credentials_accepted', 'credentials_refused'])
+})
+
+test('a carrier that fails is told at once, and that it has recovered when it has not failed for a while', async () => {
+  const { seen, told, look, pass } = openWatch()
+  seen.carrier = failing
+  for (let times = 0; times < 3; times++) await look()
+  expect(told).toEqual(['carrier_failing'])
+  for (let flap = 0; flap < 5; flap++) {
+    seen.carrier = well
+    pass(9000)
+    await look()
+    seen.carrier = failing
+    await look()
+  }
+  expect(told).toEqual(['carrier_failing'])
+  seen.carrier = well
+  pass(10_000)
+  for (let times = 0; times < 3; times++) await look()
+  expect(told).toEqual(['carrier_failing', 'carrier_recovered'])
+})
+
+test('another replica that takes over polling says nothing of the carrier before it has answered', async () => {
+  const { troubles, told, seen, look } = openWatch()
+  seen.carrier = failing
+  await look()
+  const next = openWatch(troubles, told)
+  next.seen.isPoller = false
+  await next.look()
+  seen.isPoller = false
+  next.seen.isPoller = true
+  next.pass(60_000)
+  await next.look()
+  expect(told).toEqual(['carrier_failing'])
+  next.seen.carrier = { ...well, lastAnswerAtMs: NOON + 60_000 }
+  await next.look()
+  await look()
+  expect(told).toEqual(['carrier_failing', 'carrier_recovered'])
+})
+
+test('a relay that is started again tells nothing twice', async () => {
+  const { troubles, told, seen, look } = openWatch()
+  seen.carrier = { ...failing, credentials: 'refused' }
+  seen.freeBytes = 300 * MB
+  await look()
+  const again = openWatch(troubles, told)
+  Object.assign(again.seen, seen)
+  await again.look()
+  expect(told).toEqual(['carrier_failing', 'credentials_refused', 'disk_low'])
+})
+
+test('a disk is low below twice the limit, and has recovered a little above that', async () => {
+  const { seen, told, look } = openWatch()
+  for (const [free, count] of [
+    [520, 0],
+    [511, 1],
+    [600, 1],
+    [511, 1],
+    [640, 2],
+    [600, 2],
+  ] as const) {
+    seen.freeBytes = free * MB
+    await look()
+    expect([free, told.length]).toEqual([free, count])
+  }
+  expect(told).toEqual(['disk_low', 'disk_recovered'])
+})
+
+test('a disk that could not be measured yet says nothing', async () => {
+  const { seen, told, look, troubles } = openWatch(new Set(['disk']))
+  seen.freeBytes = Number.POSITIVE_INFINITY
+  await look()
+  expect([told, [...troubles]]).toEqual([[], ['disk']])
+})
+
+test('a certificate is told once when it has less than 14 days, and so is the next one', async () => {
+  const { seen, told, look } = openWatch()
+  await look()
+  seen.untilMs = NOON + 14 * DAY_MS - 1
+  for (let times = 0; times < 3; times++) await look()
+  seen.untilMs = NOON + 90 * DAY_MS
+  await look()
+  expect(told).toEqual(['certificate_expiring'])
+  seen.untilMs = NOON + DAY_MS
+  await look()
+  expect(told).toEqual(['certificate_expiring', 'certificate_expiring'])
+})

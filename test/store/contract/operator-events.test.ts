@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest'
+import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
+import { engines } from '../../support/engines.ts'
+import { addEndpoint } from '../../support/stored-endpoint.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+const ANY = { event: null, fromMs: null, toMs: null, before: null, limit: 100 } as const
+
+const refused: OperatorEvent = { event: 'credentials_refused' }
+const lossy: OperatorEvent = { event: 'pushes_lossy', lastPushAt: null }
+
+async function open(engine: (typeof engines)[number]) {
+  const store = await openStore(NOON, engine)
+  const told = async () => (await store.reads.listOperatorEvents(ANY)).map(({ event, detail }) => ({ event, ...detail })).reverse()
+  return { ...store, told }
+}
+
+const task = {
+  kind: 'replay',
+  selection: { endpointId: '1', states: ['dead'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null },
+  to: '1',
+  untilMs: NOON,
+} as const
+
+describe.each(engines)('operator events on $name', (engine) => {
+  test('they are listed the newest first, a page at a time, each once, though no endpoint is set for them', async () => {
+    const { writes, reads } = await open(engine)
+    for (const minute of [0, 1, 1, 1, 2]) await writes.recordOperatorEvent(minute === 2 ? lossy : refused, NOON + minute * MINUTE_MS)
+    const first = await reads.listOperatorEvents({ ...ANY, limit: 2 })
+    const last = first.at(-1)
+    const rest = await reads.listOperatorEvents({ ...ANY, before: { atMs: last?.atMs ?? 0, id: last?.id ?? 0 } })
+    expect([...first, ...rest].map(({ atMs, event }) => [(atMs - NOON) / MINUTE_MS, event])).toEqual([
+      [2, 'pushes_lossy'],
+      [1, 'credentials_refused'],
+      [1, 'credentials_refused'],
+      [1, 'credentials_refused'],
+      [0, 'credentials_refused'],
+    ])
+    expect(new Set([...first, ...rest].map(({ id }) => id)).size).toBe(5)
+  })
+
+  test('they are found by their name and their time, and show what else they say', async () => {
+    const { writes, reads } = await open(engine)
+    for (const minute of [0, 1, 2, 3]) await writes.recordOperatorEvent(minute % 2 === 0 ? refused : lossy, NOON + minute * MINUTE_MS)
+    const ofName = await reads.listOperatorEvents({ ...ANY, event: 'pushes_lossy' })
+    expect(ofName.map(({ atMs, detail }) => [atMs, detail])).toEqual([
+      [NOON + 3 * MINUTE_MS, { lastPushAt: null }],
+      [NOON + MINUTE_MS, { lastPushAt: null }],
+    ])
+    const between = await reads.listOperatorEvents({ ...ANY, fromMs: NOON + MINUTE_MS, toMs: NOON + 3 * MINUTE_MS })
+    expect(between.map(({ atMs }) => (atMs - NOON) / MINUTE_MS)).toEqual([2, 1])
+    expect(await reads.listOperatorEvents({ ...ANY, event: 'pushes_lossy', toMs: NOON })).toEqual([])
+  })
+
+  test('they are posted as well if the config names an endpoint for them', async () => {
+    const { writes, told } = await open(engine)
+    await writes.syncEndpoints([], NOON, 'http://operator.internal/')
+    await writes.recordOperatorEvent(refused, NOON)
+    const { claimed } = await writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 10, nowMs: NOON })
+    expect(claimed.map(({ body }) => JSON.parse(Buffer.from(body ?? '').toString()))).toEqual([
+      { event: 'credentials_refused', at: new Date(NOON).toISOString() },
+    ])
+    expect(await told()).toEqual([refused])
+  })
+
+  test('a trouble that many see at the same time is told once, and so is its end', async () => {
+    const { writes, told } = await open(engine)
+    const five = Array.from({ length: 5 })
+    const begun = await Promise.all(five.map(() => writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })))
+    expect(begun.filter(Boolean)).toHaveLength(1)
+    const end = { subject: 'credentials', event: { event: 'credentials_accepted' }, nowMs: NOON + HOUR_MS } as const
+    const ended = await Promise.all(five.map(() => writes.endTrouble(end)))
+    expect(ended.filter(Boolean)).toHaveLength(1)
+    expect(await told()).toEqual([refused, { event: 'credentials_accepted', since: new Date(NOON).toISOString() }])
+    expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
+  })
+
+  test('the first push quarantined for a reason is told at once, and more of them once an hour', async () => {
+    const { writes, record, pass, now, told } = await open(engine)
+    const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
+    const since = (hours: number) => new Date(NOON + hours * HOUR_MS).toISOString()
+    await record(garbage(1), garbage(2))
+    expect(await writes.tellOperators({ nowMs: now() })).toBe(1)
+    const [first] = await told()
+    expect(first).toEqual({ event: 'pushes_quarantined', reason: expect.any(String), count: 2, since: since(0) })
+    // What comes again is no new push.
+    await record(garbage(2), garbage(3))
+    await record(garbage(4))
+    expect(await writes.tellOperators({ nowMs: now() })).toBe(0)
+    pass(HOUR_MS)
+    expect(await writes.tellOperators({ nowMs: now() })).toBe(1)
+    pass(HOUR_MS)
+    expect(await writes.tellOperators({ nowMs: now() })).toBe(0)
+    await record(garbage(5))
+    expect(await writes.tellOperators({ nowMs: now() })).toBe(1)
+    expect((await told()).map((event) => [Reflect.get(event, 'count'), Reflect.get(event, 'since')])).toEqual([
+      [2, since(0)],
+      [2, since(0)],
+      [1, since(2)],
+    ])
+  })
+
+  test('a push that is reprocessed and stays in quarantine is not counted again', async () => {
+    const { writes, record, now, inboxIds, told } = await open(engine)
+    await record(incomingPush(Buffer.from('not JSON'), now()))
+    for (const inboxId of await inboxIds()) await writes.reprocess({ inboxId, nowMs: now() })
+    await writes.tellOperators({ nowMs: now() })
+    expect(await told()).toMatchObject([{ count: 1 }])
+  })
+
+  test('the end of a job is told once, however it ends', async () => {
+    const { writes, told } = await open(engine)
+    const { id } = await addEndpoint(writes, NOON)
+    await writes.startJob({ task: { ...task, to: id }, by: 'ann', nowMs: NOON })
+    await writes.tellOperators({ nowMs: NOON })
+    expect(await told()).toEqual([])
+    await writes.workOnJobs({ limit: 10, nowMs: NOON + 1 })
+    const gone = await writes.startJob({ task: { ...task, to: '1000' }, by: 'ann', nowMs: NOON })
+    await writes.workOnJobs({ limit: 10, nowMs: NOON + 2 })
+    const last = await writes.startJob({ task, by: 'ann', nowMs: NOON })
+    await writes.cancelJob({ jobId: last?.jobId ?? 0, nowMs: NOON + 3 })
+    const counts = await Promise.all([1, 2, 3].map(() => writes.tellOperators({ nowMs: NOON + 4 })))
+    expect(counts.toSorted((a, b) => a - b)).toEqual([0, 0, 3])
+    expect(await told()).toMatchObject([
+      { event: 'job_ended', job: { kind: 'replay' }, state: 'done', done: 0, failure: null },
+      { job: { id: String(gone?.jobId) }, state: 'failed', failure: 'The endpoint was removed.' },
+      { job: { id: String(last?.jobId) }, state: 'cancelled' },
+    ])
+  })
+
+  test('events and actions are pruned in batches, and what is younger stays', async () => {
+    const { writes, reads } = await open(engine)
+    const by = { kind: 'app', name: 'admin', address: '10.0.0.1' } as const
+    for (const day of [0, 1, 2, 3]) {
+      await writes.recordOperatorEvent(refused, NOON + day * DAY_MS)
+      await writes.recordAction({
+        atMs: NOON + day * DAY_MS,
+        by,
+        action: 'endpoint.tested',
+        target: { kind: 'endpoint', id: '1' },
+        detail: {},
+      })
+    }
+    const prune = async () => (await writes.pruneOperations({ beforeMs: NOON + 3 * DAY_MS, limit: 4 })).isDone
+    expect([await prune(), await prune()]).toEqual([false, true])
+    expect((await reads.listOperatorEvents(ANY)).map(({ atMs }) => atMs)).toEqual([NOON + 3 * DAY_MS])
+    expect(await reads.listActions({ before: null, limit: 10 })).toEqual([
+      {
+        id: expect.any(Number),
+        atMs: NOON + 3 * DAY_MS,
+        by,
+        action: 'endpoint.tested',
+        target: { kind: 'endpoint', id: '1' },
+        detail: {},
+      },
+    ])
+  })
+})
